@@ -1,0 +1,200 @@
+"""Node types: what a kind of node takes, how it crosses the wire, and how it is checked on the host."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, TypeVar
+
+    from typing_extensions import ParamSpec
+
+    from statecfg.graph import Graph
+
+    P = ParamSpec("P")
+    _Base = Generic[P]
+else:
+
+    class _Base:
+        """Stands for `typing.Generic`, which hosts need not pay for."""
+
+        def __class_getitem__(cls, item):
+            return cls
+
+
+CHECK_PARAMETERS = ("node", "nodes", "actions", "world")
+REGISTRY: Dict[str, NodeType] = {}
+
+
+class Schema:
+    """What a node of a type is given: the document's `:arguments`, `:required-attrs` and `:optional-attrs`."""
+
+    __slots__ = ("arguments", "optional", "required")
+
+    def __init__(self, arguments: Sequence[str], required: Sequence[str], optional: Dict[str, Any]) -> None:
+        self.arguments = tuple(arguments)
+        self.required = tuple(required)
+        self.optional = dict(optional)
+
+
+class NodeType(_Base):
+    """A kind of node. Calling it declares a node and returns its graph.
+
+    :param name: the type's name; also the first part of the names of its nodes
+    :param function: the signature that is the schema, for a type written in Python
+    :param schema: the schema itself, for a type written in Hy
+    :param produces_ops: names of the ops that its nodes may take
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Optional[Callable[..., Any]] = None,
+        schema: Optional[Schema] = None,
+        produces_ops: Sequence[str] = (),
+        module: str = "",
+        doc: Optional[str] = None,
+    ) -> None:
+        self.name, self.function, self.given_schema = name, function, schema
+        self.produces_ops = tuple(produces_ops)
+        self.module = module
+        self.__name__ = name
+        self.__doc__ = doc
+        self.methods: Dict[str, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any, **attrs: Any) -> Graph:
+        """Declare a node: positional arguments, then attributes by keyword or in one map.
+
+        Raises `statecfg.problems.InvalidInput` where an argument or attribute is wrong. Only on the controller.
+        """
+        # The one call upward: on a host there is no controller half to declare anything to.
+        from importlib import import_module
+
+        return import_module("statecfg.declare").declare(self, args, attrs, sys._getframe(1))  # type: ignore[no-any-return]
+
+    def check(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register `check_node`: from a node to its actions.
+
+        `function` takes any of `node`, `nodes` (name → node), `actions` (a list of maps of name → actions, one per
+        layer already computed) and `world` (the reading side of the host), by these names; or, with names of its
+        own, the document's three in the document's order. Returns a list of actions, or a map with `actions` and
+        one `shutdown_first`.
+        """
+        return self._register("check", function)
+
+    def to_wire(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what the controller does to a node before it is sent: `function(node[, context]) -> node`."""
+        return self._register("to_wire", function)
+
+    def from_wire(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what the host does to a node when it arrives: `function(node[, world]) -> node`."""
+        return self._register("from_wire", function)
+
+    def claims(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register which real things a node claims: `function(attrs) -> list of "kind:identity"`.
+
+        Two nodes that claim the same thing are an error. Without this a node claims `type:first argument`.
+        """
+        return self._register("claims", function)
+
+    def validate(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register a check of the attributes together: `function(attrs)` raises ValueError where they contradict."""
+        return self._register("validate", function)
+
+    def blobs(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register which content the host lacks: `function(node, world) -> list of Blob`; all of it without this."""
+        return self._register("blobs", function)
+
+    def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        if method in self.methods:
+            raise TypeError("%s has a %s already" % (self.name, method))
+        self.methods[method] = function
+        return function
+
+    def run_check(self, node: Any, nodes: Any, actions: Any, world: Any) -> Any:
+        """Call the type's check with what it asks for; a type without one never has anything to do."""
+        function = self.methods.get("check")
+        if function is None:
+            return []
+        code = function.__code__
+        wanted = code.co_varnames[: code.co_argcount]
+        given = {"node": node, "nodes": nodes, "actions": actions, "world": world}
+        if all(name in given for name in wanted):
+            return function(*[given[name] for name in wanted])
+        return function(*[given[name] for name in CHECK_PARAMETERS[: len(wanted)]])
+
+    def __repr__(self) -> str:
+        return "<node type %s>" % self.name
+
+
+def register(kind: NodeType) -> NodeType:
+    """Enter a node type under its name; the newest definition of a name holds, so a module can be reloaded."""
+    REGISTRY[kind.name] = kind
+    return kind
+
+
+if TYPE_CHECKING:
+
+    def node_type(function: Callable[P, None]) -> NodeType[P]:
+        """Make the signature of a function a node type."""
+        raise NotImplementedError
+
+else:
+
+    def node_type(function):
+        """Make the signature of a function a node type.
+
+        Positional parameters are the document's arguments; keyword-only parameters without a default are required
+        attributes, those with a default are optional; annotations name the validators (`statecfg.remote.values`).
+        The docstring is the type's page in the reference. The body is never run.
+        """
+        return register(
+            NodeType(function.__name__, function=function, module=function.__module__, doc=function.__doc__)
+        )
+
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class NodeOptions(TypedDict, total=False):
+        """What every node takes beside its type's own attributes."""
+
+        provides: str
+        requires: Sequence[Any]
+        restart_on: Sequence[Any]
+        protect: bool
+        tags: Sequence[str]
+
+
+OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "protect", "tags")
+
+
+class Table:
+    """A facet of a host: a lazily loaded map of key → fields, such as the packages installed."""
+
+    __slots__ = ("load", "name")
+
+    def __init__(self, name: str, load: Callable[[Any], Dict[str, Dict[str, Any]]]) -> None:
+        self.name, self.load = name, load
+
+
+TABLES: Dict[str, Table] = {}
+
+
+def table(name: str) -> Callable[[Callable[[Any], Dict[str, Dict[str, Any]]]], Table]:
+    """Register the loader of a facet: `function(host) -> {key: {field: value}}`, called at most once between changes.
+
+    The loader reads the real host through the reading side (`read`, `listdir`, `probe`).
+    """
+
+    def enter(load: Callable[[Any], Dict[str, Dict[str, Any]]]) -> Table:
+        TABLES[name] = Table(name, load)
+        return TABLES[name]
+
+    return enter
+
+
+def modules() -> List[str]:
+    """Return the modules that define the registered node types, sorted."""
+    return sorted({kind.module for kind in REGISTRY.values()})

@@ -1,0 +1,130 @@
+"""Byte streams to a program on a host: over SSH, or on this machine.
+
+Importing this costs nothing; `connect` loads the transport that a target needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .errors import (
+    AuthenticationFailed,
+    BecomeFailed,
+    ConnectionLost,
+    HostKeyRejected,
+    TransportError,
+    Unreachable,
+)
+
+__all__ = [
+    "CHUNK",
+    "LOCAL",
+    "STDERR_KEPT",
+    "WRITE_DEADLINE",
+    "AuthenticationFailed",
+    "BecomeFailed",
+    "Connection",
+    "ConnectionLost",
+    "HostKeyRejected",
+    "Settings",
+    "Stream",
+    "Target",
+    "TransportError",
+    "Unreachable",
+    "connect",
+]
+
+LOCAL = "@local"
+CHUNK = 64 * 1024
+STDERR_KEPT = 64 * 1024
+WRITE_DEADLINE = 60.0
+
+
+class Stream(Protocol):
+    """One program on a host: bytes in, bytes out. One thread may write while another reads."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`; raises ConnectionLost when it ended, or took nothing for 60 s."""
+
+    def read(self, timeout: float) -> bytes | None:
+        """Return the next bytes (at most 64 KiB), b"" at the end, None when none came in `timeout` seconds.
+
+        Raises ConnectionLost when the link died before the program's output ended.
+        """
+
+    def stderr(self) -> bytes:
+        """Return the newest 64 KiB of what the program wrote to stderr."""
+
+    def exit_status(self) -> int | None:
+        """Return the exit status when it is known by now (negative: the signal). For messages, never a result."""
+
+    def close(self) -> None:
+        """End the conversation. Harmless when repeated."""
+
+
+class Connection(Protocol):
+    """A way to start programs on one host."""
+
+    peer: str
+
+    def open(self, command: Sequence[str]) -> Stream:
+        """Start `command` (an argument list); raises ConnectionLost."""
+
+    def close(self) -> None:
+        """Close every stream and the connection. Harmless when repeated."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a host is. What is left out comes from the user's ssh_config, then from ssh's defaults.
+
+    `name` what the user calls it, looked up in ssh_config when there is no `address`; `port` 1–65535; `user` on the
+    host; `identity_files` private key files; `proxy_jump` `[user@]host[:port][,…]` or "none"; `transport` "ssh" or
+    "local" (the name `@local` is local too).
+    """
+
+    name: str
+    address: str | None = None
+    port: int | None = None
+    user: str | None = None
+    identity_files: tuple[str, ...] = ()
+    proxy_jump: str | None = None
+    transport: str = "ssh"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to connect; times in seconds.
+
+    `ssh_config` a file (it must exist), None for the user's and the system's own, "none" for no file at all, as `ssh
+    -F` has it; `known_hosts` files, None for what ssh_config says; `accept_new` adds the key of a host never seen;
+    `use_agent` and `default_keys` as ssh does.
+    """
+
+    ssh_config: str | None = None
+    known_hosts: tuple[str, ...] | None = None
+    accept_new: bool = False
+    use_agent: bool = True
+    default_keys: bool = True
+    connect_timeout: float = 10.0
+    banner_timeout: float = 10.0
+    auth_timeout: float = 15.0
+    channel_timeout: float = 10.0
+
+
+def connect(target: Target, settings: Settings | None = None) -> Connection:
+    """Connect to a host and prove who it is and who we are.
+
+    Parameters: `target` the host; `settings` how. Returns an open connection; close it. Raises TransportError.
+    """
+    if target.transport == "local" or target.name == LOCAL:
+        from .local import LocalConnection
+
+        return LocalConnection(target.name)
+    if target.transport != "ssh":
+        raise Unreachable(target.name, f"there is no transport {target.transport!r}", "known: ssh, local")
+    from .ssh import connect_ssh
+
+    return connect_ssh(target, settings or Settings())

@@ -1,0 +1,148 @@
+"""Programs on this machine, each in a session and process group of its own."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+
+from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE
+from .errors import ConnectionLost, TransportError
+from .tail import Tail
+
+# How long a program may take to end by itself once its stdin is closed, and after SIGTERM.
+LEAVE_GRACE = 0.2
+TERM_GRACE = 5.0
+POLL = 0.005
+
+
+class LocalConnection:
+    """Start programs as the current user."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.peer = "local"
+        self.streams: list[LocalStream] = []
+
+    def open(self, command: Sequence[str]) -> LocalStream:
+        """Start `command`; raises TransportError when it cannot be executed."""
+        try:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                close_fds=True,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise TransportError(self.host, f"cannot start {command[0]}: {error.strerror}") from error
+        stream = LocalStream(self.host, process)
+        self.streams.append(stream)
+        return stream
+
+    def close(self) -> None:
+        """Close every stream."""
+        for stream in self.streams:
+            stream.close()
+
+
+class LocalStream:
+    """One child process. It is not reaped before `close`, so its process group's number stays ours until then."""
+
+    def __init__(self, host: str, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin and process.stdout and process.stderr
+        self.host = host
+        self.process = process
+        self.stdin, self.stdout = process.stdin, process.stdout
+        os.set_blocking(self.stdin.fileno(), False)
+        self.tail = Tail(STDERR_KEPT)
+        self.closing = threading.Lock()
+        self.closed = False
+        self.drain = threading.Thread(target=self._drain_stderr, args=(process.stderr.fileno(),), daemon=True)
+        self.drain.start()
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`; raises ConnectionLost."""
+        rest = memoryview(data)
+        deadline = time.monotonic() + WRITE_DEADLINE
+        while rest:
+            if self.closed:
+                raise ConnectionLost(self.host, "the stream is closed")
+            _, ready, _ = select.select([], [self.stdin], [], 0.5)
+            if ready:
+                try:
+                    rest = rest[os.write(self.stdin.fileno(), rest[:CHUNK]) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise ConnectionLost(self.host, "the program ended before it read everything") from error
+                deadline = time.monotonic() + WRITE_DEADLINE
+            elif time.monotonic() > deadline:
+                raise ConnectionLost(self.host, f"the program has read nothing for {WRITE_DEADLINE:.0f} s")
+
+    def read(self, timeout: float) -> bytes | None:
+        """Return the next bytes, b"" at the end, None when none came in `timeout` seconds."""
+        if self.closed:
+            raise ConnectionLost(self.host, "the stream is closed")
+        ready, _, _ = select.select([self.stdout], [], [], max(0.0, timeout))
+        return os.read(self.stdout.fileno(), CHUNK) if ready else None
+
+    def stderr(self) -> bytes:
+        """Return the newest 64 KiB of stderr."""
+        return self.tail.bytes()
+
+    def exit_status(self) -> int | None:
+        """Return the exit status, or None while the program runs."""
+        if self.process.returncode is not None:
+            return self.process.returncode
+        try:
+            info = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            # A close in another thread reaped it between the two looks.
+            return self.process.returncode
+        if info is None:
+            return None
+        return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
+
+    def close(self) -> None:
+        """Close the pipes; end the program and its group: by itself, then SIGTERM, then SIGKILL."""
+        with self.closing:
+            if self.closed:
+                return
+            self.closed = True
+            self.stdin.close()
+            self.stdout.close()
+            if not self._wait(LEAVE_GRACE):
+                self._signal(signal.SIGTERM)
+                self._wait(TERM_GRACE)
+            self._signal(signal.SIGKILL)
+            self.process.wait()
+            self.drain.join(0.2)
+
+    def _wait(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self.exit_status() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL)
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            # Every member is gone; only the zombie that we are about to reap is left.
+            return
+
+    def _drain_stderr(self, fd: int) -> None:
+        stream = self.process.stderr
+        assert stream is not None
+        with stream:
+            while chunk := os.read(fd, CHUNK):
+                self.tail.add(chunk)

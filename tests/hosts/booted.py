@@ -1,0 +1,58 @@
+"""Booted hosts: a whole Debian with systemd as process 1, in a container of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from tests.hosts import login, owner, processes
+from tests.hosts.host import Host
+from tests.hosts.light import NETWORK, PREPARE, begin, proceed
+
+# The host's own cgroups ($5 and on) keep systemd from sharing names of services with another host's.
+BOOTED = (
+    PREPARE
+    + NETWORK
+    + """\
+name=$1 root=$2/root
+shift 4
+for group; do
+    echo $$ > "$group/cgroup.procs"
+done
+exec systemd-nspawn --quiet --keep-unit --register=no --network-namespace-path=/proc/self/ns/net \\
+    --capability=all --console=passive --resolv-conf=off --timezone=off --link-journal=no \\
+    --machine="$name" --directory="$root" --boot
+"""
+)
+_count = 0
+
+
+def booted_host(name: str = "booted", *, seconds: float = 60) -> Host:
+    """Boot a host and wait until it answers on SSH and systemd has started everything; needs root.
+
+    Parameters: `name`, its host name; `seconds`, how long to wait. Errors: `Unavailable` where this machine can't.
+    """
+    global _count
+    owner.require_root_hosts()
+    if not shutil.which("systemd-nspawn"):
+        raise owner.Unavailable("there is no systemd-nspawn (Debian: systemd-container)")
+    if not os.path.exists("/usr/lib/systemd/systemd"):
+        raise owner.Unavailable("there is no systemd to boot (Debian: systemd-sysv)")
+    owner.base()
+    _count += 1
+    cgroups = [root / f"statecfg-tests-{os.getpid()}-{_count}" for root in owner.cgroup_roots()]
+    for directory in cgroups:
+        directory.mkdir()
+    begun = begin(name, ["unshare", "-m", "-n", "sh", "-c", BOOTED], cgroups)
+    host = begun.host
+    try:
+        proceed([begun])
+        login.await_ssh(host, host.process, host.log, seconds)
+        host.pid = processes.children(host.process.pid)[0]
+        state = host.run(["systemctl", "is-system-running", "--wait"], check=False, seconds=seconds).stdout.strip()
+        if state not in ("running", "degraded"):
+            raise RuntimeError(f"{name} is {state or 'without systemd'}:\n{host.log.read_text(errors='replace')}")
+    except BaseException:
+        host.stop()
+        raise
+    return host

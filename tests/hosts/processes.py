@@ -1,0 +1,94 @@
+"""Find, await and end processes by their ids, and those they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def parents() -> dict[int, int]:
+    """Return the parent's id of every process there is."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text(errors="replace")
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it ended since the listing
+            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of the direct children of a process, lowest first."""
+    return sorted(child for child, parent in parents().items() if parent == pid)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all processes below one, nearest first."""
+    by_parent: dict[int, list[int]] = {}
+    for child, parent in parents().items():
+        by_parent.setdefault(parent, []).append(child)
+    found, pending = [], [pid]
+    while pending:
+        below = by_parent.get(pending.pop(0), [])
+        found += below
+        pending += below
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
+    """End a process we started and everything below it: SIGTERM, `grace` seconds, SIGKILL, and wait."""
+    below = descendants(process.pid) if process.poll() is None else []
+    if process.poll() is None and grace:
+        process.terminate()
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            below += [pid for pid in descendants(process.pid) if pid not in below]
+    if process.poll() is None:
+        process.kill()
+    for pid in below:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # ended with its parent, as it should
+    process.wait(10)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
+    wait_until(lambda: not any(alive(pid) for pid in below), 10, f"processes below {process.pid} to end")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Wait until a function returns true; raise TimeoutError naming `what` when `seconds` have passed."""
+    deadline = time.monotonic() + seconds
+    pause = 0.005
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s in vain for {what}")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+
+
+def ssh_answers(address: str, port: int) -> bool:
+    """Tell whether an SSH server greets at an address."""
+    try:
+        with socket.create_connection((address, port), timeout=2) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False

@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""webd: a small web server that test packages install; it reads a file and reads it again on SIGHUP.
+
+`webd --check FILE` only says whether a configuration is right. The configuration has lines `port = N`,
+`message = TEXT` and comments. `/` answers the message, `/version` the package's version.
+"""
+
+import http.server
+import signal
+import sys
+
+VERSION = "@VERSION@"
+DEFAULT = "/etc/webd/webd.conf"
+
+
+def load(path):
+    """Read a configuration; exit 1, naming file and line, when it is wrong."""
+    settings = {"port": "8080", "message": ""}
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if not equals or key not in settings or (key == "port" and not value.isdigit()):
+                sys.exit(f"{path}:{number}: not a setting: {text}")
+            settings[key] = value
+    return settings
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answer with the message or the version."""
+
+    settings = {}
+
+    def do_GET(self):
+        """Answer a request."""
+        text = VERSION if self.path == "/version" else self.settings["message"]
+        body = (text + "\n").encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def reload(*_):
+    """Read the configuration again; a wrong one ends the server. The port stays."""
+    Handler.settings = load(DEFAULT)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--check"]:
+        load(sys.argv[2])
+        sys.exit(0)
+    Handler.settings = load(DEFAULT)
+    signal.signal(signal.SIGHUP, reload)
+    http.server.ThreadingHTTPServer(("", int(Handler.settings["port"])), Handler).serve_forever()
