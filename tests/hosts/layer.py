@@ -100,7 +100,13 @@ def _devices(directory: Path) -> None:
     for name, (major, minor) in DEVICES.items():
         os.mknod(directory / name, stat.S_IFCHR | 0o666, os.makedev(major, minor))
         (directory / name).chmod(0o666)
-    for name, target in {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}.items():
+    for name, target in {
+        "fd": "/proc/self/fd",
+        "stdin": "fd/0",
+        "stdout": "fd/1",
+        "stderr": "fd/2",
+        "ptmx": "pts/ptmx",
+    }.items():
         (directory / name).symlink_to(target if target.startswith("/") or name == "ptmx" else f"/proc/self/{target}")
     (directory / "pts").mkdir()
     (directory / "shm").mkdir(mode=0o1777)

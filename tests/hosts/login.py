@@ -41,7 +41,13 @@ def ssh_argv(login: Login, user: str | None = None) -> list[str]:
 
 
 def ssh(
-    login: Login, argv: Sequence[str], *, user: str | None = None, stdin: str = "", check: bool = True, seconds: float = 60
+    login: Login,
+    argv: Sequence[str],
+    *,
+    user: str | None = None,
+    stdin: str = "",
+    check: bool = True,
+    seconds: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command on a host through the ssh client.
 

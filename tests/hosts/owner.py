@@ -45,7 +45,9 @@ def forget(host: Stoppable) -> None:
         _running.remove(host)
 
 
-def start(argv: Sequence[str], *, stdin: int, stdout: int | None = None, log: Path | None = None) -> subprocess.Popen[bytes]:
+def start(
+    argv: Sequence[str], *, stdin: int, stdout: int | None = None, log: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Start a process that the kernel kills when the thread that started it ends."""
     command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
     if log is None:
@@ -89,16 +91,21 @@ def exclusive() -> Iterator[None]:
         yield
 
 
-def remove_stale() -> None:
-    """Remove tmpfs mounts, links and cgroups whose owner is dead, or is us with a reused process id."""
+def remove_stale(*, keep_own: bool = False) -> None:
+    """Remove mounts, links and cgroups whose owner is dead; also ours, unless kept: its process id was used before."""
+    own = str(os.getpid())
+
+    def dead(pid: str) -> bool:
+        return not keep_own if pid == own else not Path("/proc", pid).exists()
+
     for entry in RUN.iterdir():
-        if entry.name.isdigit() and _dead(entry.name):
+        if entry.name.isdigit() and dead(entry.name):
             _drop_directory(entry)
-    _drop_links(_dead)
+    _drop_links(dead)
     for directory in cgroup_roots():
         for entry in directory.iterdir():
             match = CGROUP.fullmatch(entry.name)
-            if match and _dead(match[1]):
+            if match and dead(match[1]):
                 remove_cgroup(entry)
 
 
@@ -131,10 +138,6 @@ def remove_cgroup(directory: Path) -> None:
     """Remove a cgroup and those below it; they have no processes any more."""
     for below, _, _ in os.walk(directory, topdown=False):
         os.rmdir(below)
-
-
-def _dead(pid: str) -> bool:
-    return pid == str(os.getpid()) or not Path("/proc", pid).exists()
 
 
 def _drop_directory(directory: Path) -> None:

@@ -1,0 +1,38 @@
+"""Registers the fixtures of test hosts, ends the hosts with the session, and says at the end what was not run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hosts import close_all
+from tests.hosts.fixtures import (
+    NOT_RUN,
+    apt_packages,
+    booted,
+    light_host,
+    make_booted_host,
+    make_light_hosts,
+    make_sshd,
+    sshd,
+)
+
+__all__ = ["apt_packages", "booted", "light_host", "make_booted_host", "make_light_hosts", "make_sshd", "sshd"]
+
+
+def pytest_sessionfinish() -> None:
+    """Stop what tests left running, also when they were interrupted."""
+    close_all()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name every test that this machine could not run, with the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        by_reason.setdefault(reason.removeprefix("Skipped: "), []).append(report.nodeid)
+    if by_reason:
+        terminalreporter.section("NOT RUN", red=True, bold=True)
+        for reason, tests in sorted(by_reason.items()):
+            terminalreporter.write_line(f"{len(tests)} tests: {reason.removeprefix(NOT_RUN)}")
+            for test in tests:
+                terminalreporter.write_line(f"    {test}")
