@@ -144,7 +144,7 @@ sys.stdin.readline()
 
 @pytest.mark.parametrize("killed", [False, True], ids=["at-exit", "killed"])
 def test_nothing_is_left(light_host: hosts.Host, killed: bool) -> None:
-    """When a test process ends, nothing is left; when it is killed, no process is, and the next run removes the rest."""
+    """A test process that ends leaves nothing; one that is killed no process, and the next run removes the rest."""
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:

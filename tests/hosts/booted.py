@@ -9,11 +9,13 @@ from tests.hosts import login, owner, processes
 from tests.hosts.host import Host
 from tests.hosts.light import NETWORK, PREPARE, begin, proceed
 
+# systemd-nspawn has a process tree of its own around it, as what it boots outlives it when it is killed.
 # The host's own cgroups ($5 and on) keep systemd from sharing names of services with another host's.
 BOOTED = (
     PREPARE
     + NETWORK
     + """\
+mount -t proc proc /proc
 name=$1 root=$2/root
 shift 4
 for group; do
@@ -43,12 +45,13 @@ def booted_host(name: str = "booted", *, seconds: float = 60) -> Host:
     cgroups = [root / f"statecfg-tests-{os.getpid()}-{_count}" for root in owner.cgroup_roots()]
     for directory in cgroups:
         directory.mkdir()
-    begun = begin(name, ["unshare", "-m", "-n", "sh", "-c", BOOTED], cgroups)
+    begun = begin(name, ["unshare", "-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", BOOTED], cgroups)
     host = begun.host
     try:
         proceed([begun])
         login.await_ssh(host, host.process, host.log, seconds)
-        host.pid = processes.children(host.process.pid)[0]
+        (container,) = processes.children(host.process.pid)
+        (host.pid,) = processes.children(container)
         state = host.run(["systemctl", "is-system-running", "--wait"], check=False, seconds=seconds).stdout.strip()
         if state not in ("running", "degraded"):
             raise RuntimeError(f"{name} is {state or 'without systemd'}:\n{host.log.read_text(errors='replace')}")

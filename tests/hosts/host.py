@@ -19,7 +19,7 @@ ENVIRONMENT = {
 
 @dataclass
 class Host:
-    """A host with its own files, address, processes and sshd; `identity` and `known_hosts` let a client in as `user`."""
+    """A host with its own files, address, processes and sshd; `identity` and `known_hosts` let `user` log in."""
 
     name: str
     address: str
@@ -100,7 +100,7 @@ class Host:
 
     def stop(self) -> None:
         """End the host: every process of it; its files and its network link are gone then."""
-        processes.end(self.process)
+        processes.end(self.process, ends_after_children=True)
         for directory in self.cgroups:
             owner.remove_cgroup(directory)
         subprocess.run(["rm", "-rf", "--one-file-system", "--", str(self.home)], check=True)

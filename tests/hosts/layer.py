@@ -113,7 +113,7 @@ def _devices(directory: Path) -> None:
 
 
 def _parents(layer: Path, name: str) -> None:
-    """Make the directories above a name as the machine has them: a merged directory shows the upper one's owner and mode."""
+    """Make the directories above a name with the machine's owner and mode: a merged directory shows the upper's."""
     above = Path(name).parents
     for directory in reversed([parent for parent in above if parent != Path(".")]):
         if not (layer / directory).exists():

@@ -19,7 +19,7 @@ LINK = re.compile(r"(?:^|\s)(sc[bv](\d+)(?:n\d+)?)(?=[@:\s]|$)")  # our bridges 
 CGROUP = re.compile(r"statecfg-tests-(\d+)-\d+")
 
 
-class Unavailable(Exception):  # noqa: N818: it is a state of the machine, not an error of the test
+class Unavailable(Exception):
     """Says why this machine can't give a host of the wanted kind."""
 
 

@@ -51,23 +51,25 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
-    """End a process we started and everything below it: SIGTERM, `grace` seconds, SIGKILL, and wait."""
+def end(process: subprocess.Popen[bytes], *, ends_after_children: bool = False) -> None:
+    """Kill a process we started and everything below it, and wait until all are gone.
+
+    Parameters: `ends_after_children`, whether the process reaps its children and ends with them, so that they are
+    killed alone; else they may stay zombies where process 1 reaps nobody.
+    """
     below = descendants(process.pid) if process.poll() is None else []
-    if process.poll() is None and grace:
-        process.terminate()
-        try:
-            process.wait(grace)
-        except subprocess.TimeoutExpired:
-            below += [pid for pid in descendants(process.pid) if pid not in below]
-    if process.poll() is None:
+    if not (ends_after_children and below):
         process.kill()
     for pid in below:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue  # ended with its parent, as it should
-    process.wait(10)
+    try:
+        process.wait(10)
+    finally:
+        process.kill()
+        process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
             stream.close()

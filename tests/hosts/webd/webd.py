@@ -13,7 +13,7 @@ VERSION = "@VERSION@"
 DEFAULT = "/etc/webd/webd.conf"
 
 
-def load(path):
+def load(path: str) -> "dict[str, str]":
     """Read a configuration; exit 1, naming file and line, when it is wrong."""
     settings = {"port": "8080", "message": ""}
     with open(path, encoding="utf-8") as lines:
@@ -31,9 +31,9 @@ def load(path):
 class Handler(http.server.BaseHTTPRequestHandler):
     """Answer with the message or the version."""
 
-    settings = {}
+    settings: "dict[str, str]" = {}
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         """Answer a request."""
         text = VERSION if self.path == "/version" else self.settings["message"]
         body = (text + "\n").encode()
@@ -43,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def reload(*_):
+def reload(*_: object) -> None:
     """Read the configuration again; a wrong one ends the server. The port stays."""
     Handler.settings = load(DEFAULT)
 
