@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -52,6 +53,28 @@ def test_sshd_shows_and_ends_sessions(make_sshd: Callable[..., hosts.PlainSshd])
         server.stop()
         assert not processes.alive(sleeping)
         assert client.wait(10) == 255
+
+
+ORDINARY = """
+from pathlib import Path
+from tests import hosts
+server = hosts.plain_sshd(Path("scratch"))
+print(server.ssh(["id", "-un"]).stdout, end="")
+server.stop()
+try:
+    hosts.light_hosts(1)
+except hosts.Unavailable as reason:
+    print(reason)
+"""
+
+
+def test_sshd_runs_for_ordinary_users(light_host: hosts.Host) -> None:
+    """Somebody who isn't root can have a loopback sshd, and is told why there is no host with its own address."""
+    hosts.add_user(light_host, "ann")
+    shutil.copytree(ROOT / "tests/hosts", light_host.path("/home/ann/tests/hosts"))
+    light_host.write("/home/ann/tests/__init__.py", "")
+    shown = light_host.ssh(["/usr/bin/python3", "-B", "-c", ORDINARY], user="ann").stdout
+    assert shown == "ann\nhosts with their own address need root\n"
 
 
 def test_light_hosts_are_apart(make_light_hosts: Hosts, tmp_path: Path) -> None:
@@ -112,6 +135,19 @@ def test_package_installs_and_serves(booted: hosts.Host) -> None:
     assert (page(booted), page(booted, "/version")) == ("changed", "1.1")
     booted.run([*apt, "purge", "webd"])
     assert not booted.path("/etc/webd/webd.conf").exists()
+
+
+def test_booted_hosts_are_apart(booted: hosts.Host, make_booted_host: Callable[[], hosts.Host]) -> None:
+    """A service of one booted host goes on when the same one of another host stops."""
+    other = make_booted_host()
+    unit = "[Service]\nExecStart=/bin/sleep infinity\n"
+    for host in (booted, other):
+        host.write("/etc/systemd/system/same.service", unit)
+        host.run(["systemctl", "daemon-reload"])
+        host.run(["systemctl", "start", "same"])
+    other.run(["systemctl", "kill", "--signal=KILL", "same"])
+    other.stop()
+    assert booted.run(["systemctl", "is-active", "same"]).stdout == "active\n"
 
 
 def test_packages_depend_and_fail(light_host: hosts.Host, apt_packages: hosts.AptRepository) -> None:

@@ -55,7 +55,12 @@ def ssh(
     `stdin`, text for its standard input; `check`, whether to raise `CalledProcessError` on an exit code but 0.
     """
     command = [*ssh_argv(login, user), shlex.join(argv)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=check, timeout=seconds)
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds)
+    if check and done.returncode:
+        error = subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+        error.add_note(f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise error
+    return done
 
 
 def await_ssh(login: Login, process: subprocess.Popen[bytes], log: Path, seconds: float = 30) -> None:

@@ -67,6 +67,10 @@ def require_root_hosts() -> None:
     missing = sorted({package for program, package in packages.items() if not shutil.which(program, path=path)})
     if missing:
         raise Unavailable(f"Debian packages are missing: {' '.join(missing)}")
+    if not _prepared:
+        trial = subprocess.run(["unshare", "-m", "-u", "-i", "-n", "-p", "-f", "true"], capture_output=True, text=True)
+        if trial.returncode:
+            raise Unavailable(f"this root may not make namespaces: {trial.stderr.strip()}")
 
 
 def base() -> Path:

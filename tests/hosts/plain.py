@@ -60,12 +60,14 @@ def plain_sshd(
     `config`, lines of sshd_config put before ours, so that they win; `forced_command`, a command line that every
     session runs in place of what the client asks; `user`, who logs in (default: whoever runs the tests; another one
     only works as root, and has to be able to read `directory`).
-    Result: the running sshd. Errors: `Unavailable` without an sshd on this machine.
+    Result: the running sshd. Errors: `Unavailable` without an sshd on this machine, or a shell for the user.
     """
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if program is None:
         raise owner.Unavailable("there is no sshd (Debian: openssh-server)")
-    me = pwd.getpwuid(os.geteuid()).pw_name
+    account = pwd.getpwnam(user) if user else pwd.getpwuid(os.geteuid())
+    if account.pw_shell.endswith(("/nologin", "/false")):
+        raise owner.Unavailable(f"{account.pw_name} has no login shell")
     port = free_port()
     home = directory.resolve() / f"sshd-{port}"
     home.mkdir(parents=True)
@@ -96,7 +98,7 @@ def plain_sshd(
     (home / "sshd_config").write_text("\n".join(lines) + "\n")
     log = home / "log"
     process = owner.start([program, "-D", "-f", str(home / "sshd_config"), "-E", str(log)], stdin=subprocess.DEVNULL)
-    server = PlainSshd("127.0.0.1", port, user or me, home / "identity", home / "known_hosts", log, process)
+    server = PlainSshd("127.0.0.1", port, account.pw_name, home / "identity", home / "known_hosts", log, process)
     owner.remember(server)
     try:
         login.await_ssh(server, process, log)
