@@ -1,0 +1,136 @@
+"""What the node types of files, directories and links share: looking at a path, and its mode and owner."""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+
+from statecfg.remote.model import CheckError, Unknown
+from statecfg.remote.ops import op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+
+    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.world import Machine, Stat, World
+
+KINDS = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
+LINKS = 40  # as many as Linux follows before it gives up (ELOOP)
+
+
+@op
+def chmod(machine: Machine, path: str, mode: int) -> Result:
+    """Set the permission bits."""
+    return machine.chmod(path, mode)
+
+
+@op
+def chown(machine: Machine, path: str, owner: Optional[str], group: Optional[str]) -> Result:
+    """Set owner and group."""
+    return machine.chown(path, owner, group)
+
+
+@op
+def remove(machine: Machine, path: str, recursive: bool = False) -> Result:
+    """Remove what stands at a path."""
+    return machine.remove(path, recursive)
+
+
+def mode_bits(mode: Union[str, int, None]) -> Optional[int]:
+    """Return a mode written as octal text (or given as a number) as a number."""
+    return int(mode, 8) if isinstance(mode, str) else mode
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return "; did you mean …?" with the nearest of `names`, or nothing where none is near."""
+    near = difflib.get_close_matches(name, list(names), 3, 0.6)
+    return "; did you mean %s?" % " or ".join(near) if near else ""
+
+
+def account(world: World, table: str, name: Optional[str]) -> Optional[str]:
+    """Return the name under which the host shows a user or group given by name or number.
+
+    An account that a required node may still bring is taken as given. Raises CheckError where there is none.
+    """
+    if name is None:
+        return None
+    field, kind = ("uid", "user") if table == "users" else ("gid", "group")
+    try:
+        if name.isdigit():
+            return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
+        if world.entry(table, name) is None:
+            near = nearest(name, world.table(table))
+            raise CheckError("there is no %s %s on this host%s; declare it and require it" % (kind, name, near))
+    except Unknown:
+        return name
+    return name
+
+
+def owners(world: World, attrs: Mapping[str, Any]) -> Tuple[Optional[str], Optional[str]]:
+    """Return the owner and group asked for, as the host shows them. Raises CheckError where one does not exist."""
+    return account(world, "users", attrs.get("owner")), account(world, "groups", attrs.get("group"))
+
+
+def attribute_actions(world: World, path: str, stat: Stat, attrs: Mapping[str, Any]) -> List[Action]:
+    """Return what brings mode, owner and group of what stands at `path` to what is asked for."""
+    owner, group, mode = attrs.get("owner"), attrs.get("group"), mode_bits(attrs.get("mode"))
+    actions = []
+    if (owner or stat.owner) != stat.owner or (group or stat.group) != stat.group:
+        owner, group = owners(world, attrs)
+        owner, group = owner if owner != stat.owner else None, group if group != stat.group else None
+        if owner is not None or group is not None:
+            actions.append(chown(path, owner, group))
+    # A change of owner takes the set-user-id and set-group-id bits away, so they are given again after it.
+    if mode is not None and (mode != stat.mode or (actions and mode & 0o6000)):
+        actions.append(chmod(path, mode))
+    return actions
+
+
+def followed(world: World, path: str) -> str:
+    """Return where the links at `path` lead to. Raises CheckError on a loop."""
+    seen = path
+    for _ in range(LINKS):
+        stat = world.stat(seen)
+        if stat is None or stat.kind != "symlink":
+            return seen
+        seen = posixpath.normpath(posixpath.join(posixpath.dirname(seen), stat.target))
+    raise CheckError("%s is a link that leads round in circles" % path)
+
+
+def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
+    """Raise CheckError: what stands at `path` is not what is wanted there, and is not ours to throw away."""
+    found = KINDS[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
+    raise CheckError("%s is %s, not %s%s" % (path, found, wanted, "; " + help if help else ""))
+
+
+def require_parent(world: World, path: str, nodes: Mapping[str, Node], parents: bool = False) -> None:
+    """Raise CheckError where the directory that `path` is to stand in neither is there nor is coming."""
+    parent = posixpath.dirname(path)
+    if world.apparent(parent) is not None or not world.settled(parent):
+        return
+    if parents and parent != path:
+        require_parent(world, parent, nodes, True)
+        return
+    for name, node in sorted(nodes.items()):
+        if node.attrs.get("path") == parent and not node.attrs.get("absent"):
+            raise CheckError("its directory %s is not there yet: add %s to requires" % (parent, name))
+    raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
+
+
+def nothing_yet(world: World, path: str) -> bool:
+    """Return whether nothing stands at `path` now, be it that a required node may still put something there."""
+    return world.apparent(path) is None if not world.settled(path) else world.stat(path) is None
+
+
+def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None:
+    """Raise ValueError where a node is to be absent and yet is given what only something present has."""
+    if attrs.get("absent"):
+        idle = sorted(name for name, value in attrs.items() if value not in (None, False) and name not in allowed)
+        if idle:
+            raise ValueError("absent can't go together with %s" % ", ".join(idle))
+
+
+def path_claim(attrs: Dict[str, Any]) -> List[str]:
+    """Return the claim of a node that manages what stands at its path."""
+    return ["path:" + posixpath.normpath(attrs["path"])]

@@ -1,0 +1,119 @@
+"""Directory trees: bringing one to its source's content, and finding what nobody manages in it."""
+
+from __future__ import annotations
+
+import posixpath
+
+from statecfg.remote.ops import op
+from statecfg.resources import _paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Set
+
+    from statecfg.remote.model import Action, Blob, Node, Result
+    from statecfg.remote.world import Machine, World
+
+# Emptying one of these leaves no host behind; whoever means it can name what is inside.
+VITAL = frozenset(
+    ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run", "sbin", "srv", "sys")
+    + ("tmp", "usr", "usr/bin", "usr/lib", "usr/sbin", "usr/share", "var", "var/lib", "etc/systemd/system")
+)
+
+
+@op(name="mkdir")
+def make(machine: Machine, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]) -> Result:
+    """Make a directory of the tree."""
+    return machine.mkdir(path, mode, owner, group)
+
+
+@op(name="write")
+def put(
+    machine: Machine, path: str, content: Blob, mode: Optional[int], owner: Optional[str], group: Optional[str]
+) -> Result:
+    """Put a file of the tree in place."""
+    return machine.write(path, content, mode, owner, group)
+
+
+@op(name="link")
+def link(machine: Machine, path: str, target: str, owner: Optional[str], group: Optional[str]) -> Result:
+    """Make a link of the tree."""
+    return machine.symlink(path, target, owner=owner, group=group)
+
+
+def check(world: World, root: str, attrs: Mapping[str, Any]) -> List[Action]:
+    """Return what brings the tree under `root` to the content of the node's source, directories first."""
+    tree = attrs.get("tree") or {}
+    owned = {name: attrs.get(name) for name in ("owner", "group")}
+    actions = []
+    for name in sorted(tree, key=lambda name: (tree[name]["kind"] != "directory", name)):
+        entry, path = tree[name], posixpath.join(root, name)
+        if entry["kind"] == "directory":
+            mode = attrs.get("mode")
+        elif entry["kind"] == "file":
+            mode = attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644")
+        else:
+            mode = None
+        actions.extend(_entry(world, path, entry, dict(owned, mode=mode)))
+    return actions
+
+
+def _entry(world: World, path: str, entry: Mapping[str, Any], wanted: Dict[str, Any]) -> List[Action]:
+    kind = entry["kind"]
+    stat = None if _paths.nothing_yet(world, path) else world.stat(path)
+    if stat is not None and stat.kind != kind and not (kind == "symlink" and stat.kind == "file"):
+        _paths.refuse(path, stat, _paths.KINDS[kind])
+    owner, group = (wanted["owner"], wanted["group"]) if stat is not None else _paths.owners(world, wanted)
+    mode = _paths.mode_bits(wanted["mode"])
+    if kind == "directory" and stat is None:
+        return [make(path, mode, owner, group)]
+    if kind == "symlink" and (stat is None or stat.target != entry["target"]):
+        return [link(path, entry["target"], owner, group)]
+    if kind == "file":
+        content = entry["content"]
+        if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
+            return [put(path, content, mode, owner, group)]
+    assert stat is not None
+    return _paths.attribute_actions(world, path, stat, wanted)
+
+
+def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> List[Action]:
+    """Return what removes everything under `root` that neither comes from the node's source nor is managed."""
+    own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
+    others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
+    return _unmanaged(world, root, own, others, {parent for path in own | others for parent in _parents(path)})
+
+
+def _unmanaged(world: World, root: str, own: Set[str], others: Set[str], above: Set[str]) -> List[Action]:
+    actions: List[Action] = []
+    for name in world.listdir(root):
+        path = posixpath.join(root, name)
+        if path in others:  # what is in another node's directory is that node's business
+            continue
+        stat = world.stat(path)
+        is_directory = stat is not None and stat.kind == "directory"
+        if is_directory and (path in above or path in own):
+            actions.extend(_unmanaged(world, path, own, others, above))
+        elif path not in own:
+            actions.append(_paths.remove(path, is_directory))
+    return actions
+
+
+def managed(node: Node) -> List[str]:
+    """Return the paths that a node keeps in being: its own, those of its tree, and what its command makes."""
+    attrs = node.attrs
+    if attrs.get("absent"):
+        return []
+    path = attrs.get("path")
+    given = [path, attrs.get("creates"), *((attrs.get("effects") or {}).get("files") or ())]
+    if isinstance(path, str):
+        given.extend(posixpath.join(path, name) for name in attrs.get("tree") or ())
+    return [posixpath.normpath(each) for each in given if isinstance(each, str) and each.startswith("/")]
+
+
+def _parents(path: str) -> List[str]:
+    found = []
+    while path not in ("/", ""):
+        path = posixpath.dirname(path)
+        found.append(path)
+    return found

@@ -1,0 +1,161 @@
+"""Directories: mode and owner, whole trees, and the removal of what nobody manages."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import Blob, CheckError, Unknown
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.ops import op
+from statecfg.resources import _paths, _tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import AbsolutePath, GroupName, LocalPath, Mode, UserName
+    from statecfg.remote.world import Machine, World
+
+
+@node_type
+def directory(
+    path: AbsolutePath,
+    *,
+    mode: Optional[Mode] = None,
+    owner: Optional[UserName] = None,
+    group: Optional[GroupName] = None,
+    parents: bool = False,
+    source: Optional[LocalPath] = None,
+    file_mode: Optional[Mode] = None,
+    purge: bool = False,
+    follow: bool = False,
+    absent: bool = False,
+    recursive: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A directory, alone or with a tree of files in it.
+
+    Mode and owner that are not given stay as they are; a new directory gets 0755. They hold for the directory
+    itself and, with `source`, for every directory and file that the source has, but for nothing else in it.
+
+    :param path: where the directory stands
+    :param mode: permission bits as octal text, such as ``"0755"``
+    :param owner: user who owns it, by name or number
+    :param group: group that owns it, by name or number
+    :param parents: also make the directories above it that are missing
+    :param source: a local directory, beside the playbook or in the project's ``files/``, whose files are put into it
+    :param file_mode: permission bits of the source's files; 0755 for those that are executable and 0644 for the
+        others where it is not given
+    :param purge: remove what is in it and neither comes from the source nor is managed by another node
+    :param follow: where the path is a link, manage the directory that it leads to
+    :param absent: there is to be no such directory
+    :param recursive: with absent, remove it with all that is in it; without, only an empty one is removed
+
+    In YAML::
+
+        - directory: /etc/nginx/conf.d
+          source: conf.d
+          purge: true
+
+    In Python::
+
+        directory("/srv/shop", owner="deploy", group="deploy", mode="0750")
+    """
+
+
+@op
+def mkdir(
+    machine: Machine,
+    path: str,
+    mode: Optional[int] = None,
+    owner: Optional[str] = None,
+    group: Optional[str] = None,
+    parents: bool = False,
+) -> Result:
+    """Make a directory."""
+    return machine.mkdir(path, mode, owner, group, parents)
+
+
+directory.claims(_paths.path_claim)
+
+
+@directory.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse attributes that contradict each other, and the removal of what holds the system."""
+    _paths.refuse_with_absent(attrs, ("path", "absent", "recursive"))
+    if attrs.get("recursive") and not attrs.get("absent"):
+        raise ValueError("recursive goes with absent; parents makes the directories above")
+    if attrs.get("file_mode") and not attrs.get("source"):
+        raise ValueError("file_mode is for the files of a source, and none is given")
+    destructive = attrs.get("purge") or attrs.get("recursive")
+    if destructive and attrs["path"].strip("/") in _tree.VITAL:
+        raise ValueError("%s holds the system: it is not emptied" % attrs["path"])
+
+
+@directory.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Read the source, so that only its content crosses the wire."""
+    source = node.attrs.get("source")
+    if source is None:
+        return node
+    kept = {name: value for name, value in node.attrs.items() if name != "source"}
+    return node.with_attrs(dict(kept, tree=context.tree(node, source)))
+
+
+@directory.blobs
+def blobs(node: Node, world: World) -> List[Blob]:
+    """Return the content of those files of the source that the host's files don't have."""
+    lacking = []
+    for name, entry in (node.attrs.get("tree") or {}).items():
+        if entry["kind"] == "file":
+            try:
+                if world.digest(node.attrs["path"] + "/" + name) == entry["content"].sha256:
+                    continue
+            except (OSError, Unknown):  # not there, or not yet to be seen: then it is needed
+                pass
+            lacking.append(entry["content"])
+    return lacking
+
+
+@directory.check
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+    """Compare the directory, then the tree in it, then look for what nobody manages."""
+    attrs = node.attrs
+    path = _paths.followed(world, attrs["path"]) if attrs.get("follow") else attrs["path"]
+    if attrs.get("absent"):
+        return removal(world, path, bool(attrs.get("recursive")))
+    actions: List[Action] = []
+    missing = _paths.nothing_yet(world, path)
+    if missing:
+        if not attrs.get("parents"):
+            _paths.require_parent(world, path, nodes)
+        owner, group = _paths.owners(world, attrs)
+        mode = _paths.mode_bits(attrs.get("mode"))
+        actions.append(mkdir(path, mode, owner, group, bool(attrs.get("parents"))))
+    else:
+        stat = world.stat(path)
+        assert stat is not None
+        if stat.kind != "directory":
+            help = "follow: true manages what it leads to" if stat.kind == "symlink" else ""
+            _paths.refuse(path, stat, "a directory", help)
+        actions.extend(_paths.attribute_actions(world, path, stat, attrs))
+    actions.extend(_tree.check(world, path, attrs))
+    if attrs.get("purge") and not missing:
+        actions.extend(_tree.unmanaged(world, node, nodes, path))
+    return actions
+
+
+def removal(world: World, path: str, recursive: bool) -> List[Action]:
+    """Return what removes the directory. Raises CheckError where that would take more than was asked for."""
+    stat = world.stat(path)
+    if stat is None:
+        return []
+    if stat.kind != "directory":
+        _paths.refuse(path, stat, "a directory", "a %s node with absent: true removes it" % stat.kind)
+    if not recursive and world.listdir(path):
+        inside = world.listdir(path)
+        shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
+        raise CheckError("%s is not empty (%s); recursive: true removes it with all that is in it" % (path, shown))
+    return [_paths.remove(path, recursive)]

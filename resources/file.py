@@ -1,0 +1,166 @@
+"""Files: content, mode, owner."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import Blob, CheckError, Unknown
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.ops import op
+from statecfg.resources import _paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import AbsolutePath, Arguments, Content, GroupName, LocalPath, Mode, UserName
+    from statecfg.remote.world import Machine, World
+
+CONTENT = ("content", "source", "template")
+
+
+@node_type
+def file(
+    path: AbsolutePath,
+    *,
+    content: Optional[Content] = None,
+    source: Optional[LocalPath] = None,
+    template: Optional[LocalPath] = None,
+    vars: Optional[Dict[str, Any]] = None,
+    mode: Optional[Mode] = None,
+    owner: Optional[UserName] = None,
+    group: Optional[GroupName] = None,
+    validate: Optional[Arguments] = None,
+    backup: Optional[str] = None,
+    follow: bool = False,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A file, with all of its content; or only the mode and owner of a file that something else brings.
+
+    New content is put in place in one step: at any instant the file is the old one or the new one. Mode and owner
+    that are not given stay as they are; a new file gets 0644 and belongs to the user who applies. A directory or a
+    link that stands at the path is left alone, and the node fails.
+
+    :param path: where the file stands
+    :param content: the content itself, exactly as it is to be: no line end is added
+    :param source: a local file whose content it is, beside the playbook or in the project's ``files/``
+    :param template: a local Jinja2 template that gives the content, beside the playbook or in ``templates/``
+    :param vars: further variables for the template; they win over those of the host
+    :param mode: permission bits as octal text, such as ``"0644"``
+    :param owner: user who owns the file, by name or number
+    :param group: group that owns it, by name or number
+    :param validate: a command, as a list, that must succeed before new content is put in place; ``{}`` stands for
+        the file to look at
+    :param backup: suffix under which the old file is kept beside the new one when its content changes
+    :param follow: where the path is a link, manage the file that it leads to
+    :param absent: there is to be no such file
+
+    In YAML::
+
+        - file: /etc/sudoers.d/deploy
+          content: "deploy ALL=(ALL) NOPASSWD: /usr/bin/systemctl\\n"
+          mode: "0440"
+          validate: [visudo, -cf, "{}"]
+
+    In Python::
+
+        file("/etc/nginx/conf.d/shop.conf", template="shop.conf.j2", vars={"port": 8080}, mode="0644")
+    """
+
+
+@op
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: Optional[int] = None,
+    owner: Optional[str] = None,
+    group: Optional[str] = None,
+    backup: Optional[str] = None,
+    validate: Optional[List[str]] = None,
+) -> Result:
+    """Put a file of this content in place."""
+    return machine.write(path, content, mode, owner, group, backup, validate)
+
+
+file.claims(_paths.path_claim)
+
+
+@file.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse attributes that contradict each other or do nothing together."""
+    _paths.refuse_with_absent(attrs, ("path", "absent"))
+    given = [name for name in CONTENT if attrs.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError("%s: only one of them can give the content" % " and ".join(given))
+    if attrs.get("vars") and attrs.get("template") is None:
+        raise ValueError("vars are for a template, and none is given")
+    for name in ("validate", "backup"):
+        if attrs.get(name) and not given:
+            raise ValueError("%s is for new content, and none is given" % name)
+    if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
+        raise ValueError("validate needs {} where the path of the file to look at goes")
+    if attrs.get("backup") is not None and (not attrs["backup"] or "/" in attrs["backup"]):
+        raise ValueError("backup is a suffix such as .bak, without a slash")
+
+
+@file.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Read the source or render the template, so that only content crosses the wire."""
+    attrs = node.attrs
+    if attrs.get("template") is not None:
+        content = Blob.of(context.render(node, attrs["template"], dict(attrs.get("vars") or {})))
+    elif attrs.get("source") is not None:
+        content = context.read(node, attrs["source"])
+    elif attrs.get("content") is not None:
+        content = Blob.of(attrs["content"])
+    else:
+        return node
+    kept = {name: value for name, value in attrs.items() if name not in (*CONTENT, "vars")}
+    return node.with_attrs(dict(kept, content=content))
+
+
+@file.blobs
+def blobs(node: Node, world: World) -> List[Blob]:
+    """Return the content, unless the host's file has it already."""
+    content = node.attrs.get("content")
+    if content is None:
+        return []
+    try:
+        return [] if world.digest(node.attrs["path"]) == content.sha256 else [content]
+    except (OSError, Unknown):
+        return [content]
+
+
+@file.check
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+    """Compare kind, content, mode and owner with what stands there."""
+    attrs = node.attrs
+    path, content = attrs["path"], attrs.get("content")
+    if attrs.get("follow"):
+        path = _paths.followed(world, path)
+    coming = content is not None and _paths.nothing_yet(world, path)
+    stat = None if coming else world.stat(path)
+    if attrs.get("absent"):
+        if stat is not None and stat.kind == "directory":
+            _paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
+        return [_paths.remove(path)] if stat is not None else []
+    if stat is None:
+        if content is None:
+            raise CheckError('%s does not exist and no content is given; content: "" makes an empty file' % path)
+        _paths.require_parent(world, path, nodes)
+    elif stat.kind == "symlink":
+        _paths.refuse(path, stat, "a file", "follow: true manages the file that it leads to")
+    elif stat.kind != "file":
+        _paths.refuse(path, stat, "a file")
+    if content is not None:
+        content = Blob.of(content)
+        if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
+            owner, group = _paths.owners(world, attrs)
+            mode = _paths.mode_bits(attrs.get("mode"))
+            return [write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
+    assert stat is not None
+    return _paths.attribute_actions(world, path, stat, attrs)

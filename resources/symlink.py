@@ -1,0 +1,90 @@
+"""Symbolic links."""
+
+from __future__ import annotations
+
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.ops import op
+from statecfg.resources import _paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import AbsolutePath, GroupName, Text, UserName
+    from statecfg.remote.world import Machine, World
+
+
+@node_type
+def symlink(
+    path: AbsolutePath,
+    *,
+    target: Optional[Text] = None,
+    owner: Optional[UserName] = None,
+    group: Optional[GroupName] = None,
+    replace: bool = False,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A symbolic link.
+
+    A link that leads elsewhere is switched in one step, so that there is a link at every instant. The target need
+    not exist. What is no link is left alone: a directory always, a file unless `replace` is given.
+
+    :param path: where the link stands
+    :param target: what it leads to, taken as written; a relative one starts at the link's directory
+    :param owner: user who owns the link itself
+    :param group: group that owns the link itself
+    :param replace: put the link in the place of a file that stands there
+    :param absent: there is to be no link
+
+    In YAML::
+
+        - symlink: /etc/nginx/sites-enabled/shop
+          target: ../sites-available/shop
+
+    In Python::
+
+        symlink("/srv/shop/current", target="releases/42")
+    """
+
+
+@op
+def link(machine: Machine, path: str, target: str, owner: Optional[str], group: Optional[str]) -> Result:
+    """Make the link, in the place of one that leads elsewhere."""
+    return machine.symlink(path, target, owner=owner, group=group)
+
+
+symlink.claims(_paths.path_claim)
+
+
+@symlink.validate
+def validate(attrs: Dict[str, Any]) -> None:
+    """Refuse a link without a target, and a target for a link that is to go."""
+    _paths.refuse_with_absent(attrs, ("path", "absent"))
+    if not attrs.get("absent") and not attrs.get("target"):
+        raise ValueError("a link needs a target")
+
+
+@symlink.check
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+    """Compare the link itself, never what it leads to."""
+    attrs = node.attrs
+    path, target = attrs["path"], attrs.get("target")
+    stat = None if not attrs.get("absent") and _paths.nothing_yet(world, path) else world.stat(path)
+    if stat is not None and stat.kind != "symlink":
+        if attrs.get("absent") or stat.kind != "file":
+            _paths.refuse(path, stat, "a link")
+        if not attrs.get("replace"):
+            _paths.refuse(path, stat, "a link", "replace: true puts the link in its place")
+    if attrs.get("absent"):
+        return [_paths.remove(path)] if stat is not None else []
+    if stat is None:
+        _paths.require_parent(world, path, nodes)
+    if stat is None or stat.kind != "symlink" or stat.target != target:
+        owner, group = _paths.owners(world, attrs)
+        return [link(path, target, owner, group)]
+    return _paths.attribute_actions(world, path, stat, {"owner": attrs.get("owner"), "group": attrs.get("group")})
