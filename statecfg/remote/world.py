@@ -59,7 +59,10 @@ class World:
     """
 
     triggered_by: Sequence[str] = ()
-    """Names of the required nodes whose change triggers the node being checked (`restart_on`)."""
+    """Names of the required nodes whose change triggers the node being checked (`restart_on`). May raise Unknown."""
+
+    acted: bool = False
+    """Whether this run has taken the node's actions: the check is made to see that nothing is left to do."""
 
     def stat(self, path: str) -> Optional[Stat]:
         """Return what stands at the absolute `path`, or None where nothing does. Raises Unknown."""
@@ -159,6 +162,7 @@ class Machine(World):
         input: Optional[bytes] = None,
         timeout: float = 600.0,
         codes: Tuple[int, ...] = (0,),
+        interruptible: bool = True,
     ) -> Result:
         """Run a program to its end, its output streamed to the report; an exit status not in `codes` is an error.
 
@@ -166,6 +170,7 @@ class Machine(World):
             `{"packages": {"nginx": {"version": "1.22"}}, "unknown": ["files", "units"]}` says that a package
             appears and that files and units may, in a way that only doing it shows. `{}`: nothing that is looked at.
             `"files"`: a list of paths whose content is unknown after it.
+        :param interruptible: False for what must run to its end even when the controller is lost
         """
         raise NotImplementedError
 

@@ -1,0 +1,71 @@
+"""Users and groups of the host, by name and by number."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
+
+def user_fields(name: str) -> Optional[Dict[str, Any]]:
+    """Return a user's fields (uid, gid, comment, home, shell, and `groups` it is a further member of), or None."""
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return {
+        "uid": found.pw_uid,
+        "gid": found.pw_gid,
+        "comment": found.pw_gecos,
+        "home": found.pw_dir,
+        "shell": found.pw_shell,
+        "groups": sorted(group.gr_name for group in grp.getgrall() if name in group.gr_mem),
+    }
+
+
+def group_fields(name: str) -> Optional[Dict[str, Any]]:
+    """Return a group's fields (gid, members), or None."""
+    try:
+        found = grp.getgrnam(name)
+    except KeyError:
+        return None
+    return {"gid": found.gr_gid, "members": sorted(found.gr_mem)}
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user, or the number as text where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def group_name(gid: int) -> str:
+    """Return the name of a group, or the number as text where it has none."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def user_id(owner: str) -> int:
+    """Return the number of a user given by name or number. Raises LookupError where the host knows no such user."""
+    try:
+        return pwd.getpwnam(owner).pw_uid
+    except KeyError:
+        if owner.isdigit():
+            return int(owner)
+        raise LookupError("no user %s on this host" % owner) from None
+
+
+def group_id(group: str) -> int:
+    """Return the number of a group given by name or number. Raises LookupError where the host knows no such group."""
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        if group.isdigit():
+            return int(group)
+        raise LookupError("no group %s on this host" % group) from None

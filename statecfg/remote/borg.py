@@ -1,0 +1,217 @@
+"""The Borg document's words as functions: what the Hy macros expand into, on the controller and on hosts."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import Action, ActionSpec, Keyword
+from statecfg.remote.nodetype import REGISTRY, NodeType, Schema, register
+from statecfg.remote.ops import Op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+    Clause = Sequence[Callable[[Any], Any]]
+
+__all__ = [
+    "Keyword",
+    "hyx_falseXquestion_markX",
+    "hyx_keywordXquestion_markX",
+    "hyx_mapXquestion_markX",
+    "hyx_nilXquestion_markX",
+    "hyx_numberXquestion_markX",
+    "hyx_seqXquestion_markX",
+    "hyx_stringXquestion_markX",
+    "hyx_trueXquestion_markX",
+    "merge_graphs",
+    "name",
+    "slurp",
+    "some_fn",
+    "spit",
+    "zipmap",
+]
+
+METHODS = {
+    "check-node": "check",
+    "to-wire": "to_wire",
+    "from-wire": "from_wire",
+    "claims": "claims",
+    "validate": "validate",
+    "blobs": "blobs",
+}
+
+# Module → attribute → clauses, each a predicate followed by transforms. Only the controller looks here.
+VALIDATORS: Dict[str, Dict[str, List[Clause]]] = {}
+
+
+def attribute(written: str) -> str:
+    """Return the name under which statecfg knows what Hy writes as `written` (`restart-on` is `restart_on`)."""
+    return written.lstrip(":").replace("-", "_")
+
+
+def node_type(
+    name: str,
+    arguments: Sequence[str],
+    required: Sequence[str],
+    optional: Mapping[str, Any],
+    produces_ops: Sequence[str],
+    module: str,
+    doc: Optional[str] = None,
+) -> NodeType[...]:
+    """Make and register a node type from the parts of the document's `node-type` form."""
+    schema = Schema(
+        [attribute(each) for each in arguments],
+        [attribute(each) for each in required],
+        {attribute(each): default for each, default in optional.items()},
+    )
+    return register(NodeType(name, schema=schema, produces_ops=produces_ops, module=module, doc=doc))
+
+
+def make_op(
+    function: Callable[..., Any], name: str, parameters: Sequence[str], body: Sequence[Any], **options: Any
+) -> Op:
+    """Make the op of a `defop` form, whose arguments are named as nodes' attributes are."""
+    return Op(function, name=name, parameters=[attribute(each) for each in parameters], body=body, **options)
+
+
+def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Callable[[Any], Any]:
+    """Return the second function of `defnodefn`: it takes a node and finds the arguments among its attributes."""
+
+    def from_node(node: Any) -> Any:
+        attrs = node["attrs"]
+        return function(*[attrs.get(attribute(each)) for each in parameters])
+
+    return from_node
+
+
+def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
+    """Add to the validators of a module's node types, by attribute."""
+    registered = VALIDATORS.setdefault(module, {})
+    for written, more in clauses.items():
+        registered.setdefault(attribute(written), []).extend(more)
+
+
+def method(kind: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a method (`check-node`, `to-wire`, …) of a node type, given itself or by its name."""
+    if not isinstance(kind, NodeType):
+        if attribute(kind) not in REGISTRY and kind not in REGISTRY:
+            raise NameError("there is no node type %s" % kind)
+        kind = REGISTRY.get(kind) or REGISTRY[attribute(kind)]
+    if name != "check-node":
+        return kind._register(METHODS[name], function)
+    given = NodeType(kind.name)
+    given.check(function)
+
+    def check(node: Any, nodes: Any, actions: Any, world: Any) -> ActionSpec:
+        return action_spec(given.run_check(node, nodes, actions, world))
+
+    kind.check(check)
+    return function
+
+
+def action_spec(answer: Any) -> ActionSpec:
+    """Return the action spec that a check's answer stands for: a list of actions, or a map with `:actions`."""
+    if isinstance(answer, ActionSpec):
+        return answer
+    if answer is None:
+        return ActionSpec()
+    if not hasattr(answer, "keys"):
+        return ActionSpec([as_action(each) for each in answer])
+    given = {attribute(str(getattr(key, "name", key))): answer[key] for key in answer}
+    unknown = sorted(set(given) - {"actions", "shutdown_first"})
+    if unknown:
+        raise TypeError("a check returned a map with %s; it may have :actions and :shutdown-first" % ", ".join(unknown))
+    shutdown = given.get("shutdown_first")
+    actions = [as_action(each) for each in given.get("actions") or ()]
+    return ActionSpec(actions, None if shutdown is None else as_action(shutdown))
+
+
+def as_action(given: Any) -> Action:
+    """Return an action for a plain map with `:op` and `:fn`, which is all the document asks of an action.
+
+    Such a function acts on the machine it finds, so on an imagined machine it is not called: anything may be
+    different after it.
+    """
+    if isinstance(given, Action):
+        return given
+    fields = {attribute(str(getattr(key, "name", key))): given[key] for key in given}
+    if "op" not in fields or not callable(fields.get("fn")):
+        raise TypeError("an action is a map with :op, a name, and :fn, a function of no arguments; got %r" % (given,))
+    function = fields["fn"]
+
+    def perform(machine: Any) -> Any:
+        from statecfg.remote.real import RealMachine
+
+        return function() if type(machine) is RealMachine else machine.run([str(fields["op"])])
+
+    args = {attribute(str(getattr(key, "name", key))): value for key, value in (fields.get("args") or {}).items()}
+    return Action(str(fields["op"]), args, perform, fields.get("body") or ())
+
+
+def shell(machine: Any) -> Callable[..., Any]:
+    """Return `sh` for an op's body: `(sh "program" "argument" :effect {…})` runs a program on the op's machine."""
+
+    def sh(*argv: str, **options: Any) -> Any:
+        return machine.run(list(argv), **options)
+
+    return sh
+
+
+def merge_graphs(*graphs: Any) -> Any:
+    """Return one graph of several, as `statecfg.graph.merge_graphs` does. Only on the controller."""
+    from importlib import import_module
+
+    return import_module("statecfg.graph").merge_graphs(*graphs)
+
+
+def spit(path: str, content: Union[str, bytes]) -> Any:
+    """Write `content` to `path` on this very machine. In the body of an op `spit` is the op's machine's instead."""
+    from statecfg.remote.real import RealMachine
+
+    return RealMachine().spit(path, content)
+
+
+def slurp(path: str) -> str:
+    """Return the text of the file `path` on this very machine. In the body of an op it is the op's machine's."""
+    from statecfg.remote.real import RealMachine
+
+    return RealMachine().slurp(path)
+
+
+def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Dict[str, Any]:
+    """Return a map of keys to values, in order; keywords become their names."""
+    return {attribute(str(getattr(key, "name", key))): value for key, value in zip(keys, values)}
+
+
+def _predicate(title: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    test.__name__ = test.__qualname__ = title
+    return test
+
+
+def _keyword(value: Any) -> bool:
+    # Read by plain Hy, a keyword is Hy's own kind, which is no string; the class is known here by name only.
+    return isinstance(value, Keyword) or type(value).__name__ == "Keyword"
+
+
+hyx_mapXquestion_markX = _predicate("map?", lambda value: hasattr(value, "keys") and hasattr(value, "__getitem__"))
+hyx_trueXquestion_markX = _predicate("true?", lambda value: value is True)
+hyx_falseXquestion_markX = _predicate("false?", lambda value: value is False)
+hyx_nilXquestion_markX = _predicate("nil?", lambda value: value is None)
+hyx_keywordXquestion_markX = _predicate("keyword?", _keyword)
+hyx_stringXquestion_markX = _predicate("string?", lambda value: isinstance(value, str) and not _keyword(value))
+hyx_numberXquestion_markX = _predicate(
+    "number?", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+)
+hyx_seqXquestion_markX = _predicate(
+    "seq?", lambda value: hasattr(value, "__iter__") and not hasattr(value, "keys") and not isinstance(value, (str, bytes))
+)
+
+
+def some_fn(*predicates: Callable[[Any], Any]) -> Callable[[Any], bool]:
+    """Return a predicate that holds where any of `predicates` does."""
+    title = "(some-fn %s)" % " ".join(each.__name__ for each in predicates)
+    return _predicate(title, lambda value: any(each(value) for each in predicates))
+
+
+def name(value: Any) -> str:
+    """Return a keyword's name, or a string as it is, as a plain string."""
+    return str.__str__(value) if isinstance(value, str) else str(value.name)

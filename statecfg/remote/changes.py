@@ -1,0 +1,112 @@
+"""What a node changes, as data: object, field, before, after, and a diff of text."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    from statecfg.remote.model import Blob
+    from statecfg.remote.world import Stat
+
+DIFFED = 1 << 20  # bytes; a larger file shows its digests only
+DIFF_LINES = 400
+_NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group"}
+
+
+class Changes:
+    """The changes of one node, each (object, field) once: the first before, the last after."""
+
+    def __init__(self) -> None:
+        self.found: Dict[Tuple[str, str], List[Any]] = {}
+        self.contents: Dict[str, List[Optional[Blob]]] = {}
+
+    def _note(self, thing: str, field: str, before: Any, after: Any) -> None:
+        known = self.found.get((thing, field))
+        if known is None:
+            self.found[thing, field] = [before, after]
+        else:
+            known[1] = after
+
+    def path(
+        self, place: str, old: Optional[Stat], before: Optional[Blob], new: Optional[Stat], after: Optional[Blob]
+    ) -> None:
+        """Note that what stands at `place` becomes `new`; contents are given where they change."""
+        for field in ("kind", "mode", "owner", "group", "target"):
+            was, will = _field(old, field), _field(new, field)
+            if was != will:
+                self._note(place, field, was, will)
+        if after is not None or (before is not None and (new is None or new.kind != "file")):
+            if after != before:
+                self._note(place, "content", _content(before), _content(after))
+                self.contents.setdefault(place, [before, None])[1] = after
+
+    def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
+        """Note that an entry of a facet changes, field by field."""
+        thing = "%s %s" % (_NAMES.get(table, table), key)
+        for field in sorted(set(before or {}) | set(after or {})):
+            was, will = (before or {}).get(field), (after or {}).get(field)
+            if was != will:
+                self._note(thing, field, was, will)
+        if not before and after is not None and not after:
+            self._note(thing, "present", None, True)
+
+    def report(self) -> List[Dict[str, Any]]:
+        """Return the changes in the form of the report; what came back to where it was is left out."""
+        result = []
+        for (thing, field), (before, after) in self.found.items():
+            if before == after:
+                continue
+            change = {"object": thing, "field": field, "before": before, "after": after}
+            if field == "content":
+                diff = _diff(thing, *self.contents[thing])
+                if diff:
+                    change["diff"] = diff
+            result.append(change)
+        return result
+
+
+def _field(stat: Optional[Stat], field: str) -> Any:
+    if stat is None:
+        return None
+    value = getattr(stat, field)
+    if field == "mode":
+        return None if stat.kind == "symlink" else "%04o" % value
+    return value or None
+
+
+def _content(blob: Optional[Blob]) -> Optional[str]:
+    return None if blob is None else "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
+
+
+def _text(blob: Optional[Blob]) -> Optional[str]:
+    """Return the content as text, "" for none, None where it is no text or too large to be shown."""
+    if blob is None:
+        return ""
+    if blob.size > DIFFED:
+        return None
+    try:
+        text = blob.read().decode("utf-8")
+    except (UnicodeDecodeError, LookupError):
+        return None
+    return None if "\0" in text else text
+
+
+def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
+    """Return the unified diff of two contents, or "" where one is no text."""
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
+        return ""
+    import difflib
+
+    lines = []
+    for line in difflib.unified_diff(
+        old.splitlines(True),
+        new.splitlines(True),
+        path if before is not None else "/dev/null",
+        path if after is not None else "/dev/null",
+    ):
+        lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    if len(lines) > DIFF_LINES:
+        lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]
+    return "".join(lines)

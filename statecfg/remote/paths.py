@@ -1,0 +1,115 @@
+"""Walking to a file without being led astray: no link that somebody else controls is ever followed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as st
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Tuple
+
+LINKS = 40  # as many as the kernel follows
+
+
+class UnsafePath(OSError):
+    """A link on the way is in the hands of another user than root or ourselves."""
+
+
+def normal(path: str) -> str:
+    """Return an absolute path without `//`, `.` and `..` (which are taken as written, not through links)."""
+    return "/" + os.path.normpath(path).lstrip("/")
+
+
+def trusted(directory: os.stat_result, link: os.stat_result) -> bool:
+    """Tell whether a link may be followed: root's or our own, and nobody else can put another in its place.
+
+    Source of the rule: systemd's CHASE_SAFE, which refuses to go from an unprivileged owner to a privileged one.
+    """
+    ours = (0, os.geteuid())
+    if link.st_uid not in ours or directory.st_uid not in ours:
+        return False
+    shared = directory.st_mode & (st.S_IWGRP | st.S_IWOTH)
+    return not shared or bool(directory.st_mode & st.S_ISVTX)
+
+
+def open_parent(path: str, follow: bool = False) -> Tuple[int, str, str]:
+    """Open the directory that holds `path`.
+
+    :param follow: also follow `path` itself where it is a link
+    :returns: a descriptor (O_PATH; the caller closes it), the last name, and the directory's path free of links
+    :raises UnsafePath: where a link on the way belongs to somebody else
+    :raises OSError: where a directory on the way is missing or is none
+    """
+    todo = _parts(path)
+    seen: List[str] = []
+    links = 0
+    here = _root()
+    try:
+        while todo:
+            name = todo.pop(0)
+            last = not todo
+            if name == "..":
+                seen = seen[:-1]
+                here = _swap(here, os.open("..", _DIRECTORY, dir_fd=here))
+                continue
+            if last and not follow:
+                return here, name, "/" + "/".join(seen)
+            try:
+                info = os.lstat(name, dir_fd=here)
+            except FileNotFoundError:
+                if last:
+                    return here, name, "/" + "/".join(seen)
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), _joined(seen, name)) from None
+            if st.S_ISLNK(info.st_mode):
+                links += 1
+                if links > LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                if not trusted(os.fstat(here), info):
+                    raise UnsafePath(errno.ELOOP, "a link that another user controls is not followed", _joined(seen, name))
+                target = os.readlink(name, dir_fd=here)
+                todo = _parts(target) + todo
+                if target.startswith("/"):
+                    seen = []
+                    here = _swap(here, _root())
+                continue
+            if last:
+                return here, name, "/" + "/".join(seen)
+            if not st.S_ISDIR(info.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), _joined(seen, name))
+            here = _swap(here, os.open(name, _DIRECTORY, dir_fd=here))
+            seen.append(name)
+        return here, ".", "/" + "/".join(seen)
+    except BaseException:
+        os.close(here)
+        raise
+
+
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _root() -> int:
+    return os.open("/", _DIRECTORY)
+
+
+def _swap(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+def _parts(path: str) -> List[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _joined(seen: List[str], name: str) -> str:
+    return "/" + "/".join([*seen, name])
+
+
+def sync_directory(descriptor: int) -> None:
+    """Make the names in a directory durable."""
+    opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
