@@ -1,0 +1,1 @@
+"""The command line: parse, do, show; the only part that ends the process."""

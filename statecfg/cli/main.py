@@ -1,0 +1,144 @@
+"""The entry point: finds the command, runs it, turns everything that can happen into an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from statecfg.cli import exit_codes
+
+VERSION = "0.1.0"
+
+# Verb → (module, what it says in the overview). A module is imported when its verb is used, so that help stays quick.
+VERBS = {
+    "init": ("init", "Create a project: an inventory and a playbook that works at once."),
+    "validate": ("validate", "Check a playbook for every host, without touching one."),
+    "plan": ("plan", "Show exactly what would change on the hosts; change nothing."),
+    "check": ("plan", "The same as plan."),
+    "apply": ("apply", "Make the hosts what the playbook or a saved plan says."),
+    "facts": ("facts", "Show what is known about hosts: system, network, disks."),
+    "graph": ("graph", "Draw what requires what, as text or as a picture."),
+    "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
+    "completion": ("completion", "Print what makes your shell complete our words."),
+}
+
+
+class Verbs(click.Group):
+    """The verbs, each loaded when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order in which people meet them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command for a verb, or None for an unknown one."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"statecfg.cli.{VERBS[cmd_name][0]}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown verb gets a suggestion."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], VERBS, 1, 0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"There is no verb {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview without importing a single command."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, text) for verb, (_, text) in VERBS.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a first walk through the verbs, and what the exit status says."""
+        with formatter.section("Start here"):
+            formatter.write_dl([
+                ("statecfg init demo", "a project in ./demo"),
+                ("cd demo", ""),
+                ("statecfg plan playbooks/hello.yml", "what would change, and how"),
+                ("statecfg apply playbooks/hello.yml", "ask, then do exactly that"),
+            ])
+        with formatter.section("Exit status"):
+            formatter.write_text(
+                "0 done · 1 a resource failed · 2 changes pending (with --detailed-exitcode) · 3 an outcome is unknown · "
+                "4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved plan is stale · "
+                "7 another run holds the host · 130 interrupted"
+            )
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "STATECFG", "max_content_width": 100})
+@click.version_option(VERSION, "-V", "--version", prog_name="statecfg", message="%(prog)s %(version)s")
+def statecfg() -> None:
+    """Describe machines as a graph of resources; see exactly what would change; change exactly that.
+
+    Any option can come from the environment as STATECFG_VERB_OPTION, such as STATECFG_PLAN_FORKS=32.
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit status.
+
+    Parameters: `arguments` without the program's name, None for the process's own. Source of the statuses: DESIGN, section
+    "Command line".
+    """
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    code = exit_codes.DONE
+    try:
+        code = status(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _quiet_pipe()
+    sys.exit(code)
+
+
+def status(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status. Lets BrokenPipeError through."""
+    try:
+        result = statecfg.main(args=arguments, prog_name="statecfg", standalone_mode=False)
+    except BrokenPipeError:
+        raise
+    except click.Abort:
+        return _say("Interrupted.", exit_codes.INTERRUPTED)
+    except KeyboardInterrupt:
+        return _say("Interrupted.", exit_codes.INTERRUPTED)
+    except click.ClickException as problem:
+        problem.show()
+        return exit_codes.BAD_INPUT
+    except Exception as problem:
+        return _explain(problem)
+    return result if isinstance(result, int) else exit_codes.DONE
+
+
+def _explain(problem: Exception) -> int:
+    """Show the user's mistakes with their places; let our own go up as a bug."""
+    from statecfg.problems import InvalidInput
+
+    if not isinstance(problem, InvalidInput):
+        raise problem
+    from pathlib import Path
+
+    from statecfg.views import stream
+    from statecfg.views.problems import problem_lines
+
+    no_color = "--no-color" in sys.argv
+    stream.write(problem_lines(problem.problems, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
+    return exit_codes.BAD_INPUT
+
+
+def _say(text: str, code: int) -> int:
+    click.echo(text, err=True)
+    return code
+
+
+def _quiet_pipe() -> int:
+    # Whoever read us is gone; without this, Python complains about it once more when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exit_codes.BROKEN_PIPE

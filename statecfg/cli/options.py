@@ -1,0 +1,127 @@
+"""The options that commands share, and the frozen values they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which hosts and resources, with which variables: what decides what is compiled.
+
+    `inventory` a file, None for the project's own; `limit` a host pattern; `tags` of resources; `extra_vars` as written
+    on the command line.
+    """
+
+    inventory: str | None = None
+    limit: str | None = None
+    tags: tuple[str, ...] = ()
+    extra_vars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """How to talk to the hosts.
+
+    `forks` hosts at once; `become` whether to act as another user (`become_user`) on the host; `ask_become_pass` whether to
+    ask for that password; `user` to log in as; `ssh_config` a file or "none"; `accept_new_host_keys`; `keep_going`;
+    `lock_timeout` seconds to wait for another run to end.
+    """
+
+    forks: int = 16
+    become: bool = False
+    become_user: str = "root"
+    ask_become_pass: bool = False
+    user: str | None = None
+    ssh_config: str | None = None
+    accept_new_host_keys: bool = False
+    keep_going: bool = False
+    lock_timeout: float = 0.0
+
+
+@dataclass(frozen=True)
+class Output:
+    """What to show, where.
+
+    `verbose` 0 to 2; `diff` everything in full; `json` the report on stdout; `json_into` and `markdown_into` files;
+    `no_color`; `detailed_exitcode` exit 2 for pending changes.
+    """
+
+    verbose: int = 0
+    diff: bool = False
+    json: bool = False
+    json_into: str | None = None
+    markdown_into: str | None = None
+    no_color: bool = False
+    detailed_exitcode: bool = False
+
+
+def take(kind: type[Any], values: dict[str, Any]) -> Any:
+    """Take the fields of a dataclass out of click's values; return the object made of them."""
+    return kind(**{field.name: values.pop(field.name) for field in fields(kind) if field.name in values})
+
+
+def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def apply(function: F) -> F:
+        for decorate in reversed(decorators):
+            function = decorate(function)
+        return function
+
+    return apply
+
+
+inventory_option = click.option(
+    "-i", "--inventory", metavar="FILE", type=click.Path(), help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml."
+)
+
+selection = _all(
+    inventory_option,
+    click.option("-l", "--limit", metavar="PATTERN", help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'."),
+    click.option("-t", "--tags", metavar="TAG", multiple=True, help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas."),
+    click.option("-e", "--extra-vars", metavar="VARS", multiple=True, help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated."),
+)
+
+conversation = _all(
+    click.option("-f", "--forks", metavar="N", type=click.IntRange(1, 1000), default=16, show_default=True, help="How many hosts at the same time."),
+    click.option("-b", "--become", is_flag=True, help="Act as another user on the hosts, by sudo or doas."),
+    click.option("--become-user", metavar="USER", default="root", show_default=True, help="Who to become."),
+    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs."),
+    click.option("-u", "--user", metavar="USER", help="Log in as this user."),
+    click.option("--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."),
+    click.option("--accept-new-host-keys", is_flag=True, help="Trust and record the key of a host never seen before. A changed key is refused all the same."),
+    click.option("--lock-timeout", metavar="SECONDS", type=click.FloatRange(0), default=0.0, show_default=True, help="Wait this long for another run on the host to end."),
+)
+
+output = _all(
+    click.option("-v", "--verbose", count=True, help="Show unchanged resources and every action; -vv for the output of commands as well."),
+    click.option("--diff", is_flag=True, help="Show differences in full, however long."),
+    click.option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
+    click.option("--json-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the JSON report into a file as well."),
+    click.option("--markdown-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report as Markdown for a pull request into a file as well."),
+    click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending."),
+    click.option("--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."),
+)
+
+no_color_option = click.option("--no-color", is_flag=True, help="No colours.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
+
+
+class Command(click.Command):
+    """A command whose help ends with examples that keep their lines."""
+
+    def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for one in self.examples.strip().splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{one.strip()}\n")

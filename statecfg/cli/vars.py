@@ -1,0 +1,58 @@
+"""Variables from the command line: `key=value`, a JSON object, or `@FILE`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:
+    """Return the variables of all `-e` arguments, later ones winning.
+
+    Parameters: `given` as written; `base` the directory that `@FILE` starts from. A value of `key=value` is taken as text,
+    never guessed to be a number or a truth value; JSON gives those. Raises click.BadParameter.
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        found.update(_one(text, base))
+    return found
+
+
+def _one(text: str, base: Path) -> dict[str, Any]:
+    if text.startswith("@"):
+        return _file(base / text[1:])
+    if text.lstrip().startswith("{"):
+        return _object(text, "-e")
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip().isidentifier():
+        raise click.BadParameter(f"{text!r} is none of key=value, a JSON object, @FILE", param_hint="-e")
+    return {name.strip(): value}
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise click.BadParameter(f"{path}: {problem}", param_hint="-e") from problem
+    if path.suffix == ".json":
+        return _object(text, str(path))
+    from statecfg.dialects import yaml_text
+
+    value = yaml_text.load(text, str(path))
+    if not isinstance(value, dict):
+        raise click.BadParameter(f"{path} must hold a mapping of names to values", param_hint="-e")
+    return dict(value)
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as problem:
+        raise click.BadParameter(f"{where}: not JSON: {problem}", param_hint="-e") from problem
+    if not isinstance(value, dict):
+        raise click.BadParameter(f"{where}: not a JSON object", param_hint="-e")
+    return value

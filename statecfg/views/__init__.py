@@ -1,0 +1,1 @@
+"""Everything that is shown to people and programs; nothing else in statecfg prints."""

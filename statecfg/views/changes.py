@@ -1,0 +1,108 @@
+"""The differences of one node: fields side by side, texts as unified diffs, long ones cut with their number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from statecfg.views import safe
+from statecfg.views.lines import Line, Style, make
+from statecfg.views.tally import Node, of_changes, plural
+
+DIFF_LINES = 40
+OBJECTS = 12
+_VALUE = 160
+_SIGNS: dict[str, Style] = {"+": "add", "-": "remove", "@": "hunk"}
+_OBJECT_SIGN = {"add": ("+ ", "add"), "destroy": ("- ", "remove"), "replace": ("-/+ ", "change")}
+
+
+def change_lines(node: Node, full: bool) -> Iterator[Line]:
+    """Yield the lines for a node's changes.
+
+    Parameters: `node` of a report; `full` to leave nothing out, however long.
+    """
+    objects = by_object(node.get("changes") or [])
+    most = len(objects) if full else OBJECTS
+    for number, (name, changes) in enumerate(objects.items()):
+        if number == most:
+            yield make((f"      … {plural(len(objects) - most, 'more object')} (--diff shows all)", "dim"), hang=8)
+            return
+        if names_itself(node, name) and len(objects) == 1:
+            yield from _fields(changes, 6, full)
+        else:
+            sign, style = _OBJECT_SIGN.get(of_changes(changes), ("~ ", "change"))
+            yield make("      ", (sign, style), name, hang=10)  # type: ignore[arg-type]
+            yield from _fields(changes, 10, full)
+
+
+def by_object(changes: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the changes under the names of the objects they belong to, in order."""
+    objects: dict[str, list[Mapping[str, Any]]] = {}
+    for change in changes:
+        objects.setdefault(str(change.get("object") or ""), []).append(change)
+    return objects
+
+
+def names_itself(node: Node, name: str) -> bool:
+    """Say whether the node's own name already tells which object this is."""
+    return not name or str(node["name"]).endswith(name.rsplit(" ", 1)[-1])
+
+
+def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> Iterator[Line]:
+    short = [change for change in changes if diff_of(change) is None]
+    width = max((len(str(change.get("field") or "")) for change in short), default=0)
+    for change in short:
+        yield field_line(change, indent, width)
+    for change in changes:
+        diff = diff_of(change)
+        if diff is not None:
+            yield make(" " * indent, (str(change.get("field") or "content"), ""), hang=indent + 2)
+            yield from diff_lines(diff, indent + 2, full)
+
+
+def diff_of(change: Mapping[str, Any]) -> list[str] | None:
+    """Return a change's lines of difference, or None where it is better shown as one value beside the other."""
+    if change.get("diff"):
+        return [text for text in str(change["diff"]).split("\n") if not text.startswith(("--- ", "+++ "))]
+    before, after = change.get("before"), change.get("after")
+    if before is None and isinstance(after, str) and "\n" in after:
+        return ["+" + text for text in after.removesuffix("\n").split("\n")]
+    if after is None and isinstance(before, str) and "\n" in before:
+        return ["-" + text for text in before.removesuffix("\n").split("\n")]
+    return None
+
+
+def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
+    """Yield a unified diff's lines, coloured by their signs; `full` for all of them."""
+    shown = list(diff)
+    if shown and not shown[-1]:
+        shown.pop()
+    left = 0 if full else max(0, len(shown) - DIFF_LINES)
+    for text in shown[: len(shown) - left]:
+        sign = text[:1]
+        body = safe.line(text[1:].expandtabs(8)) if sign in ("+", "-", " ") else safe.line(text[1:])
+        yield make(" " * indent, (sign + (" " if sign in ("+", "-", " ") else "") + body, _SIGNS.get(sign, "")), hang=indent + 2)
+    if left:
+        yield make((f"{' ' * indent}… {plural(left, 'more line')} (--diff shows all)", "dim"), hang=indent + 2)
+
+
+def field_line(change: Mapping[str, Any], indent: int, width: int) -> Line:
+    """Return one line for one field: its value when added or removed, before → after otherwise."""
+    name = f"{change.get('field') or ''!s:<{width}}  " if width else ""
+    before, after = change.get("before"), change.get("after")
+    lead = " " * indent + name
+    if before is None:
+        return make(lead, (value_text(after), "add"), hang=len(lead))
+    if after is None:
+        return make(lead, (value_text(before), "remove"), hang=len(lead))
+    return make(lead, (value_text(before), "remove"), " → ", (value_text(after), "add"), hang=len(lead))
+
+
+def value_text(value: Any, most: int = _VALUE) -> str:
+    """Return a value as people read it: plain words bare, everything else as JSON, cut after `most` characters."""
+    if isinstance(value, str) and value and value.isprintable() and value == value.strip():
+        text = value
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"

@@ -1,0 +1,164 @@
+"""A plan as Markdown for a pull request: hosts folded, differences collapsible, the same bytes for the same plan."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from statecfg.views import safe
+from statecfg.views.changes import by_object, diff_of, names_itself, value_text
+from statecfg.views.hosts import MEANING
+from statecfg.views.plan import action_text
+from statecfg.views.tally import SYMBOLS, Group, Node, Report, count, fold, kind, names, nodes, plural, sentence
+
+# GitHub holds 65,535 characters in a comment; other tools add their own to it.
+LIMIT = 60_000
+# A single diff may not take the room of all others.
+_DIFF = 12_000
+_DONE = {"add": "added", "change": "changed", "destroy": "destroyed"}
+
+
+def text(report: Report, limit: int = LIMIT) -> str:
+    """Return the report as GitHub-flavoured Markdown of at most `limit` characters.
+
+    Holds no times, run ids or anything else that differs between two plans that say the same. Where it is cut, it says how
+    many resources were left out.
+    """
+    head = "\n".join(_head(report)) + "\n"
+    parts: list[str] = [head]
+    used, left, hosts_left = len(head), 0, 0
+    for group in fold(report):
+        changed = [node for node in nodes(group.host) if kind(node) != "unchanged"]
+        opening, closing = _opening(group), "\n</details>\n"
+        blocks = [_node(node) for node in changed]
+        if used + len(opening) + len(closing) + _NOTE > limit:
+            left, hosts_left = left + len(changed), hosts_left + len(group.names)
+            continue
+        parts.append(opening)
+        used += len(opening) + len(closing)
+        for block in blocks:
+            if used + len(block) + _NOTE > limit:
+                left += 1
+                continue
+            parts.append(block)
+            used += len(block)
+        parts.append(closing)
+    if left or hosts_left:
+        parts.append(_cut(left, hosts_left, limit))
+    return "".join(parts)
+
+
+_NOTE = 200
+
+
+def _cut(left: int, hosts: int, limit: int) -> str:
+    whole = f" and {plural(hosts, 'whole host')}" if hosts else ""
+    return f"\n> **Cut at {limit:,} characters**: {plural(left, 'resource')} that would be listed{whole} left out. `statecfg plan` shows all.\n"
+
+
+def _head(report: Report) -> Iterator[str]:
+    hosts = report["hosts"]
+    kinds = count(hosts.values())
+    applied = report.get("mode") == "apply"
+    title = f"Plan: {sentence(kinds)}" if not applied else "Applied: " + sentence(kinds).replace(" to add", " added").replace(" to change", " changed").replace(" to destroy", " destroyed")
+    yield f"### {title}"
+    yield ""
+    said = "" if applied else " · a dry run: nothing was changed"
+    yield f"{code(report['playbook'])} · {plural(len(hosts), 'host')}{said}" if report.get("playbook") else f"{plural(len(hosts), 'host')}{said}"
+    if kinds["unknown"]:
+        yield ""
+        yield f"{plural(kinds['unknown'], 'resource')} decided only while applying (known after another resource)."
+    bad = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
+    if bad:
+        yield ""
+        yield f"**{plural(len(bad), 'host')} not ok**: {code(names(bad, 20))}"
+
+
+def _opening(group: Group) -> str:
+    host = group.host
+    kinds = count([host])
+    status = "" if host["status"] == "ok" else f" — <b>{html.escape(MEANING.get(host['status'], host['status']))}</b>"
+    shared = f" ({len(group.names)} hosts)" if len(group.names) > 1 else ""
+    lines = [f"\n<details><summary><b>{escaped(names(group.names, 12))}</b>{shared} — {sentence(kinds)}{status}</summary>\n\n"]
+    error = host.get("error")
+    if error:
+        lines.append(f"{fenced(_error(error))}\n")
+    lines.extend(f"> warning: {code(str(text))}\n" for text in host.get("warnings") or [])
+    lines.extend(f"- first: {code(action_text(action))}\n" for action in host.get("shutdown") or [])
+    if kinds["unchanged"]:
+        lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")
+    return "".join(lines)
+
+
+def _error(error: dict[str, Any]) -> str:
+    return "\n".join(str(error[key]) for key in ("summary", "detail", "hint") if error.get(key))
+
+
+def _node(node: Node) -> str:
+    what = kind(node)
+    said = f" — known after {code(node['known_after'])}" if node.get("known_after") else ""
+    place = f" · {code(node['position'])}" if node.get("position") else ""
+    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{said}{place}\n"]
+    if node.get("triggered_by"):
+        out.append(f"  because {code(names(list(node['triggered_by'])))} changes\n")
+    if node.get("reason"):
+        out.append(f"  {code(str(node['reason']))}\n")
+    if node.get("shutdown_first"):
+        out.append(f"  - stopped first: {code(action_text(node['shutdown_first']))}\n")
+    changes = node.get("changes") or []
+    if not changes:
+        out.extend(f"  - {code(action_text(action))}\n" for action in node.get("actions") or [])
+    for name, of_object in by_object(changes).items():
+        if not names_itself(node, name):
+            out.append(f"  - {code(name)}\n")
+        out.extend(_change(change) for change in of_object)
+    return "".join(out)
+
+
+def _change(change: Any) -> str:
+    field, diff = str(change.get("field") or "content"), diff_of(change)
+    if diff is None:
+        before, after = change.get("before"), change.get("after")
+        sides = [code(value_text(value)) for value in (before, after) if value is not None]
+        gone = " removed" if after is None else ""
+        return f"  - {code(field)} {' → '.join(sides)}{gone}\n"
+    body, left = "\n".join(diff).removesuffix("\n"), 0
+    if len(body) > _DIFF:
+        left = body.count("\n", _DIFF) + 1
+        body = body[:_DIFF]
+    note = f"\n  {plural(left, 'more line')} left out\n" if left else ""
+    counts = Counter(text[:1] for text in diff)
+    title = f"{escaped(field)} (+{counts['+']} −{counts['-']} lines)"
+    return f"\n  <details><summary>{title}</summary>\n\n{indented(fenced(body, 'diff'))}{note}\n  </details>\n\n"
+
+
+def indented(text: str) -> str:
+    """Return `text` two columns to the right, so that it stays in its list item."""
+    return "".join(f"  {one}\n" for one in text.splitlines())
+
+
+def escaped(text: str) -> str:
+    """Return one line of text for use inside HTML."""
+    return html.escape(safe.line(text))
+
+
+def code(text: str) -> str:
+    """Return one line of text as an inline code span that no backtick in it can close."""
+    shown = safe.line(text)
+    ticks = "`" * (_longest_run(shown) + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return text as a fenced block that no run of backticks in it can close."""
+    shown = "\n".join(safe.block(text))
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return f"{fence}{language}\n{shown}\n{fence}\n"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)

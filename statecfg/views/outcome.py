@@ -1,0 +1,130 @@
+"""What an apply did, for people: failures with their causes, what was not attempted, and a last line to grep for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.views import hosts as host_lines
+from statecfg.views import safe
+from statecfg.views.changes import change_lines
+from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.plan import Detail, action_text, reasons
+from statecfg.views.tally import Group, Node, Report, count, fold, kind, names, nodes, plural
+
+LOG_LINES = 12
+_SIGNS: dict[str, tuple[str, Style]] = {
+    "changed": ("✓", "change"),
+    "unchanged": (" ", "dim"),
+    "failed": ("✗", "remove"),
+    "skipped": ("·", "skip"),
+    "unknown": ("?", "unknown"),
+}
+
+
+def outcome_lines(report: Report, detail: Detail = Detail(), seconds: float | None = None) -> Iterator[Line]:
+    """Yield the lines that show what an apply did.
+
+    Parameters: `report` format 1, redacted; `detail` how much; `seconds` how long it took, None to leave it out.
+    """
+    for group in fold(report):
+        yield BLANK
+        yield from _group(group, detail)
+    yield BLANK
+    yield _summary(report, seconds)
+
+
+def _summary(report: Report, seconds: float | None) -> Line:
+    hosts = report["hosts"].values()
+    kinds = count(hosts)
+    added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
+    parts = [f"{added} added", f"{kinds['change']} changed", f"{destroyed} destroyed", f"{kinds['unchanged']:,} unchanged"]
+    bad: list[tuple[str, Style]] = []
+    for what, style in (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown")):
+        number = kinds[what]  # type: ignore[index]
+        if number:
+            bad.append((f", {number} {what}", style))  # type: ignore[arg-type]
+    statuses = Counter(host["status"] for host in hosts)
+    lost = sum(statuses[status] for status in ("unreachable", "refused", "locked"))
+    if lost:
+        bad.append((f", {plural(lost, 'host')} not touched", "remove"))
+    where = f" on {plural(len(report['hosts']), 'host')}"
+    took = f" in {duration(seconds)}" if seconds is not None else ""
+    return make(("Applied:", "bold"), " " + ", ".join(parts), *bad, where, took, ".")
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time as people say it: `0.4 s`, `12 s`, `3 min 5 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _group(group: Group, detail: Detail) -> Iterator[Line]:
+    host = group.host
+    yield host_lines.heading(group)
+    yield from host_lines.trouble(host)
+    listed = list(nodes(host))
+    skipped = [node for node in listed if node["outcome"] == "skipped"]
+    for node in listed:
+        if node["outcome"] in ("changed", "failed", "unknown") or detail.verbose:
+            yield from _node(node, detail)
+    if skipped and not detail.verbose:
+        lead = f"  · not attempted: {plural(len(skipped), 'resource')}: "
+        yield make((lead, "skip"), names([str(node["name"]) for node in skipped]), hang=4)
+    if any(node["outcome"] == "failed" for node in listed):
+        yield _progress(host)
+    yield from host_lines.owed(host)
+    unchanged = sum(node["outcome"] == "unchanged" for node in listed)
+    if listed and unchanged == len(listed):
+        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(unchanged, 'resource')} as defined.")
+    elif unchanged and not detail.verbose:
+        yield make((f"    {unchanged:,} unchanged", "dim"))
+
+
+def _progress(host: Mapping[str, Any]) -> Line:
+    done = 0
+    for layer in host["layers"]:
+        if any(node["outcome"] not in ("changed", "unchanged") for node in layer):
+            break
+        done += 1
+    return make((f"    layers done: {done} of {len(host['layers'])}", "dim"))
+
+
+def _node(node: Node, detail: Detail) -> Iterator[Line]:
+    sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
+    said = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}.get(kind(node))
+    right = node.get("position") or "" if node["outcome"] != "changed" else ""
+    yield make((f"  {sign} ", style), (node["name"], style), (f"  {said}" if said else "", "dim"), hang=6, right=right)
+    yield from reasons(node)
+    for action in node.get("actions") or []:
+        if action.get("status") in ("error", "not-attempted", "unknown"):
+            yield from _action(action)
+        elif detail.verbose:
+            yield make(("      · ", "dim"), action_text(action), hang=8)
+            yield from _log(action)
+    if detail.full or node["outcome"] != "changed":
+        yield from change_lines(node, detail.full)
+
+
+def _action(action: dict[str, Any]) -> Iterator[Line]:
+    status = action["status"]
+    if status == "not-attempted":
+        yield make(("      · not attempted: ", "skip"), action_text(action), hang=8)
+        return
+    word, style = ("failed: ", "remove") if status == "error" else ("started, and its end is unknown: ", "unknown")
+    yield make(("      ✗ ", style), (word, style), action_text(action), hang=8)  # type: ignore[arg-type]
+    for text in safe.block(str(action["reason"])) if action.get("reason") else ():
+        yield make("        ", (text, style), hang=8)  # type: ignore[arg-type]
+    yield from _log(action)
+
+
+def _log(action: dict[str, Any]) -> Iterator[Line]:
+    lines = safe.block(str(action["log"])) if action.get("log") else []
+    if len(lines) > LOG_LINES:
+        yield make((f"        │ … {plural(len(lines) - LOG_LINES, 'earlier line')}", "dim"), hang=10)
+    for text in lines[-LOG_LINES:]:
+        yield make(("        │ ", "dim"), text, hang=10)

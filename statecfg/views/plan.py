@@ -1,0 +1,110 @@
+"""What a plan says, for people: symbols, differences, reasons, and a last line to grep for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from statecfg.views import hosts as host_lines
+from statecfg.views.changes import change_lines
+from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.tally import SYMBOLS, Group, Kind, Node, Report, count, fold, kind, names, nodes, plural, sentence
+
+STYLES: dict[Kind, Style] = {
+    "add": "add",
+    "change": "change",
+    "destroy": "remove",
+    "replace": "change",
+    "unchanged": "dim",
+    "unknown": "unknown",
+    "failed": "remove",
+    "skipped": "skip",
+}
+
+
+class Detail(NamedTuple):
+    """How much to show: `verbose` unchanged nodes and actions too, `full` diffs and lists of any length."""
+
+    verbose: bool = False
+    full: bool = False
+
+
+def plan_lines(report: Report, detail: Detail = Detail(), dry: bool = True) -> Iterator[Line]:
+    """Yield the lines that show a plan.
+
+    Parameters: `report` format 1, redacted; `detail` how much; `dry` whether this is all that will happen, which is then
+    said at the start and at the end.
+    """
+    if dry:
+        yield make(("Dry run: nothing is changed on any host.", "skip"))
+    for group in fold(report):
+        yield BLANK
+        yield from _group(group, detail)
+    yield BLANK
+    yield from _ending(report, dry)
+
+
+def _ending(report: Report, dry: bool) -> Iterator[Line]:
+    hosts = report["hosts"]
+    kinds = count(hosts.values())
+    if kinds["unknown"]:
+        yield make((f"{plural(kinds['unknown'], 'more resource')} decided only while applying (known after …).", "unknown"))
+    broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
+    if broken:
+        yield make((f"{len(broken)} of {plural(len(hosts), 'host')} without a plan to rely on: {names(broken)}", "remove"))
+    if dry:
+        yield make(("Dry run: nothing was changed.", "skip"))
+    yield make(("Plan:", "bold"), f" {sentence(kinds)}.")
+
+
+def _group(group: Group, detail: Detail) -> Iterator[Line]:
+    yield host_lines.heading(group)
+    host = group.host
+    yield from host_lines.trouble(host)
+    for action in host.get("shutdown") or []:
+        yield make(("  ! ", "change"), "first: ", action_text(action), hang=11)
+    listed = list(nodes(host))
+    for node in listed:
+        if kind(node) != "unchanged" or detail.verbose:
+            yield from node_lines(node, detail)
+    yield from host_lines.owed(host)
+    kinds = Counter(kind(node) for node in listed)
+    if listed and kinds["unchanged"] == len(listed):
+        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")
+    elif kinds["unchanged"] and not detail.verbose:
+        yield make((f"    {kinds['unchanged']:,} unchanged", "dim"))
+
+
+def node_lines(node: Node, detail: Detail) -> Iterator[Line]:
+    """Yield the lines for one node of a plan: what becomes of it, why, and every difference."""
+    what = kind(node)
+    symbol = f"{SYMBOLS[what]:>3} "
+    after = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
+    yield make((symbol, STYLES[what]), (node["name"], STYLES[what]), after, hang=6, right=node.get("position") or "")  # type: ignore[arg-type]
+    yield from reasons(node)
+    if node.get("shutdown_first"):
+        yield make(("      ! ", "change"), "stopped first: ", action_text(node["shutdown_first"]), hang=8)
+    yield from change_lines(node, detail.full)
+    if detail.verbose or (what == "change" and not node.get("changes")):
+        for action in node.get("actions") or []:
+            yield make(("      · ", "dim"), action_text(action), hang=8)
+
+
+def reasons(node: Node) -> Iterator[Line]:
+    """Yield why a node changes or fails, where the report says so."""
+    triggered = node.get("triggered_by") or []
+    if triggered:
+        yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} changes", hang=8)
+    if node.get("reason"):
+        style: Style = "remove" if node["outcome"] == "failed" else ""
+        for number, text in enumerate(str(node["reason"]).splitlines() or [""]):
+            yield make(("      ↳ " if number == 0 else "        ", "dim"), (text, style), hang=8)
+
+
+def action_text(action: dict[str, Any]) -> str:
+    """Return an action as `op(key: value, …)`, long values cut."""
+    from statecfg.views.changes import value_text
+
+    args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in (action.get("args") or {}).items())
+    return f"{action['op']}({args})" if len(args) <= 400 else f"{action['op']}({args[:399]}…)"

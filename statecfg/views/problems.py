@@ -1,0 +1,75 @@
+"""Problems as people need them: code, what, where with the line itself, and what to do; all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statecfg.views import safe
+from statecfg.views.lines import BLANK, Line, make
+from statecfg.views.tally import plural
+
+if TYPE_CHECKING:
+    from statecfg.problems import Place, Problem
+
+MOST = 20
+_TAB = 4
+_LONGEST = 160
+
+
+def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
+    """Yield the lines for every problem (20 at most, then their number).
+
+    Parameters: `problems` in the order found; `base` the directory that relative places start from.
+    """
+    for problem in problems[:MOST]:
+        yield from _problem(problem, base)
+        yield BLANK
+    if len(problems) > MOST:
+        yield make((f"… and {plural(len(problems) - MOST, 'more problem')}", "dim"))
+    yield make((f"{plural(len(problems), 'problem')} found; nothing was touched.", "bold"))
+
+
+def _problem(problem: Problem, base: Path) -> Iterator[Line]:
+    yield make((f"error[{problem.code}]", "remove"), (f": {problem.summary}", "bold"), hang=4)
+    for number, place in enumerate(problem.places):
+        yield from _place(place, base, first=number == 0)
+    for text in safe.block(problem.detail) if problem.detail else ():
+        yield make("  ", text, hang=2)
+    for number, text in enumerate(safe.block(problem.help) if problem.help else ()):
+        yield make(("  help: " if number == 0 else "        ", "skip"), text, hang=8)
+
+
+def _place(place: Place, base: Path, first: bool) -> Iterator[Line]:
+    yield make(("  --> " if first else "  and ", "skip"), str(place), hang=6)
+    text = source_line(base / place.file, place.line)
+    if text is None:
+        return
+    gutter = len(str(place.line))
+    yield make((f"  {'':{gutter}} │", "skip"))
+    yield make((f"  {place.line} │ ", "skip"), safe.line(text.expandtabs(_TAB))[:_LONGEST], hang=gutter + 5)
+    if place.column:
+        yield make((f"  {'':{gutter}} │ ", "skip"), (_caret(text, place.column), "remove"))
+
+
+def _caret(text: str, column: int) -> str:
+    """Return the marks under the word that starts at `column` (counted from 1)."""
+    start = min(column - 1, len(text))
+    end = start
+    while end < len(text) and (text[end].isalnum() or text[end] in "_-?"):
+        end += 1
+    lead = len(safe.line(text[:start].expandtabs(_TAB)))
+    return " " * lead + "^" * max(1, end - start)
+
+
+def source_line(path: Path, number: int) -> str | None:
+    """Return line `number` (from 1) of a file, or None where there is no such line to be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            for count, text in enumerate(stream, 1):
+                if count == number:
+                    return text.rstrip("\r\n")
+    except (OSError, ValueError):
+        return None
+    return None

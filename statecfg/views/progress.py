@@ -1,0 +1,129 @@
+"""Progress as plain lines, for logs and pipes: what starts and ends on which host, and a sign of life."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TextIO
+
+from statecfg.views import safe
+from statecfg.views.outcome import duration
+from statecfg.views.redact import Redactor
+
+HEARTBEAT = 30.0
+
+
+class Event(Protocol):
+    """What the fleet says while it works: a host's name, the kind of event, and data by kind."""
+
+    @property
+    def host(self) -> str:
+        """Return the host's name."""
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of event."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """Return what there is to say."""
+
+
+class Progress(Protocol):
+    """Shows a run while it goes on. A context manager: entered before the run, left after it."""
+
+    def __enter__(self) -> Progress:
+        """Start to show."""
+
+    def __exit__(self, *exc: object) -> None:
+        """Stop, and leave the stream as it was."""
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event."""
+
+    def pause(self) -> None:
+        """Leave the stream to others, for a question, until `resume`."""
+
+    def resume(self) -> None:
+        """Go on showing."""
+
+
+class PlainProgress:
+    """Writes a line per event that matters, and one every 30 s when nothing else was written.
+
+    Parameters: `stream` usually stderr; `total` hosts of the run; `redactor` takes out secrets; `verbose` 0 to say only
+    what changes and what goes wrong, 1 for every node and all output; `heartbeat` seconds of silence before a sign of life.
+    """
+
+    def __init__(self, stream: TextIO, total: int, redactor: Redactor, verbose: int = 0, heartbeat: float = HEARTBEAT) -> None:
+        self._stream, self._total, self._redactor, self._verbose, self._heartbeat = stream, total, redactor, verbose, heartbeat
+        self._write_lock = threading.Lock()
+        self._ended = threading.Event()
+        self._started = self._said = time.monotonic()
+        self._current: dict[str, str] = {}
+        self._finished = 0
+        self._thread = threading.Thread(target=self._beat, name="statecfg-heartbeat", daemon=True)
+
+    def __enter__(self) -> PlainProgress:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def pause(self) -> None:
+        """Nothing to do: lines stay where they are."""
+
+    def resume(self) -> None:
+        """Nothing to do."""
+
+    def __call__(self, event: Event) -> None:
+        if event.kind == "finished":
+            self._finished += 1
+            self._current.pop(event.host, None)
+        elif event.kind in ("connecting", "uploading", "planned", "node-started"):
+            self._current[event.host] = doing(event)
+        for text in event_text(event, self._verbose):
+            self._say(f"{event.host}: {text}")
+
+    def _say(self, text: str) -> None:
+        with self._write_lock:
+            self._stream.write(safe.line(self._redactor.text(text)) + "\n")
+            self._stream.flush()
+            self._said = time.monotonic()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(max(0.01, self._said + self._heartbeat - time.monotonic())):
+            if time.monotonic() - self._said >= self._heartbeat:
+                busy = ", ".join(f"{host}: {what}" for host, what in list(self._current.items())[:3]) or "working"
+                self._say(f"… {duration(time.monotonic() - self._started)}, {self._finished} of {self._total} hosts done; {busy}")
+
+
+def doing(event: Event) -> str:
+    """Return what a host is doing after this event, in a few words."""
+    if event.kind == "node-started":
+        return str(event.data.get("name", ""))
+    return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(event.kind, event.kind)
+
+
+def event_text(event: Event, verbose: int) -> Iterator[str]:
+    """Yield what is worth a line of its own in a log."""
+    data = event.data
+    if event.kind == "warning":
+        yield f"warning: {data.get('text', '')}"
+    elif event.kind == "node-finished":
+        outcome = data.get("outcome")
+        if verbose or outcome not in ("unchanged", None):
+            yield f"{outcome} {data.get('name', '')}"
+    elif event.kind == "action-finished" and data.get("status") == "error":
+        yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
+    elif event.kind == "output" and verbose:
+        for text in str(data.get("text", "")).splitlines():
+            yield f"{data.get('node', '')} | {text}"
+    elif event.kind == "finished" and data.get("status") not in ("ok", None):
+        error = (data.get("report") or {}).get("error") or {}
+        yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
+    elif verbose and event.kind in ("connecting", "connected", "uploading"):
+        yield event.kind

@@ -1,0 +1,43 @@
+"""Makes text that others wrote harmless and visible: the one filter in front of every terminal, log and document."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from unicodedata import category
+
+# Printable by category, and yet invisible: joiners, Hangul fillers, Mongolian and supplementary variation selectors.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+_TAB = 8
+# Fast path: what is ASCII and printable needs no look at single characters.
+_PLAIN = re.compile(r"[ -~]*\Z")
+
+
+def line(text: str) -> str:
+    """Return `text` as one line: every control, format, bidi, zero-width and surrogate character as a visible escape.
+
+    Parameters: `text` anything. Returns it with `\\n`, `\\t`, `\\x1b`, `\\u202e` and the like written out. Source: ECMA-48,
+    Unicode categories C*, Zl and Zp.
+    """
+    if _PLAIN.match(text):
+        return text
+    return "".join(map(_visible, text))
+
+
+def block(text: str) -> list[str]:
+    """Return the lines of `text`, each as `line` makes them, with tabs expanded to 8 columns as terminals do."""
+    return [line(piece.expandtabs(_TAB)) for piece in text.removesuffix("\n").split("\n")]
+
+
+@lru_cache(maxsize=4096)
+def _visible(char: str) -> str:
+    if category(char)[0] != "C" and category(char) not in ("Zl", "Zp") and not _hidden(char):
+        return char
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
+    code = ord(char)
+    return named or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+def _hidden(char: str) -> bool:
+    # Emoji are followed by FE0E or FE0F all the time; the other variation selectors only hide things.
+    return char in _INVISIBLE or "\ufe00" <= char <= "\ufe0d" or "\U000e0100" <= char <= "\U000e01ef"

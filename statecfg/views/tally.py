@@ -1,0 +1,99 @@
+"""What a report amounts to: the kind of each node's change, how many of each, which hosts tell the same story."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+Report = Mapping[str, Any]
+Node = Mapping[str, Any]
+Kind = Literal["add", "change", "destroy", "replace", "unchanged", "unknown", "failed", "skipped"]
+
+SYMBOLS: dict[Kind, str] = {
+    "add": "+",
+    "change": "~",
+    "destroy": "-",
+    "replace": "-/+",
+    "unchanged": " ",
+    "unknown": "?",
+    "failed": "✗",
+    "skipped": "·",
+}
+
+
+def kind(node: Node) -> Kind:
+    """Return what happens to the resource of `node`: added, changed, destroyed, replaced, or the outcome as it is."""
+    outcome = node["outcome"]
+    if outcome != "changed":
+        return outcome if outcome in ("unchanged", "failed", "skipped") else "unknown"
+    return of_changes(node.get("changes") or [])
+
+
+def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
+    """Return the kind of a set of changes: all from nothing, all to nothing, another kind of thing, or a change."""
+    seen = [(change.get("before") is None, change.get("after") is None, change.get("field")) for change in changes]
+    if any(field == "type" and not (absent or gone) for absent, gone, field in seen):
+        return "replace"
+    if seen and all(absent for absent, _, _ in seen):
+        return "add"
+    if seen and all(gone for _, gone, _ in seen):
+        return "destroy"
+    return "change"
+
+
+def nodes(host: Mapping[str, Any]) -> Iterator[Node]:
+    """Yield the nodes of a host's report in the order of its layers."""
+    for layer in host.get("layers") or []:
+        yield from layer
+
+
+def count(hosts: Iterable[Mapping[str, Any]]) -> Counter[Kind]:
+    """Return how many nodes of each kind the reports of `hosts` hold; a replacement counts as itself."""
+    return Counter(kind(node) for host in hosts for node in nodes(host))
+
+
+def sentence(kinds: Counter[Kind]) -> str:
+    """Return `N to add, N to change, N to destroy`; a replacement is one to add and one to destroy."""
+    added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
+    return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy"
+
+
+def pending(report: Report) -> bool:
+    """Say whether the plan holds anything that an apply would do or may find to do."""
+    kinds = count(report["hosts"].values())
+    busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "unknown")
+    return any(kinds[one] for one in busy) or any(host.get("owed") for host in report["hosts"].values())
+
+
+class Group(NamedTuple):
+    """Hosts whose reports are the same, and that report."""
+
+    names: list[str]
+    host: Mapping[str, Any]
+
+
+def fold(report: Report) -> list[Group]:
+    """Return the hosts of a report, those with equal reports together, in the order of their first host's name."""
+    groups: dict[str, Group] = {}
+    for name in sorted(report["hosts"]):
+        host = report["hosts"][name]
+        same = json.dumps({key: host[key] for key in host if key not in _OWN}, sort_keys=True, default=repr)
+        groups.setdefault(same, Group([], host)).names.append(name)
+    return list(groups.values())
+
+
+# What tells nothing of the plan: two hosts that differ in these only still share it.
+_OWN = frozenset({"facts", "duration", "seconds", "round_trips", "peer", "digest", "executor"})
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 host`, `2 hosts`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def names(hosts: list[str], most: int = 8) -> str:
+    """Return host names joined by commas, the rest of a long list as a number."""
+    shown = ", ".join(hosts[:most])
+    return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most:,} more"

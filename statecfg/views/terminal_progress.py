@@ -1,0 +1,129 @@
+"""Live progress on a terminal: a row per busy host with its bar, what runs now, for how long, and its last output."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from statecfg.views import safe
+from statecfg.views.outcome import duration
+from statecfg.views.progress import Event, doing, event_text
+from statecfg.views.redact import Redactor
+from statecfg.views.terminal import console_for
+
+ROWS = 12
+_BAR = 12
+_SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class _Row:
+    """What is known of one busy host."""
+
+    def __init__(self) -> None:
+        self.total = self.done = 0
+        self.doing = "connecting"
+        self.output = ""
+        self.since = time.monotonic()
+
+
+class LiveProgress:
+    """Draws the busy hosts over and over until the run ends, then takes the drawing away.
+
+    Parameters: `stream` a terminal; `total` hosts of the run; `redactor` takes out secrets; `color` whether to colour;
+    `verbose` 1 to keep a line for each finished node and all output above the drawing.
+    """
+
+    def __init__(self, stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int = 0) -> None:
+        self._total, self._redactor, self._verbose = total, redactor, verbose
+        self._lock = threading.Lock()
+        self._rows: dict[str, _Row] = {}
+        self._finished = self._bad = 0
+        self._started = time.monotonic()
+        self._console = console_for(stream, color)
+        self._live: Live | None = None
+
+    def __enter__(self) -> LiveProgress:
+        self.resume()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.pause()
+
+    def pause(self) -> None:
+        """Take the drawing away."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def resume(self) -> None:
+        """Draw (again)."""
+        self._live = Live(console=self._console, get_renderable=self.draw, refresh_per_second=8, transient=True)
+        self._live.start()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self._take(event)
+        for text in event_text(event, self._verbose):
+            if self._verbose or event.kind in ("warning", "action-finished", "finished"):
+                clean = safe.line(self._redactor.text(f"{event.host}: {text}"))
+                self._console.print(Text(clean), highlight=False)
+
+    def _take(self, event: Event) -> None:
+        row = self._rows.setdefault(event.host, _Row())
+        if event.kind == "finished":
+            del self._rows[event.host]
+            self._finished += 1
+            self._bad += event.data.get("status") != "ok"
+        elif event.kind == "planned":
+            row.total = _planned(event.data)
+            row.doing, row.done = "planned", 0
+        elif event.kind == "node-finished":
+            row.done += 1
+        elif event.kind == "output":
+            row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
+        elif event.kind in ("connecting", "connected", "uploading", "node-started"):
+            row.doing, row.output, row.since = doing(event), "", time.monotonic()
+
+    def draw(self) -> Group:
+        """Return what to draw now."""
+        with self._lock:
+            rows = [(host, row) for host, row in self._rows.items()][:ROWS]
+            hidden = len(self._rows) - len(rows)
+            table = Table.grid(padding=(0, 1), expand=True)
+            for width, ratio in ((None, None), (_BAR, None), (None, 2), (None, 3), (None, None)):
+                table.add_column(width=width, ratio=ratio, no_wrap=True, overflow="ellipsis")
+            for host, row in rows:
+                table.add_row(*self._cells(host, row))
+            return Group(table, self._footer(hidden))
+
+    def _cells(self, host: str, row: _Row) -> list[Text]:
+        filled = round(_BAR * row.done / row.total) if row.total else 0
+        bar = Text("━" * filled, "green") + Text("━" * (_BAR - filled), "dim")
+        now, output = (safe.line(self._redactor.text(text)) for text in (row.doing, row.output))
+        spent = time.monotonic() - row.since
+        return [Text(safe.line(host), "bold"), bar, Text(now), Text(output, "dim"), Text(duration(spent) if spent >= 1 else "", "cyan")]
+
+    def _footer(self, hidden: int) -> Text:
+        spin = _SPIN[int(time.monotonic() * 8) % len(_SPIN)]
+        more = f", {hidden} more at work" if hidden else ""
+        text = Text(f"{spin} ", "cyan")
+        text.append(f"{self._finished} of {self._total} hosts done{more}, {duration(time.monotonic() - self._started)}", "dim")
+        if self._bad:
+            text.append(f", {self._bad} with errors", "red")
+        return text
+
+
+def _planned(data: Mapping[str, Any]) -> int:
+    """Return the number of nodes on a host, from the event that says what was planned."""
+    summary = data.get("summary")
+    if isinstance(summary, Mapping):
+        return sum(value for value in summary.values() if isinstance(value, int))
+    layers = data.get("layers")
+    return sum(map(len, layers)) if isinstance(layers, list) and all(isinstance(one, list) for one in layers) else 0
