@@ -18,6 +18,8 @@ from .tail import Tail
 LEAVE_GRACE = 0.2
 TERM_GRACE = 5.0
 POLL = 0.005
+# How long one wait for a pipe lasts, so that a close in another thread is noticed.
+SLICE = 0.1
 
 
 class LocalConnection:
@@ -62,7 +64,7 @@ class LocalStream:
         self.stdin, self.stdout = process.stdin, process.stdout
         os.set_blocking(self.stdin.fileno(), False)
         self.tail = Tail(STDERR_KEPT)
-        self.closing = threading.Lock()
+        self.closing, self.writing, self.reading = threading.Lock(), threading.Lock(), threading.Lock()
         self.closed = False
         self.drain = threading.Thread(target=self._drain_stderr, args=(process.stderr.fileno(),), daemon=True)
         self.drain.start()
@@ -71,27 +73,35 @@ class LocalStream:
         """Send all of `data`; raises ConnectionLost."""
         rest = memoryview(data)
         deadline = time.monotonic() + WRITE_DEADLINE
-        while rest:
-            if self.closed:
-                raise ConnectionLost(self.host, "the stream is closed")
-            _, ready, _ = select.select([], [self.stdin], [], 0.5)
-            if ready:
-                try:
-                    rest = rest[os.write(self.stdin.fileno(), rest[:CHUNK]) :]
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    raise ConnectionLost(self.host, "the program ended before it read everything") from error
-                deadline = time.monotonic() + WRITE_DEADLINE
-            elif time.monotonic() > deadline:
-                raise ConnectionLost(self.host, f"the program has read nothing for {WRITE_DEADLINE:.0f} s")
+        with self.writing:
+            while rest:
+                if self.closed:
+                    raise ConnectionLost(self.host, "the stream is closed")
+                sent = self._send(rest[:CHUNK])
+                rest = rest[sent:]
+                if sent:
+                    deadline = time.monotonic() + WRITE_DEADLINE
+                elif time.monotonic() > deadline:
+                    raise ConnectionLost(self.host, f"the program has read nothing for {WRITE_DEADLINE:.0f} s")
+
+    def _send(self, data: memoryview) -> int:
+        if not _ready(self.stdin.fileno(), select.POLLOUT, SLICE):
+            return 0
+        try:
+            return os.write(self.stdin.fileno(), data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise ConnectionLost(self.host, "the program ended before it read everything") from error
 
     def read(self, timeout: float) -> bytes | None:
         """Return the next bytes, b"" at the end, None when none came in `timeout` seconds."""
-        if self.closed:
-            raise ConnectionLost(self.host, "the stream is closed")
-        ready, _, _ = select.select([self.stdout], [], [], max(0.0, timeout))
-        return os.read(self.stdout.fileno(), CHUNK) if ready else None
+        with self.reading:
+            if self.closed:
+                raise ConnectionLost(self.host, "the stream is closed")
+            if not _ready(self.stdout.fileno(), select.POLLIN, timeout):
+                return None
+            return os.read(self.stdout.fileno(), CHUNK)
 
     def stderr(self) -> bytes:
         """Return the newest 64 KiB of stderr."""
@@ -116,14 +126,18 @@ class LocalStream:
             if self.closed:
                 return
             self.closed = True
-            self.stdin.close()
-            self.stdout.close()
+            with self.writing:
+                self.stdin.close()
             if not self._wait(LEAVE_GRACE):
                 self._signal(signal.SIGTERM)
                 self._wait(TERM_GRACE)
             self._signal(signal.SIGKILL)
             self.process.wait()
-            self.drain.join(0.2)
+            self.drain.join(SLICE)
+            # A reader may still wait for what a daemon that holds the pipe will say; then the pipe is left to it.
+            if self.reading.acquire(timeout=1.0):
+                self.stdout.close()
+                self.reading.release()
 
     def _wait(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
@@ -146,3 +160,9 @@ class LocalStream:
         with stream:
             while chunk := os.read(fd, CHUNK):
                 self.tail.add(chunk)
+
+
+def _ready(fd: int, event: int, timeout: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(max(0.0, timeout) * 1000))

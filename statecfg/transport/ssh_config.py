@@ -1,0 +1,216 @@
+"""The user's ssh_config: what it says about a host, in the words of ssh_config(5).
+
+The first value obtained for a word wins (IdentityFile collects). `Match` knows `all`, `host` and `originalhost`; a
+block with another criterion is left out, since a criterion may run programs.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import getpass
+import glob
+import os
+import shlex
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MAX_INCLUDE_DEPTH = 16
+USER_FILE = "~/.ssh/config"
+SYSTEM_FILE = "/etc/ssh/ssh_config"
+
+
+class ConfigProblem(ValueError):
+    """An ssh_config file that can't be read or makes no sense; the text names the place."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setting: the condition it stands under, its lower-case word, its values and its place."""
+
+    conditions: tuple[Condition, ...]
+    word: str
+    values: tuple[str, ...]
+    place: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a block applies: patterns for the name given or the name so far; `never` for what we don't evaluate."""
+
+    patterns: tuple[str, ...] = ("*",)
+    resolved: bool = False
+    never: bool = False
+
+    def holds(self, given: str, name: str) -> bool:
+        """Say whether the block applies to the host `given` on the command line, now called `name`."""
+        return not self.never and matches(self.patterns, name if self.resolved else given)
+
+
+@dataclass
+class HostConfig:
+    """What ssh_config says about one host: lower-case word → values."""
+
+    given: str
+    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    identity_files: list[str] = field(default_factory=list)
+
+    def get(self, word: str) -> str | None:
+        """Return the first value of a word, or None."""
+        found = self.values.get(word)
+        return found[0] if found else None
+
+    @property
+    def hostname(self) -> str:
+        """Return the name to connect to: HostName, with its tokens, or the given name."""
+        return (self.get("hostname") or "%h").replace("%%", "\0").replace("%h", self.given).replace("\0", "%")
+
+
+@dataclass(frozen=True)
+class SshConfig:
+    """The lines of one or more ssh_config files, in order."""
+
+    lines: tuple[Line, ...] = ()
+
+    def lookup(self, host: str) -> HostConfig:
+        """Return what the files say about `host`, the name a user would give to ssh."""
+        config = HostConfig(host)
+        for line in self.lines:
+            if not all(c.holds(host, config.hostname) for c in line.conditions):
+                continue
+            if line.word == "identityfile":
+                if line.values[0] not in config.identity_files:
+                    config.identity_files.append(line.values[0])
+            else:
+                config.values.setdefault(line.word, line.values)
+        return config
+
+
+def load(path: str | None) -> SshConfig:
+    """Read ssh_config, once per process.
+
+    Parameters: `path` a file that must exist; None for the user's and then the system's, where they exist; "none" for
+    nothing at all. Returns the lines. Raises ConfigProblem.
+    """
+    if path == "none":
+        return SshConfig()
+    names = tuple(os.path.expanduser(p) for p in ((USER_FILE, SYSTEM_FILE) if path is None else (path,)))
+    with _lock:
+        if names not in _cache:
+            lines: list[Line] = []
+            for name in names:
+                if path is not None or os.path.exists(name):
+                    lines += _read(name, (), 0, name == SYSTEM_FILE)
+            _cache[names] = SshConfig(tuple(lines))
+        return _cache[names]
+
+
+def parse(text: str, path: str = "ssh_config") -> SshConfig:
+    """Read the text of an ssh_config file; `path` is for places. Raises ConfigProblem."""
+    return SshConfig(tuple(_lines(text, path, (), 0, False)))
+
+
+def matches(patterns: tuple[str, ...], name: str) -> bool:
+    """Say whether ssh's pattern list (`*`, `?`, `!` in front to exclude) names `name`; case doesn't matter."""
+    found = False
+    for pattern in patterns:
+        excluded = pattern.startswith("!")
+        if fnmatch.fnmatchcase(name.lower(), pattern.removeprefix("!").lower().replace("[", "[[]")):
+            if excluded:
+                return False
+            found = True
+    return found
+
+
+def expand(text: str, tokens: dict[str, str]) -> str:
+    """Replace `%x` tokens, `${NAME}` and a leading `~`. Raises ConfigProblem for a token that is not known."""
+    out = []
+    parts = iter(text.split("%"))
+    out.append(next(parts))
+    for part in parts:
+        if part == "":
+            out.append("%" + next(parts, ""))
+        elif part[0] in tokens:
+            out.append(tokens[part[0]] + part[1:])
+        else:
+            raise ConfigProblem(f"ssh_config: unknown token %{part[0]} in {text!r}")
+    return os.path.expanduser(os.path.expandvars("".join(out)))
+
+
+def local_user() -> str:
+    """Return the name ssh would use for a host when none is configured."""
+    return getpass.getuser()
+
+
+_lock = threading.Lock()
+_cache: dict[tuple[str, ...], SshConfig] = {}
+
+
+def _read(path: str, outer: tuple[Condition, ...], depth: int, system: bool) -> Iterator[Line]:
+    if depth > MAX_INCLUDE_DEPTH:
+        raise ConfigProblem(f"{path}: Include goes deeper than {MAX_INCLUDE_DEPTH} files")
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError as error:
+        raise ConfigProblem(f"{path}: {error.strerror}") from error
+    return _lines(text, path, outer, depth, system)
+
+
+def _lines(text: str, path: str, outer: tuple[Condition, ...], depth: int, system: bool) -> Iterator[Line]:
+    block: tuple[Condition, ...] = ()
+    for number, raw in enumerate(text.splitlines(), 1):
+        place = f"{path}:{number}"
+        word, values = _split(raw, place)
+        if not word:
+            continue
+        if not values:
+            raise ConfigProblem(f"{place}: {word} has no value")
+        if word == "host":
+            block = (Condition(values),)
+        elif word == "match":
+            block = _match(values, place)
+        elif word == "include":
+            for pattern in values:
+                for name in _included(pattern, system):
+                    yield from _read(name, outer + block, depth + 1, system)
+        else:
+            yield Line(outer + block, word, values, place)
+
+
+def _split(raw: str, place: str) -> tuple[str, tuple[str, ...]]:
+    line = raw.strip()
+    if not line or line.startswith("#"):
+        return "", ()
+    end = next((i for i, c in enumerate(line) if c in " \t="), len(line))
+    word, rest = line[:end].lower(), line[end:].lstrip(" \t")
+    lexer = shlex.shlex(rest.removeprefix("=").lstrip(), posix=True, punctuation_chars=False)
+    lexer.whitespace_split, lexer.escape = True, ""
+    try:
+        return word, tuple(lexer)
+    except ValueError as error:
+        raise ConfigProblem(f"{place}: {error}") from error
+
+
+def _match(values: tuple[str, ...], place: str) -> tuple[Condition, ...]:
+    conditions = []
+    words = iter(values)
+    for word in words:
+        kind = word.lower()
+        if kind == "all":
+            continue
+        if kind in ("host", "originalhost"):
+            patterns = next(words, None)
+            if patterns is None:
+                raise ConfigProblem(f"{place}: Match {word} has no pattern")
+            conditions.append(Condition(tuple(patterns.split(",")), resolved=kind == "host"))
+        else:
+            return (Condition(never=True),)
+    return tuple(conditions)
+
+
+def _included(pattern: str, system: bool) -> list[str]:
+    name = os.path.expanduser(pattern)
+    if not os.path.isabs(name):
+        name = os.path.join("/etc/ssh" if system else os.path.expanduser("~/.ssh"), name)
+    return sorted(glob.glob(name))
