@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, GroupName, LocalPath, Mode, UserName
+    from statecfg.remote.values import AbsolutePath, LocalPath, Mode, Owner, OwnerGroup
     from statecfg.remote.world import Machine, World
 
 
@@ -24,8 +24,8 @@ def directory(
     path: AbsolutePath,
     *,
     mode: Optional[Mode] = None,
-    owner: Optional[UserName] = None,
-    group: Optional[GroupName] = None,
+    owner: Optional[Owner] = None,
+    group: Optional[OwnerGroup] = None,
     parents: bool = False,
     source: Optional[LocalPath] = None,
     file_mode: Optional[Mode] = None,
@@ -100,8 +100,7 @@ def to_wire(node: Any, context: Any) -> Any:
     source = node.attrs.get("source")
     if source is None:
         return node
-    kept = {name: value for name, value in node.attrs.items() if name != "source"}
-    return node.with_attrs(dict(kept, tree=context.tree(node, source)))
+    return node.with_attrs(tree=context.tree(node, source), source=None)
 
 
 @directory.blobs

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, Arguments, Content, GroupName, LocalPath, Mode, UserName
+    from statecfg.remote.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
     from statecfg.remote.world import Machine, World
 
 CONTENT = ("content", "source", "template")
@@ -30,10 +30,10 @@ def file(
     template: Optional[LocalPath] = None,
     vars: Optional[Dict[str, Any]] = None,
     mode: Optional[Mode] = None,
-    owner: Optional[UserName] = None,
-    group: Optional[GroupName] = None,
-    validate: Optional[Arguments] = None,
-    backup: Optional[str] = None,
+    owner: Optional[Owner] = None,
+    group: Optional[OwnerGroup] = None,
+    validate: Optional[Argv] = None,
+    backup: Optional[Suffix] = None,
     follow: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -103,8 +103,6 @@ def contradictions(attrs: Dict[str, Any]) -> None:
             raise ValueError("%s is for new content, and none is given" % name)
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {} where the path of the file to look at goes")
-    if attrs.get("backup") is not None and (not attrs["backup"] or "/" in attrs["backup"]):
-        raise ValueError("backup is a suffix such as .bak, without a slash")
 
 
 @file.to_wire
@@ -119,8 +117,7 @@ def to_wire(node: Any, context: Any) -> Any:
         content = Blob.of(attrs["content"])
     else:
         return node
-    kept = {name: value for name, value in attrs.items() if name not in (*CONTENT, "vars")}
-    return node.with_attrs(dict(kept, content=content))
+    return node.with_attrs(content=content, source=None, template=None, vars=None)
 
 
 @file.blobs

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, GroupName, Text, UserName
+    from statecfg.remote.values import AbsolutePath, NoNul, Owner, OwnerGroup
     from statecfg.remote.world import Machine, World
 
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def symlink(
     path: AbsolutePath,
     *,
-    target: Optional[Text] = None,
-    owner: Optional[UserName] = None,
-    group: Optional[GroupName] = None,
+    target: Optional[NoNul] = None,
+    owner: Optional[Owner] = None,
+    group: Optional[OwnerGroup] = None,
     replace: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],

@@ -1,0 +1,89 @@
+"""Node types, one per file and found by looking: `from statecfg.resources import file` gives the node type."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from statecfg.remote.nodetype import REGISTRY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List
+
+    from statecfg.remote.nodetype import NodeType
+
+SUFFIXES = (".py", ".hy")
+
+
+class _Resources(type(sys)):  # type: ignore[misc]  # the class of modules has no importable name before `types`
+    """This package: where a submodule defines the node type of its own name, that is what the name means."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, type(sys)):
+            value = getattr(value, name, value)
+        type(sys).__setattr__(self, name, value)
+
+
+sys.modules[__name__].__class__ = _Resources
+
+
+def __getattr__(name: str) -> NodeType[...]:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    path = _file(name)
+    if path is None:
+        raise _unknown(name)
+    if path.endswith(".hy"):
+        import_module("statecfg.dialects").import_resource(__name__ + "." + name, path)
+    else:
+        import_module(__name__ + "." + name)
+    kind = REGISTRY[name]
+    setattr(sys.modules[__name__], name, kind)
+    return kind
+
+
+def __dir__() -> List[str]:
+    return available()
+
+
+def available() -> List[str]:
+    """Return the names of the node types in all directories of resources, sorted, without importing any."""
+    return sorted({name for directory in __path__ if os.path.isdir(directory) for name in available_in(directory)})
+
+
+def add_directory(directory: str) -> None:
+    """Let the node types of a project's `resources/` join ours. Raises InvalidInput where one has a name of ours."""
+    directory = os.path.abspath(directory)
+    if directory in __path__ or not os.path.isdir(directory):
+        return
+    twice = sorted(set(available()).intersection(available_in(directory)))
+    if twice:
+        import_module("statecfg.kinds").report_twice(twice, directory)
+    __path__.append(directory)
+
+
+def available_in(directory: str) -> List[str]:
+    """Return the names of the node types in one directory, sorted."""
+    parts = [os.path.splitext(entry) for entry in os.listdir(directory)]
+    return sorted(stem for stem, suffix in parts if suffix in SUFFIXES and not stem.startswith("_"))
+
+
+def _file(name: str) -> Any:
+    for directory in __path__:
+        for suffix in SUFFIXES:
+            path = os.path.join(directory, name + suffix)
+            if os.path.isfile(path):
+                return path
+    return None
+
+
+def _unknown(name: str) -> Exception:
+    # Hosts have no controller half; there it can only be a mistake of a node type's author.
+    try:
+        kinds = import_module("statecfg.kinds")
+    except ImportError:
+        return AttributeError("no node type %s in resources/" % name)
+    problem: Exception = kinds.unknown(name, sys._getframe(2))
+    return problem

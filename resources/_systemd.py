@@ -1,0 +1,199 @@
+"""systemd: which units there are and how they stand, and the steps that change that."""
+
+from __future__ import annotations
+
+import posixpath
+
+from statecfg.remote.model import CheckError, Unknown
+from statecfg.remote.nodetype import table
+from statecfg.remote.ops import op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+
+    from statecfg.remote.model import Node, Result
+    from statecfg.remote.world import Machine, World
+
+    Entry = Dict[str, Any]
+
+TIMEOUT = 300.0
+RUNNING = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
+PLACES = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system")
+PLACES += ("/usr/lib/systemd/system", "/lib/systemd/system")
+KINDS = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
+_ASKED = "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload"
+
+
+@table("units")
+def units(host: World) -> Dict[str, Entry]:
+    """Load the units: name → `active`, `enabled`; `reload` where systemd has not read its changed file."""
+    if host.stat(RUNNING) is None:
+        raise CheckError("this host does not run systemd, and services are managed through it")
+    found: Dict[str, Entry] = {}
+    for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
+        name, state = (line.split() + ["", ""])[:2]
+        found[name] = {"active": "inactive", "enabled": state}
+    for block in _ask(host, ["systemctl", "show", "--no-pager", _ASKED, "*"]).split("\n\n"):
+        shown = dict(line.partition("=")[::2] for line in block.splitlines())
+        if shown.get("LoadState", "not-found") == "not-found" or shown["Id"].endswith((".device", ".scope")):
+            continue
+        # A service that ends and is started over and over is not running.
+        active = "failed" if shown["SubState"] == "auto-restart" else shown["ActiveState"]
+        entry = {"active": active, "enabled": shown.get("UnitFileState", "")}
+        if shown.get("NeedDaemonReload") == "yes":
+            entry["reload"] = True
+        found[shown["Id"]] = entry
+        for alias in shown.get("Names", "").split():
+            if alias != shown["Id"]:
+                found[alias] = {"alias": shown["Id"]}
+    for name in [name for name, entry in found.items() if entry.get("enabled") == "alias"]:
+        target = _target(host, name)
+        if target:
+            found[name] = {"alias": target}
+    for name in _instances(host):
+        found.setdefault(name, {"active": "inactive", "enabled": "enabled"})
+    return found
+
+
+def _ask(host: World, argv: Sequence[str]) -> str:
+    probe = host.probe(argv)
+    if probe.status != 0:
+        said = probe.errors.decode("utf-8", "replace").strip()
+        raise CheckError("systemd does not answer: %s: %s" % (" ".join(argv[:2]), said))
+    return probe.text
+
+
+def _target(host: World, name: str) -> str:
+    for place in PLACES:
+        stat = host.stat(posixpath.join(place, name))
+        if stat is not None:
+            return posixpath.basename(stat.target)
+    return ""
+
+
+def _instances(host: World) -> List[str]:
+    """Return the enabled instances of templates; systemd does not list those that it has not loaded."""
+    found = []
+    for directory in host.listdir(PLACES[0]) if host.stat(PLACES[0]) is not None else ():
+        if directory.endswith((".wants", ".requires")):
+            found.extend(name for name in host.listdir(posixpath.join(PLACES[0], directory)) if "@" in name)
+    return [name for name in found if not name.startswith("@") and "@." not in name]
+
+
+def unit_name(name: str) -> str:
+    """Return the whole name of a unit; one without a kind is a service."""
+    return name if name.rpartition(".")[2] in KINDS else name + ".service"
+
+
+def find(world: World, name: str) -> Optional[Entry]:
+    """Return how a unit stands, with its own `name` where the one asked for is an alias; None where there is none.
+
+    Raises Unknown where a required node may still bring it.
+    """
+    entry = world.entry("units", name)
+    for _ in range(8):
+        if entry is None or "alias" not in entry:
+            break
+        name = entry["alias"]
+        entry = world.entry("units", name)
+    if entry is not None:
+        return dict(entry, name=name)
+    if "@" in name:
+        template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
+        if template is not None:
+            return {"active": "inactive", "enabled": "disabled", "name": name}
+    if any(world.apparent(posixpath.join(place, _file(name))) is not None for place in PLACES):
+        return {"active": "inactive", "enabled": "disabled", "name": name, "reload": True}
+    return None
+
+
+def _file(name: str) -> str:
+    return name.partition("@")[0] + "@." + name.rpartition(".")[2] if "@" in name else name
+
+
+def file_changes(name: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a required node changes the unit's file or one of its drop-ins."""
+    wanted = {posixpath.join(place, _file(name)) for place in PLACES}
+    drop_ins = tuple(path + ".d/" for path in wanted)
+    seen: Set[str] = set()
+    waiting = list(node.requires)
+    while waiting:
+        required = waiting.pop()
+        if required in seen or required not in nodes:
+            continue
+        seen.add(required)
+        waiting.extend(nodes[required].requires)
+        path = nodes[required].attrs.get("path")
+        if isinstance(path, str) and (path in wanted or path.startswith(drop_ins)):
+            if any(layer.get(required) for layer in actions):
+                return True
+    return False
+
+
+def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
+    return machine.run(["systemctl", verb, "--", unit], {"units": {unit: fields}}, timeout=TIMEOUT)
+
+
+@op(turn="systemd")
+def daemon_reload(machine: Machine, unit: str) -> Result:
+    """Let systemd read the units' files again."""
+    return machine.run(["systemctl", "daemon-reload"], {"units": {unit: {"reload": None}}}, timeout=TIMEOUT)
+
+
+@op
+def enable(machine: Machine, unit: str) -> Result:
+    """Have the unit started at boot."""
+    return _change(machine, "enable", unit, enabled="enabled")
+
+
+@op
+def disable(machine: Machine, unit: str) -> Result:
+    """Have the unit not started at boot."""
+    return _change(machine, "disable", unit, enabled="disabled")
+
+
+@op
+def mask(machine: Machine, unit: str) -> Result:
+    """Have the unit not started by anything."""
+    return _change(machine, "mask", unit, enabled="masked")
+
+
+@op
+def unmask(machine: Machine, unit: str) -> Result:
+    """Let the unit be started again."""
+    return _change(machine, "unmask", unit, enabled="disabled")
+
+
+@op
+def start(machine: Machine, unit: str) -> Result:
+    """Start the unit."""
+    return _change(machine, "start", unit, active="active")
+
+
+@op
+def stop(machine: Machine, unit: str) -> Result:
+    """Stop the unit."""
+    return _change(machine, "stop", unit, active="inactive")
+
+
+@op
+def restart(machine: Machine, unit: str) -> Result:
+    """Restart the unit, or start it."""
+    return _change(machine, "restart", unit, active="active")
+
+
+@op
+def reload(machine: Machine, unit: str) -> Result:
+    """Let the unit read its configuration again; restart it where it can't."""
+    return _change(machine, "reload-or-restart", unit, active="active")
+
+
+def known_names(world: World) -> List[str]:
+    """Return the names of the units there are, as far as they are known."""
+    try:
+        return list(world.table("units"))
+    except Unknown:
+        return []
+
+

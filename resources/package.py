@@ -1,0 +1,135 @@
+"""Packages of the system: apt."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+
+from statecfg.remote.model import CheckError, Unknown
+from statecfg.remote.nodetype import node_type
+from statecfg.resources import _apt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import PackageName, Text
+    from statecfg.remote.world import World
+
+
+@node_type
+def package(
+    name: PackageName,
+    *,
+    version: Optional[Text] = None,
+    update_cache: Optional[int] = None,
+    absent: bool = False,
+    purge: bool = False,
+    dependents: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A package of a Debian system, installed by apt.
+
+    The packages of a layer are installed in one transaction. An installation never removes another package, and
+    leaves configuration files alone that were changed on the host. Without `version` an installed package stays at
+    the version it has.
+
+    :param name: the package's name, with ``:architecture`` where it is a foreign one
+    :param version: the version it is to have, exactly or as a pattern such as ``"1.22.*"``; a newer one is replaced
+    :param update_cache: fetch apt's lists first, where the package is to be installed and they are older than this
+        many seconds
+    :param absent: the package is not to be installed
+    :param purge: with absent, its configuration goes as well
+    :param dependents: with absent, the packages that depend on it may go as well; without, the node fails where
+        there are any
+
+    In YAML::
+
+        - package: nginx
+          version: "1.22.*"
+          update_cache: 86400
+
+    In Python::
+
+        package("telnetd", absent=True, purge=True)
+    """
+
+
+@package.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse attributes that contradict each other."""
+    if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
+        raise ValueError("absent can't go together with version or update_cache")
+    for name in ("purge", "dependents"):
+        if attrs.get(name) and not attrs.get("absent"):
+            raise ValueError("%s goes with absent" % name)
+
+
+@package.check
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+    """Compare what dpkg says with what is wanted, and ask apt what it would do about it."""
+    attrs = node.attrs
+    entry = world.entry("packages", attrs["name"])
+    if attrs.get("absent"):
+        return removal(node, nodes, world, entry)
+    version = attrs.get("version")
+    installed = entry is not None and "state" not in entry
+    if installed and (version is None or fnmatch.fnmatchcase(str(entry["version"]), version)):  # type: ignore[index]
+        return []
+    actions = [_apt.configure()] if _apt.interrupted(world) else []
+    age = attrs.get("update_cache")
+    moment = (world.entry("apt", "lists") or {}).get("updated", 0)
+    stale = age is not None and (moment == _apt.UPDATED or time.time() - moment > age)
+    if stale:
+        actions.append(_apt.update_lists(age))
+    exact = version if version is not None and not set(version) & set("*?[") else None
+    item = {"name": attrs["name"], "version": exact or version, "others": {}}
+    if not stale and moment != _apt.UPDATED:
+        try:
+            item = choice(world, attrs["name"], version)
+        except Unknown:  # that it is to be installed is known all the same; what comes along is not
+            pass
+    return [*actions, _apt.install([item])]
+
+
+def choice(world: World, name: str, version: Optional[str]) -> Dict[str, Any]:
+    """Return what apt would install for a package. Raises CheckError where it can't or would not."""
+    wanted = name + ("=" + version if version else "")
+    try:
+        steps = _apt.simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", wanted])
+    except CheckError:
+        if version or not _apt.candidate(world, name):
+            raise _apt.unknown_package(world, name, version) from None
+        raise
+    if name not in steps and steps:
+        raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(sorted(steps))))
+    return {"name": name, "version": steps.pop(name, None), "others": steps}
+
+
+def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional[Dict[str, Any]]) -> List[Action]:
+    """Return what removes the package. Raises CheckError where others would go that are not to."""
+    name, purge = node.attrs["name"], bool(node.attrs.get("purge"))
+    if entry is None or (entry.get("state") == "config-files" and not purge):
+        return []
+    try:
+        others = sorted(other for other in _apt.simulate(world, ["purge" if purge else "remove", "--", name]))
+    except Unknown:
+        others = []
+    others = [other for other in others if other != name]
+    wanted = {each.attrs["name"]: each.provides for each in nodes.values() if keeps(each)}
+    for other in others:
+        if other in wanted:
+            raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, wanted[other]))
+    if others and not node.attrs.get("dependents"):
+        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, ", ".join(others)))
+    actions = [_apt.configure()] if _apt.interrupted(world) else []
+    return [*actions, _apt.remove([{"name": name, "purge": purge, "others": others}])]
+
+
+def keeps(node: Node) -> bool:
+    """Return whether a node wants a package to be there."""
+    return node.type == "package" and not node.attrs.get("absent")

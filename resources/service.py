@@ -1,0 +1,127 @@
+"""Services, and every other kind of unit of systemd."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import CheckError, Unknown
+from statecfg.remote.nodetype import node_type
+from statecfg.resources import _systemd
+from statecfg.resources._paths import nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Literal, Mapping, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import Name
+    from statecfg.remote.world import World
+
+UP = ("active", "reloading", "activating", "refreshing")
+# Units that are started by others or made at boot, and for which enabling has no meaning.
+STARTED_ANYWAY = ("enabled", "static", "generated", "transient", "alias", "indirect")
+NOT_STARTED = ("disabled", "static", "indirect", "masked", "masked-runtime", "transient", "generated", "")
+
+
+@node_type
+def service(
+    name: Name,
+    *,
+    running: Optional[bool] = None,
+    enabled: Optional[bool] = None,
+    masked: Optional[bool] = None,
+    on_change: Literal["restart", "reload"] = "restart",
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A unit of systemd: whether it runs, and whether it is started at boot.
+
+    What is not given stays as it is. A unit that runs is restarted when a node named in `restart_on` changes; where
+    its own file or a drop-in changes, systemd is told to read it first. To be rid of a service: ``running: false``
+    and ``enabled: false``.
+
+    :param name: the unit's name; without a kind such as ``.timer`` it is a service
+    :param running: it is to run, or not
+    :param enabled: it is to be started at boot, or not
+    :param masked: it is not to be started by anything at all, or is to be let free again
+    :param on_change: what to do when a node of `restart_on` changes: ``restart``, or ``reload`` (units that can't
+        are restarted)
+
+    In YAML::
+
+        - service: nginx
+          running: true
+          enabled: true
+          restart_on: [file:/etc/nginx/nginx.conf]
+
+    In Python::
+
+        service("apt-daily.timer", running=False, enabled=False)
+    """
+
+
+@service.claims
+def claims(attrs: Dict[str, Any]) -> List[str]:
+    """Claim the unit by its whole name."""
+    return ["unit:" + _systemd.unit_name(attrs["name"])]
+
+
+@service.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse a masked unit that is to run or to be started at boot."""
+    for name in ("running", "enabled"):
+        if attrs.get("masked") and attrs.get(name):
+            raise ValueError("a masked unit can't be %s" % name)
+
+
+@service.check
+def check(node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]], world: World) -> List[Action]:
+    """Compare how the unit stands with what is wanted."""
+    name = _systemd.unit_name(node.attrs["name"])
+    reload = _systemd.file_changes(name, node, nodes, actions)
+    try:
+        state = _systemd.find(world, name)
+    except Unknown:
+        # A required package brings it, and may start it with a configuration that is old by then. Each step makes
+        # sure of its end, wherever the unit stands when its turn comes.
+        return steps(node.attrs, {"name": name, "reload": reload}, bool(world.triggered_by))
+    if state is None:
+        return missing(node, world, name)
+    return steps(node.attrs, dict(state, reload=reload or state.get("reload")), bool(world.triggered_by))
+
+
+def missing(node: Node, world: World, name: str) -> List[Action]:
+    """Return what to do where there is no such unit: nothing where none is wanted. Raises CheckError else."""
+    attrs = node.attrs
+    if attrs.get("masked"):
+        return [_systemd.mask(name)]
+    if not attrs.get("running") and not attrs.get("enabled"):
+        return []
+    near = nearest(name, _systemd.known_names(world))
+    raise CheckError("there is no unit %s on this host%s; does a package bring it? Then require it" % (name, near))
+
+
+def steps(attrs: Mapping[str, Any], state: Dict[str, Any], triggered: bool) -> List[Action]:
+    """Return the steps from how a unit stands (`active`, `enabled`; missing: not known) to what is wanted."""
+    name, active, boot = state["name"], state.get("active"), state.get("enabled")
+    running, enabled, masked = attrs.get("running"), attrs.get("enabled"), attrs.get("masked")
+    actions: List[Action] = [_systemd.daemon_reload(name)] if state.get("reload") else []
+    if boot in ("masked", "masked-runtime") and not masked:
+        if masked is False:
+            actions.append(_systemd.unmask(name))
+            boot = None
+        elif running or enabled:
+            raise CheckError("%s is masked; masked: false lets it be started again" % name)
+    if enabled is True and boot not in STARTED_ANYWAY:
+        actions.append(_systemd.enable(name))
+    elif enabled is False and boot not in NOT_STARTED:
+        actions.append(_systemd.disable(name))
+    if running is False and (active is None or active in UP):
+        actions.append(_systemd.stop(name))
+    elif triggered and (active in UP or (active is None and running)):
+        actions.append(_systemd.reload(name) if attrs.get("on_change") == "reload" and active else _systemd.restart(name))
+    elif running and active not in UP:
+        actions.append(_systemd.start(name))
+    if masked and boot not in ("masked", "masked-runtime"):
+        actions.append(_systemd.mask(name))
+    return actions
