@@ -1,0 +1,162 @@
+"""What a plain YAML word means, where its meaning is certain, and what is wrong with text that is no YAML."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from statecfg.problems import InvalidInput, Place, Problem, problem
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+\Z")
+_LIMIT = 2**63
+_WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_SWITCHES = frozenset(("y", "n", "yes", "no", "on", "off"))
+# Each with what the reader may have meant, and what other readers of YAML make of it.
+_DOUBTFUL = (
+    (re.compile(r"[-+]?0[0-9_]+\Z"), "some read it as octal, some as decimal, some as a text"),
+    (re.compile(r"[-+]?0[oO][0-7_]+\Z"), "some read it as octal, some as a text"),
+    (re.compile(r"[-+]?0[xX][0-9a-fA-F_]+\Z"), "some read it as a hexadecimal number, some as a text"),
+    (re.compile(r"[-+]?0[bB][01_]+\Z"), "some read it as a binary number, some as a text"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z"), "some read it as a number to the base of 60"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?\Z"), "the number would not be written like this again"),
+    (re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]+[eE][-+]?[0-9]+\Z"), "some read it as a number, some as a text"),
+    (re.compile(r"[-+]?\.[0-9_]+\Z"), "some read it as a number, some as a text"),
+    (re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*[eE][-+]?[0-9]+\Z"), "some read it as a number, some as a text"),
+    (re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"), "it is no number that a host can be given"),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?\Z"), "some read it as a date"),
+    (re.compile(r"=\Z"), "some read it as a special value"),
+)
+_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
+
+
+def read(text: str) -> tuple[Any, tuple[str, str] | None]:
+    """Return the value of a plain (unquoted) scalar, and a (detail, help) where it could be taken for another.
+
+    Only `true` and `false`, `null` and `~`, and decimal numbers that would be written the same again are no texts.
+    Source: where the type repositories of YAML 1.1 and the schemas of YAML 1.2 give one text two meanings.
+    """
+    if text in _NULLS:
+        return None, None
+    if text in _WORDS:
+        return _WORDS[text], None
+    if text.lower() in _SWITCHES:
+        answer = "true" if text.lower() in ("y", "yes", "on") else "false"
+        return text, ("some read it as true or false, some as a text", f'write {answer}, or quote it: "{text}"')
+    if not (text[0].isdigit() or text[0] in "+-.="):
+        return text, None
+    if _INTEGER.match(text) and text != "-0" and len(text) < 25 and -_LIMIT <= int(text) < _LIMIT:
+        return int(text), None
+    if _DECIMAL.match(text) and len(text) < 25 and repr(float(text)) == text:
+        return float(text), None
+    for pattern, why in _DOUBTFUL:
+        if pattern.match(text):
+            if _INTEGER.match(text) and text != "-0":
+                why = "the number is too large"
+            return text, (why, f"quote it: {quoted(text)}")
+    return text, None
+
+
+def quoted(text: str) -> str:
+    """Return how to write a short text in quotes."""
+    return f'"{text}"' if len(text) <= 40 else f'"{text[:20]}…"'
+
+
+def shorten(text: str) -> str:
+    """Return a text of at most 40 characters for a message."""
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def describe(value: Any) -> str:
+    """Return what a value is, in words."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return f"the value {str(value).lower()}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f"the text {shorten(value)!r}"
+    return "a map" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else "something else"
+
+
+def decode(data: bytes, file: str) -> str:
+    """Return the bytes as text. Raises InvalidInput, with the offset and a guess, where they are not plain UTF-8."""
+    for mark, name in ((b"\xff\xfe", "UTF-16 (little end first)"), (b"\xfe\xff", "UTF-16 (big end first)")):
+        if data.startswith(mark):
+            raise _unreadable(file, data, 0, f"it starts with the mark of {name}")
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise _unreadable(file, data, 0, "it starts with a byte order mark")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        even, odd = data[:200:2].count(0), data[1:200:2].count(0)
+        guess = "; it looks like UTF-16" if max(even, odd) > len(data[:200]) // 4 else ""
+        raise _unreadable(file, data, zero, "a NUL byte" + guess)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        guess = "it looks like Latin-1" if data[error.start] >= 0xA0 else "it is no text in UTF-8"
+        raise _unreadable(file, data, error.start, f"byte 0x{data[error.start]:02x}; {guess}") from None
+    control = _CONTROL.search(text)
+    if control:
+        offset = len(text[: control.start()].encode("utf-8"))
+        raise _unreadable(file, data, offset, f"character U+{ord(control.group()):04X} is not allowed in YAML")
+    conflict = _CONFLICT.search(text)
+    if conflict:
+        place = Place(file, text.count("\n", 0, conflict.start()) + 1, 1)
+        help_text = "resolve it: keep one side and delete the marker lines"
+        raise InvalidInput([problem("SC0314", "this looks like an unfinished merge", help_text, place)])
+    return text
+
+
+def _unreadable(file: str, data: bytes, offset: int, what: str) -> InvalidInput:
+    start = data.rfind(b"\n", 0, offset) + 1
+    column = len(data[start:offset].decode("utf-8", "replace")) + 1
+    place = Place(file, data.count(b"\n", 0, offset) + 1, column)
+    help_text = "save the file as UTF-8 without a byte order mark"
+    return InvalidInput([problem("SC0313", f"at byte offset {offset}: {what}", help_text, place)])
+
+
+def reader_problem(error: Any, text: str, file: str) -> Problem:
+    """Return the problem for a character that the parser refuses."""
+    position = int(getattr(error, "position", 0) or 0)
+    line = text.count("\n", 0, position) + 1
+    return problem("SC0313", str(error.reason), "remove the character", Place(file, line))
+
+
+def syntax_problem(error: Any, text: str, file: str) -> Problem:
+    """Return the problem for a syntax error of the parser, with the opener's place where there is one."""
+    mark = error.problem_mark or error.context_mark
+    lines = text.split("\n")
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    places = [Place(file, mark.line + 1, mark.column + 1)]
+    opener = error.context_mark
+    if opener is not None and (opener.line, opener.column) != (mark.line, mark.column):
+        places.append(Place(file, opener.line + 1, opener.column + 1))
+    detail = " ".join(part for part in (error.context, error.problem) if part)
+    return problem("SC0315", detail, _cure(line, mark.column, str(error.problem), opener), *places)
+
+
+def _cure(line: str, column: int, problem: str, opener: Any) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    here = line[column : column + 1]
+    if "\t" in indent:
+        return "indent with spaces: YAML forbids tabs there"
+    if "mapping values are not allowed" in problem:
+        return "quote the value if it holds ': '; otherwise check the indentation"
+    if here and here in "@`%" and "start any token" in problem:
+        return f"quote a value that starts with {here}"
+    if "end of stream" in problem or "stream end" in problem:
+        return "close what is open" + (f": it was opened on line {opener.line + 1}" if opener else "")
+    if "',' or" in problem:
+        return f"close the bracket opened on line {opener.line + 1}, or add the missing comma"
+    if "escape" in problem:
+        return "write \\\\ for a backslash in double quotes, or use single quotes"
+    if "block" in problem or "expected key" in problem or "'-'" in problem:
+        begins = f" as the one that begins on line {opener.line + 1}" if opener else ""
+        return f"check the indentation: it should stand in the same column{begins}"
+    if "could not find expected ':'" in problem:
+        return "a line here has no ': '; check the indentation of the lines above"
+    return "check the line and the one above it"

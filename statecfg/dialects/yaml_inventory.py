@@ -1,0 +1,218 @@
+"""Inventories written in YAML: `hosts:` and `groups:`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from statecfg import problems, secrets
+from statecfg.dialects import yaml_text
+from statecfg.dialects.yaml_text import Node, Scalar, Sequence, describe
+from statecfg.inventory import ALL, LOCAL, Group, Host, Inventory, Vars, wrong_name
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput, problem, report
+
+SHAPE = "`hosts:` with a name for each machine"
+HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")
+GROUP_KEYS = ("hosts", "groups", "vars")
+BECOME = ("sudo", "doas", "su")
+TRANSPORTS = ("ssh", "local")
+
+# What may go to ssh and into known_hosts: nothing that a shell or an option parser would take for its own.
+_ADDRESS = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*\Z")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?\Z")
+_JUMP = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\],-]*\Z")
+
+
+def load(path: str | Path | None, shown: str | None = None) -> Inventory:
+    """Read an inventory; None gives one that knows only `@local`. Raises InvalidInput with everything wrong in it."""
+    if path is None:
+        return Inventory()
+    return parse(yaml_text.load(path, SHAPE, shown), shown or str(path))
+
+
+def parse(root: Node, file: str) -> Inventory:
+    """Make an inventory from a YAML tree. Raises InvalidInput with everything wrong in it."""
+    with problems.collecting() as found:
+        hosts, own, groups = _read(root)
+    try:
+        inventory = Inventory(hosts, own, groups, file)
+    except InvalidInput as error:
+        raise InvalidInput([*found, *error.problems]) from None
+    if found:
+        raise InvalidInput(found)
+    return inventory
+
+
+def _read(root: Node) -> tuple[list[Host], dict[str, Vars], list[Group]]:
+    hosts: list[Host] = []
+    own: dict[str, Vars] = {}
+    groups: list[Group] = []
+    top = yaml_text.mapping(root, "an inventory", SHAPE)
+    if top is None:
+        return hosts, own, groups
+    yaml_text.known_keys(top, "an inventory", ("hosts", "groups"))
+    for name, place, value in _entries(top.items.get("hosts"), "hosts"):
+        if _named(name, "host", place):
+            host, variables = _host(name, place, value)
+            hosts.append(host)
+            own[name] = variables
+    for name, place, value in _entries(top.items.get("groups"), "groups"):
+        if _named(name, "group", place):
+            groups.append(_group(name, place, value))
+    return hosts, own, groups
+
+
+def _entries(node: Node | None, what: str) -> list[tuple[str, Place, Node | None]]:
+    """Return name, place and value of each entry of a map, or of a list of names."""
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return []
+    if isinstance(node, Sequence):
+        return [(name, place, None) for name, place in _names(node, what).items()]
+    found = yaml_text.mapping(node, f"`{what}:`", f"{what}: {{NAME: {{}}}}")
+    if found is None:
+        return []
+    return [(name, found.keys[name].place, value) for name, value in found.items.items()]
+
+
+def _named(name: str, kind: str, place: Place) -> bool:
+    if (kind == "host" and name == LOCAL) or (kind == "group" and name == ALL):
+        return True
+    reserved = f"`{name}` stands for every host" if name == ALL else None
+    wrong = reserved or wrong_name(name)
+    if wrong is not None:
+        address = "; what to connect to goes into address:" if kind == "host" else ""
+        help_text = f"choose another name for the {kind}{address}"
+        report(problem("SC0401", f"{kind} `{name}`: {wrong}", help_text, place))
+    return wrong is None
+
+
+def _host(name: str, place: Place, node: Node | None) -> tuple[Host, Vars]:
+    local = name == LOCAL
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return Host(name, transport="local" if local else "ssh", position=place), {}
+    settings = yaml_text.mapping(node, f"host `{name}`", f"{name}: {{address: 192.0.2.7}}")
+    if settings is None:
+        return Host(name, position=place), {}
+    yaml_text.known_keys(settings, "a host", HOST_KEYS)
+    values = {key: settings.items.get(key) for key in HOST_KEYS}
+    host = Host(
+        name,
+        address=_text(values["address"], "address", _ADDRESS) or "",
+        port=_port(values["port"]),
+        user=_text(values["user"], "user", _USER),
+        identity_files=_keys(values["key"]),
+        proxy_jump=_text(values["jump"], "jump", _JUMP),
+        become=_become(values["become"]),
+        become_user=_text(values["become_user"], "become_user", _USER) or "root",
+        python=_text(values["python"], "python", re.compile(r"/[^\s\0]*\Z"), "the absolute path of a Python"),
+        transport=_choice(values["transport"], "transport", TRANSPORTS) or ("local" if local else "ssh"),
+        position=place,
+    )
+    return host, variables(values["vars"], "host")
+
+
+def _group(name: str, place: Place, node: Node | None) -> Group:
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return Group(name, position=place)
+    settings = yaml_text.mapping(node, f"group `{name}`", f"{name}: {{hosts: [HOST]}}")
+    if settings is None:
+        return Group(name, position=place)
+    yaml_text.known_keys(settings, f"group `{name}`", ("vars",) if name == ALL else GROUP_KEYS)
+    return Group(
+        name,
+        hosts=_names(settings.items.get("hosts"), "hosts"),
+        groups=_names(settings.items.get("groups"), "groups"),
+        vars=variables(settings.items.get("vars"), "group"),
+        position=place,
+    )
+
+
+def variables(node: Node | None, what: str, make: Callable[[Node], Any] | None = None) -> Vars:
+    """Return the variables of a `vars:` map with their places; `make` turns a node into a value."""
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return {}
+    found = yaml_text.mapping(node, f"`vars:` of a {what}", "vars: {port: 8080}")
+    if found is None:
+        return {}
+    result = {}
+    for name, value in found.items.items():
+        place = found.keys[name].place
+        if not name.isidentifier():
+            detail = f"`{name}` can't be the name of a variable"
+            report(problem("SC0308", detail, "use letters, digits and _, and no digit first", place))
+            continue
+        made = make(value) if make is not None else yaml_text.plain(value, secrets.tagged)
+        result[name] = (made, Place(value.file, value.line, value.column))
+    return result
+
+
+def _names(node: Node | None, what: str) -> dict[str, Place]:
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return {}
+    found = yaml_text.sequence(node, f"`{what}:`", f"{what}: [NAME, NAME]")
+    names: dict[str, Place] = {}
+    for item in found.items if found else []:
+        if not isinstance(item, Scalar) or not isinstance(item.value, str):
+            report(problem("SC0310", f"a name must be a text; this is {describe(item)}", "quote it", item.place))
+        elif item.value in names:
+            detail = f"`{item.value}` stands twice in `{what}:`"
+            report(problem("SC0306", detail, "keep one of them", item.place, names[item.value]))
+        else:
+            names[item.value] = item.place
+    return names
+
+
+def _value(node: Node | None) -> Any:
+    return node.value if isinstance(node, Scalar) and node.tag is None else node
+
+
+def _refuse(node: Node, key: str, expected: str) -> None:
+    report(problem("SC0405", f"`{key}` is {describe(node)}", f"it must be {expected}", node.place))
+
+
+def _text(node: Node | None, key: str, pattern: re.Pattern[str], expected: str = "") -> str | None:
+    value = _value(node)
+    if node is None or value is None:
+        return None
+    if not isinstance(value, str) or not pattern.match(value):
+        _refuse(node, key, expected or "a text without white space and shell characters, and without `-` at its start")
+        return None
+    return value
+
+
+def _port(node: Node | None) -> int | None:
+    value = _value(node)
+    if node is None or value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
+        _refuse(node, "port", "a number from 1 to 65535")
+        return None
+    return value
+
+
+def _choice(node: Node | None, key: str, valid: tuple[str, ...]) -> str | None:
+    value = _value(node)
+    if node is None or value is None:
+        return None
+    if value not in valid:
+        _refuse(node, key, "one of: " + ", ".join(valid))
+        return None
+    return str(value)
+
+
+def _become(node: Node | None) -> str | None:
+    value = _value(node)
+    if isinstance(value, bool):
+        return BECOME[0] if value else None
+    return _choice(node, "become", BECOME)
+
+
+def _keys(node: Node | None) -> tuple[str, ...]:
+    if node is None:
+        return ()
+    items = node.items if isinstance(node, Sequence) else [node]
+    texts = (_text(item, "key", re.compile(r"[^-\0][^\0]*\Z"), "the path of a private key") for item in items)
+    return tuple(text for text in texts if text is not None)

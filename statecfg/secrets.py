@@ -1,0 +1,164 @@
+"""Secrets: values that are used and never shown."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+from statecfg import positions
+from statecfg.positions import Place
+from statecfg.problems import problem, report, suggest
+
+SHORTEST = 4
+LARGEST = 64 * 1024
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
+_UNKNOWN = "0000-not-available"  # stands for a value that was reported as missing
+
+_USED: ContextVar[tuple[dict[str, Secret], ...]] = ContextVar("secrets in use", default=())
+
+
+class Secret:
+    """A value that shows itself as `<secret NAME>` wherever it is printed, and can't be pickled or copied into JSON.
+
+    :param name: what reports call it: letters, digits, `_`, `-`, `.`
+    :param value: the text itself, at least 4 characters
+    """
+
+    __slots__ = ("__reveal", "name")
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name = name
+        # In a closure, so that neither repr, vars, a debugger's listing of locals nor slots hold the text itself.
+        self.__reveal: Callable[[], str] = lambda: value
+
+    def reveal(self) -> str:
+        """Return the value, and note the use for `recording`."""
+        for used in _USED.get():
+            name, number = self.name, 2
+            while used.setdefault(name, self) != self:
+                name, number = f"{self.name}-{number}", number + 1
+        return self.__reveal()
+
+    def __len__(self) -> int:
+        return len(self.__reveal())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<secret {self.name}>"
+
+    def __str__(self) -> str:
+        return f"<secret {self.name}>"
+
+    def __format__(self, specification: str) -> str:
+        return f"<secret {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self.__reveal().encode(), other.__reveal().encode())
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"<secret {self.name}> can't be pickled")
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Secret:
+        return self
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[dict[str, Secret]]:
+    """Gather, by name, the secrets that are revealed inside: those whose values the result may hold."""
+    used: dict[str, Secret] = {}
+    token = _USED.set((*_USED.get(), used))
+    try:
+        yield used
+    finally:
+        _USED.reset(token)
+
+
+def secret(name: str, *, env: str | None = None, file: str | os.PathLike[str] | None = None) -> Secret:
+    """Return the secret that an environment variable or a file holds.
+
+    :param name: what reports call it
+    :param env: the environment variable; or
+    :param file: the file; one line break at its end is not part of the value
+    :raises InvalidInput: it is not there, too short, or declared wrongly
+    """
+    return _make(name, env, None if file is None else os.fspath(file), positions.of_frame(sys._getframe(1)))
+
+
+def tagged(tag: str, value: Any, place: Place) -> Secret:
+    """Return the secret of a `!secret {env: X}` or `!secret {file: path}` in YAML, where `place` is."""
+    given = value if isinstance(value, dict) else {}
+    for key in given:
+        if key not in ("env", "file", "name"):
+            report(problem("SC0422", f"a secret has no key `{key}`", suggest(key, ("env", "file", "name")), place))
+    texts = {key: item for key, item in given.items() if isinstance(item, str) and item}
+    if ("env" in texts) == ("file" in texts) or len(texts) != len(given):
+        detail = f"{tag} takes a map with either env or file"
+        report(problem("SC0422", detail, f"write {tag} {{env: NAME}} or {tag} {{file: PATH}}", place))
+        return Secret(str(texts.get("name", "wrong")), _UNKNOWN)
+    path = texts.get("file")
+    if path is not None and not os.path.isabs(path):
+        path = os.path.join(os.path.dirname(place.file), os.path.expanduser(path))
+    stem = os.path.splitext(os.path.basename(path or ""))[0]
+    return _make(texts.get("name") or texts.get("env") or stem, texts.get("env"), path, place)
+
+
+def _make(name: str, env: str | None, file: str | None, place: Place) -> Secret:
+    if not NAME.match(name) or (env is None) == (file is None):
+        detail = f"`{name}` is no name" if not NAME.match(name) else "it takes either env or file"
+        report(problem("SC0422", detail, "use letters, digits, _, - and ., and one of env and file", place))
+        return Secret("wrong", _UNKNOWN)
+    found, wrong, cure = _from_env(name, str(env)) if env is not None else _from_file(name, str(file))
+    if found is not None and len(found) < SHORTEST:
+        detail = f"secret `{name}` has {len(found)} characters; {SHORTEST} are the least"
+        report(problem("SC0421", detail, "use a longer one: so short a text can't be masked in output", place))
+    elif found is not None:
+        return found
+    else:
+        report(problem("SC0420", f"secret `{name}`: {wrong}", cure, place))
+    return Secret(name, _UNKNOWN)
+
+
+# These return secrets and report nothing, so that no frame that holds a value is ever part of a traceback.
+
+
+def _from_env(name: str, env: str) -> tuple[Secret | None, str, str]:
+    if env in os.environ:
+        return Secret(name, os.environ[env]), "", ""
+    return None, f"the environment variable `{env}` is not set", f"set it before the run: {env}=… statecfg …"
+
+
+def _from_file(name: str, path: str) -> tuple[Secret | None, str, str]:
+    cure = "check the path"
+    try:
+        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                return None, f"{path} is no regular file", cure
+            if mode & 0o004:
+                return None, f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}"
+            data = stream.read(LARGEST + 1)
+    except OSError as error:
+        return None, f"{path} can't be read: {error.strerror}", cure
+    if len(data) > LARGEST:
+        return None, f"{path} is larger than {LARGEST} bytes", cure
+    try:
+        return Secret(name, data.decode("utf-8").removesuffix("\n").removesuffix("\r")), "", ""
+    except UnicodeDecodeError as error:
+        return None, f"{path} is no UTF-8 text at byte offset {error.start}", cure
