@@ -1,0 +1,112 @@
+"""What a node type's `to_wire` may use of the controller: the host's variables, project files, templates."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg import positions, problems
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput, problem
+from statecfg.remote.model import Blob
+
+if TYPE_CHECKING:
+    from statecfg.graph import Node
+
+HELD = 1 << 16  # bytes of a file that is kept in memory; of a larger one, its path and digest
+
+
+@dataclass(frozen=True)
+class WireContext:
+    """The controller's side of preparing the nodes of one host.
+
+    :param host: the host's name
+    :param vars: its variables, merged
+    :param groups: the groups it is in
+    :param base: the project's directory
+    """
+
+    host: str = "localhost"
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    groups: Sequence[str] = ()
+    base: Path = field(default_factory=Path.cwd)
+
+    def relative(self, place: Place) -> Place:
+        """Return a place with its file relative to the project's directory."""
+        return positions.relative(place, os.path.abspath(self.base))
+
+    def find(self, node: Node, path: str, below: str = "files") -> Path:
+        """Return the file that `path` names: beside the file that declares the node, then in the project's `files/`
+        and `templates/`.
+
+        Raises InvalidInput, at the node's place, where it is missing, no regular file, unreadable, or outside the
+        project by a link.
+        """
+        beside = Path(self.base, os.path.dirname(node.position.file))
+        tried = [beside / path, Path(self.base, below, path)]
+        other = "templates" if below == "files" else "files"
+        tried.append(Path(self.base, other, path))
+        for candidate in tried:
+            if os.path.lexists(candidate):
+                self._accept(node, path, candidate)
+                return candidate
+        looked = ", ".join(dict.fromkeys(os.path.relpath(item, self.base) for item in tried))
+        raise self._unreadable(node, f"{path} is not there", f"looked for {looked} in {self.base}")
+
+    def _accept(self, node: Node, path: str, found: Path) -> None:
+        real = Path(os.path.realpath(found))
+        leads = "" if real == found else f" (which is {real})"
+        root = Path(os.path.realpath(self.base))
+        if not os.path.isabs(path) and root not in real.parents:
+            raise self._unreadable(node, f"{path}{leads} is outside the project", f"copy it to {root}")
+        try:
+            kind = real.stat().st_mode
+        except OSError as error:
+            raise self._unreadable(node, f"{path}{leads}: {error.strerror}") from None
+        if not stat.S_ISREG(kind):
+            what = "a directory" if stat.S_ISDIR(kind) else "no regular file"
+            raise self._unreadable(node, f"{path}{leads} is {what}", "name a regular file")
+        if not os.access(real, os.R_OK):
+            raise self._unreadable(node, f"{path}{leads} can't be read: permission denied")
+
+    @staticmethod
+    def _unreadable(node: Node, detail: str, help: str = "") -> InvalidInput:
+        return InvalidInput([problem("SC0118", f"{node.provides}: {detail}", help, node.position)])
+
+    def read(self, node: Node, relative_path: str) -> Blob:
+        """Return the content of a file of the project (see `find`). Raises InvalidInput."""
+        found = self.find(node, relative_path)
+        try:
+            size = found.stat().st_size
+            if size <= HELD:
+                return Blob.of(found.read_bytes())
+            total, size = hashlib.sha256(), 0
+            with found.open("rb") as stream:
+                while piece := stream.read(1 << 20):
+                    total.update(piece)
+                    size += len(piece)
+        except OSError as error:
+            raise self._unreadable(node, f"{relative_path}: {error.strerror}") from None
+        return Blob(total.hexdigest(), size, None, str(found))
+
+    def render(self, node: Node, template: str, variables: Mapping[str, Any] | None = None) -> str:
+        """Return a Jinja2 template rendered with the host's variables and `variables`.
+
+        :param template: a file of the project, or the text itself where it holds a line break or `{`
+        Raises InvalidInput: an undefined variable, a template that is wrong, a file that is missing.
+        """
+        from statecfg import templates
+
+        given = {**self.vars, **(variables or {})}
+        if "\n" in template or "{" in template:
+            return templates.render_text(template, given, node.position)
+        return templates.render_file(self.find(node, template, "templates"), given, node.position)
+
+    def report(self, node: Node, detail: str, help: str = "") -> None:
+        """Report that a node can't be prepared, and why."""
+        problems.report(problem("SC0116", f"{node.provides}: {detail}", help, node.position))

@@ -1,0 +1,202 @@
+"""What is wrong with what the user wrote, as values: found here, placed there, all of it shown at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from statecfg.positions import Place
+
+__all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "problem", "report", "suggest"]
+
+LISTED = 8  # valid names that a help text lists
+
+# code → (summary, what it means). Hundreds: 1 declarations and graphs, 2 values, 3 YAML and templates,
+# 4 inventory and command line, 5 Python and Hy. `docs/errors.md` is made from this table.
+CODES: dict[str, tuple[str, str]] = {
+    "SC0101": ("unknown attribute", "A node was given an attribute that its type does not have."),
+    "SC0102": ("missing attribute", "A required attribute or argument of a node was not given."),
+    "SC0103": ("attribute given twice", "An attribute was given by position and by name, or in two spellings."),
+    "SC0104": ("too many arguments", "A node was given more positional arguments than its type takes."),
+    "SC0105": ("wrong requirement", "What stands in requires or restart_on is neither a name, a node nor a graph."),
+    "SC0106": ("unknown node type", "There is no node type of that name in resources/."),
+    "SC0107": ("attributes contradict each other", "Each attribute is right, but the type refuses them together."),
+    "SC0108": ("wrong name", "The name of a node is empty, too long or holds characters that names can't have."),
+    "SC0109": ("not a graph", "Something other than a graph was merged or returned."),
+    "SC0110": ("duplicate name", "Two different nodes have the same name."),
+    "SC0111": ("missing requirement", "A node requires a name that no node of the graph has."),
+    "SC0112": ("a node requires itself", "A node stands in its own requirements."),
+    "SC0113": ("circular requirements", "Nodes require each other in a circle, so none of them can come first."),
+    "SC0114": ("two nodes for the same thing", "Two nodes describe the same file, user, package or other real thing."),
+    "SC0115": ("graph too large", "The graph has more nodes or more layers than statecfg handles."),
+    "SC0116": ("node can't be prepared", "What a node needs on the controller is missing or wrong."),
+    "SC0117": ("value can't be sent", "A node's attribute is not made of text, numbers, lists, maps and content."),
+    "SC0118": (
+        "file can't be read",
+        "A file that a node names is missing, unreadable, no file, or outside the project.",
+    ),
+    "SC0119": ("wrong node type", "The definition of a node type is itself wrong."),
+    "SC0120": ("node type defined twice", "The project's resources/ holds a node type of a name that exists already."),
+    "SC0201": ("wrong type of value", "An attribute's value is of another type than the node type asks for."),
+    "SC0202": ("wrong value", "An attribute's value is of the right type, but not one that is allowed."),
+    "SC0301": ("file can't be read", "A playbook, inventory or template is missing, unreadable or no regular file."),
+    "SC0302": ("file too large", "A YAML file is larger than 16 MB."),
+    "SC0303": ("empty file", "A YAML file holds nothing but white space and comments."),
+    "SC0304": ("several documents", "A YAML file holds more than one document."),
+    "SC0305": ("limit exceeded", "A YAML file nests too deeply, or holds or expands to too many values."),
+    "SC0306": ("duplicate key", "A map of a YAML file has a key twice; other readers let the later one win."),
+    "SC0307": ("wrong alias", "An alias of a YAML file names no anchor, or stands inside what it names."),
+    "SC0308": ("wrong key", "A key of a YAML map is no text, or a merge key."),
+    "SC0309": ("ambiguous value", "An unquoted value that YAML's versions and readers take for different things."),
+    "SC0310": ("wrong shape", "A YAML value is a map, a list or a single value where another of these belongs."),
+    "SC0311": ("unknown key", "A YAML map has a key that means nothing there."),
+    "SC0312": ("tag refused", "A YAML file uses a tag that is not ours, or one of ours where it means nothing."),
+    "SC0313": ("not plain UTF-8", "A file has a byte order mark, another encoding, or characters that YAML forbids."),
+    "SC0314": ("git conflict marker", "A file holds the markers of a merge that was never finished."),
+    "SC0315": ("not YAML", "A file breaks YAML's syntax."),
+    "SC0316": ("wrong entry", "An entry of resources: names no node type, or several."),
+    "SC0317": ("include loop", "A file includes itself, directly or through others."),
+    "SC0318": ("wrong condition", "The expression of a when: gives neither true nor false."),
+    "SC0319": ("wrong loop", "The expression of a for_each: gives neither a list nor a map."),
+    "SC0320": ("template can't be parsed", "A template breaks Jinja's syntax."),
+    "SC0321": ("undefined name", "A template uses a variable, attribute or key that does not exist."),
+    "SC0322": ("template failed", "A template raised an error, or did what templates must not."),
+    "SC0323": ("template limit exceeded", "A template ran longer than 5 seconds or made more than 16 MB."),
+    "SC0401": ("wrong host name", "A host, group or address holds characters that it can't have."),
+    "SC0402": ("circular groups", "Groups of the inventory hold each other in a circle."),
+    "SC0403": ("one name for a host and a group", "A pattern with that name could mean either."),
+    "SC0404": ("unknown host or group", "The inventory or a pattern names a host or group that does not exist."),
+    "SC0405": ("wrong host setting", "A setting of a host in the inventory has a value that it can't have."),
+    "SC0406": ("no host matches", "A pattern or limit selects no host at all."),
+    "SC0407": ("wrong pattern", "A host pattern has an empty term or a regular expression that can't be parsed."),
+    "SC0408": ("groups disagree", "Two groups of a host, none inside the other, give a variable different values."),
+    "SC0410": ("wrong settings file", "The project's statecfg.toml can't be parsed, or a setting has a wrong value."),
+    "SC0411": ("unknown setting", "The project's statecfg.toml has a setting that does not exist."),
+    "SC0412": ("anyone could change this file", "A settings file is writable by every user, so it is not trusted."),
+    "SC0420": ("secret not available", "The environment variable or file that holds a secret is missing."),
+    "SC0421": ("secret too short", "A secret has fewer than 4 characters, so it can't be masked in output."),
+    "SC0422": ("wrong secret", "A secret's declaration is wrong, or two secrets of one name differ."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong.
+
+    :param code: ``SC`` and four digits, a key of `CODES`
+    :param summary: short and fixed for the code
+    :param detail: what is wrong here, and why
+    :param help: what to do; "" where there is nothing to say
+    :param places: where, the main one first
+    """
+
+    code: str
+    summary: str
+    detail: str
+    help: str = ""
+    places: tuple[Place, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"error[{self.code}]: {self.summary}: {self.detail}"
+        text += "".join(f"\n  --> {place}" for place in self.places)
+        return text + (f"\n  help: {self.help}" if self.help else "")
+
+
+class InvalidInput(Exception):
+    """What the user wrote is wrong; `problems` says all of it. Anything else that escapes is our own mistake."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: list[Problem] = list(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[list[Problem]]]:
+        return InvalidInput, (self.problems,)
+
+
+_FOUND: ContextVar[list[Problem] | None] = ContextVar("found problems", default=None)
+
+
+@contextlib.contextmanager
+def collecting() -> Iterator[list[Problem]]:
+    """Gather the problems reported inside, so that evaluation goes on and all are shown at once."""
+    found: list[Problem] = []
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
+
+
+def problem(code: str, detail: str, help: str = "", *places: Place) -> Problem:
+    """Return a problem with the summary of its code. Raises KeyError for a code that is not in `CODES`."""
+    return Problem(code, CODES[code][0], detail, help, tuple(dict.fromkeys(places)))
+
+
+def report(*found: Problem) -> None:
+    """Add problems to those being collected; raise InvalidInput where nobody is collecting."""
+    if not found:
+        return
+    gathered = _FOUND.get()
+    if gathered is None:
+        raise InvalidInput(found)
+    gathered.extend(item for item in found if item not in gathered)
+
+
+def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
+    """Return a help text: the valid name that was probably meant, and up to eight that there are.
+
+    :param name: what was written
+    :param valid: the names that would have been right, in the order to list them
+    :param what: the words before the list
+    """
+    names = list(valid)
+    close = nearest(name, names)
+    shown = [item for item in names[:LISTED] if item not in close]
+    meant = f"did you mean {' or '.join(f'`{item}`' for item in close)}?" if close else ""
+    if not shown:
+        return meant
+    listed = f"{what}: {', '.join(shown)}" + (", …" if len(names) > LISTED else "")
+    return f"{meant} ({listed})" if meant else listed
+
+
+def nearest(name: str, names: Iterable[str], distance: int = 2, most: int = 2) -> list[str]:
+    """Return the names at most `distance` slips of the keyboard away, nearest first."""
+    limit = min(distance, max(1, len(name) // 2))
+    folded, pieces = name.lower(), _pieces(name.lower(), limit + 1)
+    found = []
+    for candidate in names:
+        other = candidate.lower()
+        if abs(len(other) - len(folded)) <= limit and any(piece in other for piece in pieces):
+            found.append((slips(folded, other, limit), candidate))
+    return [candidate for far, candidate in sorted(found) if far <= limit][:most]
+
+
+def _pieces(name: str, count: int) -> list[str]:
+    # Of count pieces, count - 1 slips leave one whole; transposed letters may spoil two, so allow the empty piece.
+    size = len(name) // count
+    return [name[i * size : (i + 1) * size] for i in range(count)] if size > 1 else [""]
+
+
+def slips(one: str, other: str, limit: int) -> int:
+    """Return how many letters were added, left out, changed or swapped; limit + 1 where there are more."""
+    start, end = 0, 0
+    shorter = min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    one, other = one[start : len(one) - end], other[start : len(other) - end]
+    if max(len(one), len(other)) > 4 * limit:
+        return limit + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        before, last, row = row, before, [i]
+        for j, there in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != there))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == there:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return min(row[-1], limit + 1)

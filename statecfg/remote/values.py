@@ -1,0 +1,268 @@
+"""The types of attributes: what annotations of node types are made of, each with its rules."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional
+
+if TYPE_CHECKING or sys.version_info >= (3, 9):
+    from typing import Annotated
+else:
+
+    class Annotated:
+        """Stands for `typing.Annotated`, which Python 3.8 lacks: the annotated type itself."""
+
+        def __class_getitem__(cls, item):
+            return item[0]
+
+
+MAX_NAME = 255  # bytes in one component of a path: NAME_MAX of Linux
+MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux less the closing NUL
+MAX_SHOWN = 80  # characters of a value in a message
+MAX_ID = 2**32 - 2  # the last user or group number; the one after it means "leave as it is" to chown
+SPECIAL = 0o7777
+
+
+class Wrong(ValueError):
+    """A value is not allowed: why, and what to write instead."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        ValueError.__init__(self, message)
+        self.help = help
+
+
+class Rule:
+    """A check of one value, with the words for it.
+
+    :param expects: what it lets pass, for messages: "an absolute path"
+    :param function: returns the value, possibly changed; raises ValueError (or `Wrong`, with help)
+    :param schema: what it adds to the JSON Schema
+    :param takes: it checks the type of the value as well, so nothing else has to
+    """
+
+    __slots__ = ("expects", "function", "schema", "takes")
+
+    def __init__(
+        self,
+        expects: str,
+        function: Callable[[Any], Any],
+        schema: Optional[Dict[str, Any]] = None,
+        takes: bool = False,
+    ) -> None:
+        self.expects, self.function, self.schema, self.takes = expects, function, schema or {}, takes
+
+    def __call__(self, value: Any) -> Any:
+        return self.function(value)
+
+
+def show(value: object) -> str:
+    """Return a value for a message, in at most 80 characters, whatever it is."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return "an integer of about %d digits" % (value.bit_length() * 30103 // 100000 + 1)
+    if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
+        return repr(value[: MAX_SHOWN - 5])[: MAX_SHOWN - 2] + "…" + ("'" if isinstance(value, str) else "")
+    try:
+        text = repr(value)
+    except Exception as error:  # a value's own repr may do anything, and this is the message about that value
+        text = "<%s whose repr raises %s>" % (type(value).__name__, type(error).__name__)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+def no_nul(value: str) -> str:
+    """Return the text. Raises Wrong where it holds a NUL, which no path, name or argument can."""
+    at = value.find("\0")
+    if at >= 0:
+        raise Wrong("NUL byte at index %d" % at, "take the NUL out")
+    return value
+
+
+def encodable(value: str) -> str:
+    """Return the text. Raises Wrong where it can't be written as UTF-8."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Wrong("not valid Unicode at index %d" % error.start, "give bytes for what is not text") from None
+    return value
+
+
+def absolute_path(value: str) -> str:
+    """Return the path. Raises Wrong where it is not absolute, or holds what a path to manage must not."""
+    if not value:
+        raise Wrong("an empty path", "write an absolute path, such as /etc/motd")
+    no_nul(encodable(value))
+    if value.startswith("~"):
+        raise Wrong("`~` is not expanded", "write the whole path, such as /home/%s" % (value.lstrip("~/") or "deploy"))
+    if not value.startswith("/"):
+        raise Wrong("a relative path", "write an absolute path: /%s" % value)
+    if len(value.encode("utf-8")) > MAX_PATH:
+        raise Wrong("a path of %d bytes; at most %d are possible" % (len(value.encode("utf-8")), MAX_PATH))
+    parts = value.split("/")
+    if ".." in parts:
+        raise Wrong("a path with `..`", "write the path it leads to")
+    long = [part for part in parts if len(part.encode("utf-8")) > MAX_NAME]
+    if long:
+        size = len(long[0].encode("utf-8"))
+        raise Wrong("a name of %d bytes in the path; at most %d are possible" % (size, MAX_NAME))
+    if not value.strip("/."):
+        raise Wrong("the root directory can't be managed", "name a file or directory below it")
+    if value.endswith("/"):
+        raise Wrong("a path that ends in `/`", "write %s" % show(value.rstrip("/")))
+    return value
+
+
+def mode(value: Any) -> int:
+    """Return permission bits from octal text such as "0644". Raises Wrong for a number, a symbol or other text."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
+    if not isinstance(value, str):
+        raise Wrong("%s" % kind_of(value), 'write octal digits in quotes: "0644"')
+    if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value) or re.match(r"[-r][-w][-xsS]", value):
+        raise Wrong("a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on what is there')
+    digits = value[2:] if value[:2] in ("0o", "0O") else value
+    if not re.match(r"[0-7]{3,5}\Z", digits) or int(digits, 8) > SPECIAL:
+        raise Wrong("not a mode", 'write three or four octal digits in quotes: "0644"')
+    return int(digits, 8)
+
+
+def _number_as_mode(value: int) -> str:
+    return "and %d decimal is 0%o in octal" % (value, value) if 0 <= value < 1 << 20 else "and no mode at all"
+
+
+def _mode_help(value: int) -> str:
+    if not 0 <= value <= SPECIAL:
+        return 'write octal digits in quotes: "0644"'
+    octal = "%04o" % value
+    if not re.match(r"[0-7]{3,4}\Z", str(value)):
+        return "write '%s'; %d decimal is 0%o" % (octal, value, value)
+    return "write '%04d'; %d decimal is 0%o (write '%s' if that was meant)" % (value, value, value, octal)
+
+
+def account_name(what: str) -> Callable[[str], str]:
+    """Return the check of the name of a user or group, by the rules of Debian's adduser and useradd(8)."""
+
+    def check(value: str) -> str:
+        if not value:
+            raise Wrong("an empty name of a %s" % what)
+        no_nul(value)
+        if len(value.encode("utf-8", "surrogatepass")) > 32:
+            raise Wrong("a name of %d bytes; %s names have at most 32" % (len(value.encode("utf-8", "replace")), what))
+        if value.isdigit():
+            raise Wrong("a number", "write the %s's name; a number would be taken for an id" % what)
+        if not re.match(r"[A-Za-z_][A-Za-z0-9_.-]*\$?\Z", value):
+            raise Wrong(
+                "not a name of a %s" % what, "letters, digits, `_`, `-` and `.`, beginning with a letter or `_`"
+            )
+        return value
+
+    return check
+
+
+def owner_name(what: str) -> Callable[[str], str]:
+    """Return the check of who owns something: a name, or an id written as text."""
+    named = account_name(what)
+
+    def check(value: str) -> str:
+        if value.isascii() and value.isdigit():
+            if len(value) > 10 or int(value) > MAX_ID:
+                raise Wrong("an id beyond %d" % MAX_ID)
+            return value
+        return named(value)
+
+    return check
+
+
+def within(low: float, high: float) -> Callable[[Any], Any]:
+    """Return the check that a number lies between two, both allowed."""
+
+    def check(value: Any) -> Any:
+        if not low <= value <= high:
+            raise Wrong("%s; allowed is %s to %s" % (show(value), low, high))
+        return value
+
+    return check
+
+
+def seconds(value: float) -> float:
+    """Return a time as a float. Raises Wrong where it is not positive and finite."""
+    if not 0 < value <= 1e9:
+        raise Wrong("%s is not a time" % show(value), "write a number of seconds above 0, such as 600")
+    return float(value)
+
+
+def argv(value: List[Any]) -> List[str]:
+    """Return a program and its arguments. Raises Wrong where the list is empty or an element can't be an argument."""
+    if not value or not value[0]:
+        raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
+    for item in value:
+        no_nul(encodable(item))
+    return value
+
+
+def plain_name(value: str) -> str:
+    """Return a name of something. Raises Wrong where it is empty, too long, or holds spaces or control characters."""
+    if not value:
+        raise Wrong("an empty name")
+    no_nul(encodable(value))
+    if len(value.encode("utf-8")) > MAX_NAME:
+        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value.encode("utf-8")), MAX_NAME))
+    if any(letter.isspace() or not letter.isprintable() for letter in value):
+        raise Wrong("a name with a space or control character")
+    return value
+
+
+def one_line(value: str) -> str:
+    """Return a text. Raises Wrong where it holds a line break or NUL."""
+    no_nul(encodable(value))
+    if "\n" in value or "\r" in value:
+        raise Wrong("a line break in what must be one line")
+    return value
+
+
+def kind_of(value: object) -> str:
+    """Return the words for the type of a value."""
+    if value is None:
+        return "nothing"
+    words = {
+        "bool": "a truth value",
+        "int": "an integer",
+        "float": "a number",
+        "str": "text",
+        "bytes": "bytes",
+        "list": "a list",
+        "tuple": "a list",
+        "PVector": "a list",
+        "pvector": "a list",
+        "dict": "a map",
+        "PMap": "a map",
+        "set": "a set",
+        "date": "a date",
+        "datetime": "a date and time",
+        "Keyword": "a keyword",
+        "function": "a function",
+        "Graph": "a graph",
+    }
+    name = type(value).__name__
+    return words.get(name, ("an " if name[:1] in "AEIOaeio" else "a ") + name)
+
+
+AbsolutePath = Annotated[str, Rule("an absolute path", absolute_path, {"pattern": "^/"})]
+Text = Annotated[str, Rule("text", encodable)]
+NoNul = Annotated[str, Rule("text without NUL", no_nul)]
+Line = Annotated[str, Rule("one line of text", one_line)]
+Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME})]
+Names = Annotated["list[Name]", Rule("a list of names", list)]
+Mode = Annotated[
+    str, Rule('a mode such as "0644"', mode, {"type": "string", "pattern": "^(0o)?[0-7]{3,5}$"}, takes=True)
+]
+UserName = Annotated[str, Rule("a user name", account_name("user"), {"minLength": 1, "maxLength": 32})]
+GroupName = Annotated[str, Rule("a group name", account_name("group"), {"minLength": 1, "maxLength": 32})]
+Owner = Annotated[str, Rule("a user name or id", owner_name("user"), {"minLength": 1})]
+OwnerGroup = Annotated[str, Rule("a group name or id", owner_name("group"), {"minLength": 1})]
+Id = Annotated[int, Rule("a user or group id", within(0, MAX_ID), {"minimum": 0, "maximum": MAX_ID})]
+Port = Annotated[int, Rule("a port", within(1, 65535), {"minimum": 1, "maximum": 65535})]
+Seconds = Annotated[float, Rule("a number of seconds", seconds, {"exclusiveMinimum": 0})]
+Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv, {"minItems": 1})]
