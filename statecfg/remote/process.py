@@ -37,7 +37,7 @@ class Children:
 
     def __init__(self) -> None:
         self.stopping = False
-        self.groups: Dict[int, bool] = {}
+        self.protected = 0
 
     def stop(self) -> None:
         """End every child that may be interrupted, at once; those that may not run to their own end."""
@@ -135,12 +135,14 @@ def run(
         return Outcome(127, b"", reason="%s can't be started: %s" % (argv[0], problem.strerror or problem))
     except subprocess.SubprocessError as problem:
         return Outcome(126, b"", reason="%s can't be started as %s: %s" % (argv[0], user, problem))
+    CHILDREN.protected += not interruptible
     try:
         return _attend(child, time.monotonic() + timeout, timeout, input, listen, mark, interruptible)
     except BaseException:
         _kill(child.pid, mark, signal.SIGKILL)
         raise
     finally:
+        CHILDREN.protected -= not interruptible
         for stream in (child.stdin, child.stdout, child.stderr):
             if stream is not None:
                 try:

@@ -1,0 +1,315 @@
+"""Execution: taking the planned actions on the real host, layer by layer, and seeing that they took hold."""
+
+from __future__ import annotations
+
+import threading
+
+from statecfg.remote.model import Unknown, error
+from statecfg.remote.planned import Planned
+from statecfg.remote.planning import Planner, describe, settled, trace
+from statecfg.remote.real import RealMachine
+from statecfg.remote.report import action_report, step_report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
+
+    from statecfg.remote.model import Action, Result
+    from statecfg.remote.nodetype import NodeType
+    from statecfg.remote.planning import Plan, Step
+    from statecfg.remote.real import Facets
+
+    class Record(Protocol):
+        """Where it is written down, before and after, what is done."""
+
+        def intend(self, nodes: Sequence[str]) -> None: ...
+        def started(self, node: str, op: str) -> None: ...
+        def finished(self, node: str, outcome: str) -> None: ...
+
+
+WORKERS = 8  # nodes of a layer under way at once
+
+
+class Doing:
+    """A node under way: what has become of each of its actions."""
+
+    __slots__ = ("done", "outcome", "reason", "step")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.done: List[Dict[str, Any]] = []
+        self.outcome = step.outcome
+        self.reason = step.reason
+
+    def fail(self, reason: str) -> None:
+        """Let the node have failed."""
+        self.outcome, self.reason = "failed", reason
+
+    def report(self) -> Dict[str, Any]:
+        """Return the node as data; actions that were planned and never attempted say so."""
+        found = step_report(self.step)
+        actions = self.step.spec.actions
+        left = [action_report(action, "not-attempted") for action in actions[len(self.done) :]]
+        found["actions"] = self.done + left
+        found["outcome"] = self.outcome
+        found.pop("reason", None)
+        if self.reason:
+            found["reason"] = self.reason
+        return found
+
+
+class Execution:
+    """One run's work on the host.
+
+    :param plan: what is to be done
+    :param types: node types by name
+    :param facets: the host's tables, shared with the plan
+    :param send: takes each event as it happens, from any thread
+    :param record: the journal
+    :param stopped: says why nothing more may begin ("" while it may)
+    :param keep_going: after a failure, skip only what depends on it
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        types: Mapping[str, NodeType],
+        facets: Facets,
+        send: Callable[[Mapping[str, Any]], None],
+        record: Record,
+        stopped: Callable[[], str],
+        keep_going: bool = False,
+        owed: Optional[Mapping[str, Sequence[str]]] = None,
+    ) -> None:
+        self.plan, self.types, self.facets = plan, types, facets
+        self.send, self.record, self.stopped, self.keep_going = send, record, stopped, keep_going
+        self.owed = owed or {}
+        self.nodes = {name: step.node for name, step in plan.steps.items()}
+        self.state = {name: Doing(step) for name, step in plan.steps.items()}
+        self.turns: Dict[str, threading.Lock] = {}
+        self.shutdown: List[Dict[str, Any]] = []
+        self.halted = ""
+        self.acted = False
+
+    def run(self) -> List[List[Dict[str, Any]]]:
+        """Do everything; return the report's layers."""
+        self.shut_down()
+        for number, steps in enumerate(self.plan.layers):
+            self.layer(number, [self.state[step.node.provides] for step in steps])
+        return [[self.state[step.node.provides].report() for step in steps] for steps in self.plan.layers]
+
+    # Shutdown-first
+
+    def shut_down(self) -> None:
+        """Take the shutdown-first actions, one at a time, dependents first; the first that fails ends the run."""
+        for steps in reversed(self.plan.layers):
+            for step in reversed(steps):
+                action = step.spec.shutdown_first
+                if action is None or step.outcome != "changed":
+                    continue
+                name = step.node.provides
+                self.halted = self.halted or self.stopped()
+                if self.halted:
+                    self.shutdown.append(dict(action_report(action, "not-attempted"), node=name))
+                    continue
+                self.record.intend([name])
+                result = self.take(self.state[name], action)
+                self.shutdown.append(dict(action_report(action, result["status"], result), node=name))
+                if result["status"] != "ok":
+                    self.state[name].fail("%s, to be done before all else, failed: %s" % (action.op, result["reason"]))
+                    self.record.finished(name, "failed")
+                    self.halted = "%s of %s failed" % (action.op, name)
+
+    # Layers
+
+    def layer(self, number: int, doing: Sequence[Doing]) -> None:
+        """Do one layer: decide what was left open, act in parallel, check again, report."""
+        ready = [node for node in doing if self.may_begin(node)]
+        for node in ready:
+            if node.step.outcome == "unknown":
+                self.decide(node)
+        acting = [node for node in ready if node.outcome == "changed"]
+        if acting:
+            self.acted = True
+            self.record.intend([node.step.node.provides for node in acting])
+            self.together(acting)
+            side_by_side(self.act, [node for node in acting if node.outcome == "changed"])
+        if self.acted:
+            self.verify([node for node in ready if node.outcome in ("changed", "unchanged")])
+        for node in acting:
+            self.record.finished(node.step.node.provides, node.outcome)
+            self.send({"type": "finished", "node": node.step.node.provides, "outcome": node.outcome})
+        failed = sorted(node.step.node.provides for node in doing if node.outcome == "failed")
+        if failed and not self.keep_going and not self.halted:
+            self.halted = "%s failed" % ", ".join(failed)
+        self.send({"type": "layer", "layer": number, "nodes": [node.report() for node in doing]})
+
+    def may_begin(self, node: Doing) -> bool:
+        """Tell whether a node's turn may come; otherwise skip it, saying why."""
+        if node.outcome in ("failed", "skipped"):
+            return False
+        for name in node.step.node.requires:
+            before = self.state.get(name)
+            if before is not None and before.outcome in ("failed", "skipped"):
+                how = "failed" if before.outcome == "failed" else "was skipped"
+                node.outcome, node.reason = "skipped", "%s, which it requires, %s" % (name, how)
+                return False
+        why = self.halted or self.stopped()
+        if why and node.outcome != "unchanged":
+            node.outcome, node.reason = "skipped", "not started: %s" % why
+            return False
+        return not why
+
+    def planner(self) -> Planner:
+        """Return a planner over the host as it really is now."""
+        planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
+        planner.nodes = self.nodes
+        planner.actions = [
+            {step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers
+        ]
+        return planner
+
+    def decide(self, node: Doing) -> None:
+        """Check a node again whose plan was unknown, now that its turn has come."""
+        step = node.step
+        name = step.node.provides
+        changed = [other for other in step.node.triggers if self.state[other].outcome == "changed"]
+        changed += [other for other in self.owed.get(name, ()) if other not in changed]
+        planner = self.planner()
+        planner.machine.turn(name, triggers=changed)
+        step.outcome = "unchanged"
+        known_after, step.known_after = step.known_after, None
+        planner.decide(step)
+        step.known_after = step.known_after or known_after
+        if step.outcome == "unknown":
+            step.outcome, step.reason = "failed", "what it has to do can't be known even now"
+        if step.outcome == "changed":
+            step.triggered_by = changed
+        node.outcome, node.reason = step.outcome, step.reason
+        if step.outcome == "changed" and step.spec.shutdown_first is not None:
+            self.record.intend([name])
+            result = self.take(node, step.spec.shutdown_first)
+            self.shutdown.append(dict(action_report(step.spec.shutdown_first, result["status"], result), node=name))
+            if result["status"] != "ok":
+                node.fail("%s failed: %s" % (step.spec.shutdown_first.op, result["reason"]))
+
+    def together(self, acting: Sequence[Doing]) -> None:
+        """Join the first actions that are one transaction (packages) and take them; alone where that fails."""
+        groups: Dict[str, List[Doing]] = {}
+        for node in acting:
+            first = node.step.spec.actions[0] if node.step.spec.actions else None
+            if first is not None and first.maker is not None and first.maker.batch is not None:
+                rest = {key: value for key, value in first.args.items() if key != first.maker.batch}
+                groups.setdefault("%s %r" % (first.op, rest), []).append(node)
+        for key in sorted(groups):
+            members = groups[key]
+            if len(members) < 2:
+                continue
+            firsts = [node.step.spec.actions[0] for node in members]
+            maker = firsts[0].maker
+            assert maker is not None
+            result = self.take(members[0], maker.joined(firsts), of=[node.step.node.provides for node in members])
+            if result["status"] == "ok":
+                for node, first in zip(members, firsts):
+                    node.done.append(action_report(first, "ok", result))
+            # One bad name fails them all: each by itself then says which one it is.
+
+    def act(self, node: Doing) -> None:
+        """Take a node's actions in order; the first that fails ends it."""
+        for action in node.step.spec.actions[len(node.done) :]:
+            why = self.stopped()
+            if why:
+                node.fail("stopped before %s: %s" % (action.op, why))
+                return
+            result = self.take(node, action)
+            node.done.append(action_report(action, result["status"], result))
+            if result["status"] != "ok":
+                node.fail("%s: %s" % (action.op, result["reason"]))
+                return
+
+    def take(self, node: Doing, action: Action, of: Optional[Sequence[str]] = None) -> Result:
+        """Take one action on the real machine and return its result; what it raises is an error with a reason."""
+        name = node.step.node.provides
+        event = {"type": "action", "node": name, "op": action.op}
+        for member in of or [name]:
+            self.record.started(member, action.op)
+            self.send(dict(event, node=member, event="started"))
+        turn = self.turn(action)
+        if turn is not None:
+            turn.acquire()
+        try:
+            result = settled(action.perform(RealMachine(self.facets, self.listener(name))))
+        except Unknown as problem:
+            result = error(str(problem))
+        except OSError as problem:
+            result = error(describe(problem))
+        except Exception as problem:  # a node type's own mistake: its node fails, the others go on
+            result = error(trace(problem))
+        finally:
+            if turn is not None:
+                turn.release()
+        for member in of or [name]:
+            self.send(dict(event, node=member, event="finished", status=result["status"], reason=result.get("reason")))
+        return result
+
+    def turn(self, action: Action) -> Optional[threading.Lock]:
+        """Return the lock that actions of the same turn share."""
+        name = action.maker.turn if action.maker is not None else None
+        return self.turns.setdefault(name, threading.Lock()) if name else None
+
+    def listener(self, node: str) -> Callable[[bytes], None]:
+        """Return what passes a program's output on to the report as it comes."""
+
+        def listen(piece: bytes) -> None:
+            self.send({"type": "output", "node": node, "text": piece.decode("utf-8", "replace")})
+
+        return listen
+
+    # Reading back
+
+    def verify(self, nodes: Sequence[Doing]) -> None:
+        """Check the layer's nodes again on the real machine: success is read back, not assumed."""
+        planner = self.planner()
+        for node in nodes:
+            step = node.step
+            planner.machine.turn(step.node.provides, acted=node.outcome == "changed")
+            try:
+                left = planner.check(step.node)
+                todo = list(left.actions)
+                if left.shutdown_first is not None:
+                    todo.insert(0, left.shutdown_first)
+                for action in todo:
+                    planner.imagine(action)
+            except Exception as problem:
+                node.fail("it can't be checked after its actions: %s" % describe(problem))
+                continue
+            if todo:
+                still = ["%s %s: %r, not %r" % (c["object"], c["field"], c["before"], c["after"])
+                         for c in planner.machine.changes.report()]
+                what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
+                node.fail("did not converge: %s" % what)
+                planner = self.planner()
+
+
+def side_by_side(work: Callable[[Doing], None], items: Sequence[Doing]) -> None:
+    """Call `work` on all items, up to `WORKERS` at once, and wait for all of them."""
+    if len(items) <= 1:
+        for item in items:
+            work(item)
+        return
+    todo = list(reversed(items))
+    lock = threading.Lock()
+
+    def worker() -> None:
+        while True:
+            with lock:
+                if not todo:
+                    return
+                item = todo.pop()
+            work(item)
+
+    threads = [threading.Thread(target=worker) for _ in range(min(WORKERS, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

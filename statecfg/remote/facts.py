@@ -1,0 +1,51 @@
+"""Facts: what a host is, read from its own files."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+
+def gather() -> Dict[str, Any]:
+    """Return the host's facts: hostname, os, kernel, architecture, python, cpus, memory (MiB), init, boot id, user."""
+    import pwd
+
+    machine = os.uname()
+    release = _release()
+    return {
+        "hostname": machine.nodename,
+        "kernel": machine.release,
+        "architecture": machine.machine,
+        "os": {key: release.get(key.upper(), "") for key in ("id", "version_id", "version_codename", "pretty_name")},
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "cpus": os.cpu_count() or 1,
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+        "init": "systemd" if os.path.isdir("/run/systemd/system") else "other",
+        "boot_id": _line("/proc/sys/kernel/random/boot_id"),
+        "machine_id": _line("/etc/machine-id"),
+        "user": pwd.getpwuid(os.geteuid()).pw_name,
+    }
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return ""
+
+
+def _release() -> Dict[str, str]:
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                lines = stream.read().splitlines()
+        except OSError:
+            continue
+        pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+        return {key: value.strip("\"'") for key, value in pairs}
+    return {}

@@ -1,0 +1,245 @@
+"""Planning: a real run on an imaginary machine. Every node is checked where its turn comes, its actions taken there."""
+
+from __future__ import annotations
+
+from statecfg.remote.guard import WriteAttempt, reading_only
+from statecfg.remote.model import Action, ActionSpec, CheckError, Unknown, error
+from statecfg.remote.world import ANYTHING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence
+
+    from statecfg.remote.model import Node, Result
+    from statecfg.remote.nodetype import NodeType
+    from statecfg.remote.planned import Planned
+
+_NONE: FrozenSet[str] = frozenset()
+
+
+class Step:
+    """A node with what the plan found for it.
+
+    :param outcome: "unchanged", "changed" (it would), "unknown" (see `known_after`), "failed" or "skipped"
+    """
+
+    __slots__ = ("changes", "known_after", "node", "outcome", "reason", "spec", "triggered_by")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.spec = ActionSpec()
+        self.outcome = "unchanged"
+        self.known_after: Optional[str] = None
+        self.changes: List[Dict[str, Any]] = []
+        self.reason = ""
+        self.triggered_by: Sequence[str] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether the node has, or may have, something to do."""
+        return self.outcome in ("changed", "unknown")
+
+
+class Plan:
+    """The steps of all layers."""
+
+    def __init__(self) -> None:
+        self.layers: List[List[Step]] = []
+        self.steps: Dict[str, Step] = {}
+
+    def fingerprints(self) -> Dict[str, str]:
+        """Return a digest per node of what it would do: equal digests mean equal plans."""
+        import hashlib
+        import json
+
+        from statecfg.remote.report import step_report
+
+        return {
+            name: hashlib.sha256(json.dumps(step_report(step), sort_keys=True).encode()).hexdigest()[:32]
+            for name, step in self.steps.items()
+            if step.outcome != "unchanged"
+        }
+
+
+class Planner:
+    """Works out what each node has to do.
+
+    :param types: node types by name
+    :param machine: the imagined machine that the plan acts on
+    :param owed: node → the nodes whose change it still has to answer, from runs that did not get to it
+    """
+
+    def __init__(
+        self, types: Mapping[str, NodeType], machine: Planned, owed: Optional[Mapping[str, Sequence[str]]] = None
+    ) -> None:
+        self.types, self.machine, self.owed = types, machine, owed or {}
+        self.nodes: Dict[str, Node] = {}
+        self.actions: List[Dict[str, List[Action]]] = []
+        # For each node, those it depends on that act: only these can make anything unknown to it.
+        self.acting: Dict[str, AbstractSet[str]] = {}
+
+    def plan(self, layers: Sequence[Sequence[Node]]) -> Plan:
+        """Check all nodes, layer by layer, each against the host as the ones before will have left it."""
+        for layer in layers:
+            for node in layer:
+                self.nodes[node.provides] = node
+        plan = Plan()
+        for layer in layers:
+            steps = []
+            for node in layer:
+                step = self.step(node, plan)
+                plan.steps[node.provides] = step
+                steps.append(step)
+            plan.layers.append(steps)
+            self.actions.append({step.node.provides: step.spec.actions for step in steps})
+        return plan
+
+    def ancestors(self, node: Node, plan: Plan) -> AbstractSet[str]:
+        """Return the nodes it requires, directly or not, that act."""
+        sets = []
+        for name in node.requires:
+            above = self.acting.get(name, _NONE)
+            step = plan.steps.get(name)
+            sets.append(above | {name} if step is not None and step.acts else above)
+        if len(sets) > 1:
+            return frozenset().union(*sets)
+        return sets[0] if sets else _NONE
+
+    def step(self, node: Node, plan: Plan) -> Step:
+        """Check one node at its turn and take its actions on the imagined machine."""
+        step = Step(node)
+        above = self.ancestors(node, plan)
+        self.acting[node.provides] = above
+        for name in node.requires:
+            before = plan.steps.get(name)
+            if before is not None and before.outcome in ("failed", "skipped"):
+                step.outcome, step.reason = "skipped", "%s, which it requires, %s" % (
+                    name,
+                    "failed" if before.outcome == "failed" else "is skipped",
+                )
+                return step
+        changing = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "changed"]
+        undecided = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "unknown"]
+        changing += [name for name in self.owed.get(node.provides, ()) if name not in changing]
+        self.machine.turn(node.provides, above, changing, undecided[0] if undecided else None)
+        self.decide(step)
+        if step.outcome == "changed" and changing:
+            step.triggered_by = changing
+        return step
+
+    def decide(self, step: Step) -> None:
+        """Make the check and take the actions; the machine's turn has begun."""
+        try:
+            step.spec = self.check(step.node)
+        except Unknown as unknown:
+            step.outcome, step.known_after = "unknown", unknown.cause
+            # Whatever it will do, those that require it must not take the host for known.
+            self.machine.affect(ANYTHING)
+            return
+        except (CheckError, OSError, WriteAttempt) as problem:
+            step.outcome, step.reason = "failed", describe(problem)
+            return
+        except Exception as problem:  # a node type's own mistake: the node fails, the others are planned
+            step.outcome, step.reason = "failed", "the check of %s failed: %s" % (step.node.type, trace(problem))
+            return
+        actions = list(step.spec.actions)
+        if step.spec.shutdown_first is not None:
+            actions.insert(0, step.spec.shutdown_first)
+        for action in actions:
+            result = self.imagine(action)
+            if result["status"] != "ok":
+                step.outcome, step.reason = "failed", "%s: %s" % (action.op, result["reason"])
+                return
+        if actions:
+            step.outcome = "changed"
+            step.changes = self.machine.changes.report()
+
+    def check(self, node: Node) -> ActionSpec:
+        """Call the node type's check, which may only look. Raises what it raises."""
+        kind = self.types.get(node.type)
+        if kind is None:
+            raise CheckError("no node type is called %s" % node.type)
+        with reading_only():
+            return normalised(kind.run_check(node, self.nodes, self.actions, self.machine), node)
+
+    def imagine(self, action: Action) -> Result:
+        """Take an action on the imagined machine; what reaches past it has effects that nobody can foresee."""
+        before = self.machine.clock
+        try:
+            with reading_only():
+                result = settled(action.perform(self.machine))
+        except WriteAttempt:
+            self.machine.affect(ANYTHING)
+            return {"status": "ok"}
+        except Unknown:
+            self.machine.affect(ANYTHING)
+            return {"status": "ok"}
+        except Exception as problem:
+            return error(trace(problem))
+        if self.machine.clock == before:
+            # It did nothing that the machine saw, so it may have done anything.
+            self.machine.affect(ANYTHING)
+        return result
+
+
+def normalised(found: Any, node: Node) -> ActionSpec:
+    """Return what a check gave as an action spec: a list of actions, a map, or a spec (the Borg document's forms)."""
+    if isinstance(found, ActionSpec):
+        return found
+    if found is None:
+        raise CheckError("the check of %s returned nothing; it must return a list of actions" % node.type)
+    if isinstance(found, dict):
+        wrong = [str(key) for key in found if str(key).replace("-", "_") not in ("actions", "shutdown_first")]
+        if wrong:
+            raise CheckError("the check of %s returned the unknown key %s" % (node.type, ", ".join(wrong)))
+        plain = {str(key).replace("-", "_"): value for key, value in found.items()}
+        first = plain.get("shutdown_first")
+        return ActionSpec(
+            [as_action(item, node) for item in plain.get("actions") or ()],
+            as_action(first, node) if first is not None else None,
+        )
+    return ActionSpec([as_action(item, node) for item in found])
+
+
+def as_action(item: Any, node: Node) -> Action:
+    """Return an action; a plain map needs `fn`, a function of no arguments, and `op`, a name."""
+    if isinstance(item, Action):
+        return item
+    try:
+        function, op = item["fn"], str(item["op"])
+    except (TypeError, KeyError):
+        raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item)) from None
+    return Action(op, dict(item.get("args") or {}), lambda machine: function(), item.get("body") or ())
+
+
+def settled(result: Any) -> Result:
+    """Return an action's result in the document's form; anything else is an error with a reason."""
+    if isinstance(result, dict):
+        status = str(result.get("status", ""))
+        if status == "ok":
+            return {"status": "ok", "log": str(result["log"])} if result.get("log") else {"status": "ok"}
+        if status == "error":
+            found = {"status": "error", "reason": str(result.get("reason") or "no reason was given")}
+            if result.get("log"):
+                found["log"] = str(result["log"])
+            return found
+    return error("the op returned %.80r instead of a result with a status" % (result,))
+
+
+def describe(problem: BaseException) -> str:
+    """Return what a problem says, without a class name where the words are meant for people."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return "%s: %s" % (problem.filename, problem.strerror) if problem.filename else problem.strerror
+    return str(problem)
+
+
+def trace(problem: BaseException) -> str:
+    """Return a problem of a node type's own code in one line: what, and where in its file."""
+    place = ""
+    step = problem.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if "statecfg/remote" not in name.replace("\\", "/"):
+            place = " (%s:%d)" % (name, step.tb_lineno)
+        step = step.tb_next
+    return "%s: %s%s" % (type(problem).__name__, problem, place)

@@ -1,0 +1,74 @@
+"""Reports: what was planned and done, as the plain data that goes back to the controller (format 1)."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import Blob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from statecfg.remote.model import Action, Result
+    from statecfg.remote.planning import Step
+
+
+def shown(value: Any) -> Any:
+    """Return a value as a report shows it: content by its digest, long text cut, everything JSON."""
+    if isinstance(value, Blob):
+        return "sha256:%s (%d bytes)" % (value.sha256, value.size)
+    if isinstance(value, bytes):
+        return shown(Blob.of(value))
+    if isinstance(value, str):
+        return str(value) if len(value) <= 2000 else shown(Blob.of(value))
+    if isinstance(value, dict):
+        return {str(key): shown(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(item) for item in value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return repr(value)
+
+
+def action_report(action: Action, status: str = "planned", result: Optional[Result] = None) -> Dict[str, Any]:
+    """Return an action as data: op, args that are given, status, and reason and log where there are any."""
+    found = {
+        "op": action.op,
+        "args": {key: shown(value) for key, value in action.args.items() if value is not None},
+        "status": status,
+    }
+    for key in ("reason", "log"):
+        if result is not None and result.get(key):
+            found[key] = result[key]
+    return found
+
+
+def step_report(step: Step) -> Dict[str, Any]:
+    """Return a planned node as data."""
+    node = step.node
+    found: Dict[str, Any] = {
+        "name": node.provides,
+        "type": node.type,
+        "outcome": step.outcome,
+        "changes": shown(step.changes),
+        "actions": [action_report(action) for action in step.spec.actions],
+        "position": node.position,
+    }
+    if step.spec.shutdown_first is not None:
+        found["shutdown_first"] = action_report(step.spec.shutdown_first)
+    if step.known_after is not None:
+        found["known_after"] = step.known_after
+    if step.reason:
+        found["reason"] = step.reason
+    if step.triggered_by:
+        found["triggered_by"] = list(step.triggered_by)
+    return found
+
+
+def summary(nodes: List[Dict[str, Any]]) -> Dict[str, int]:
+    """Count the nodes by outcome."""
+    counts: Dict[str, int] = {}
+    for node in nodes:
+        counts[node["outcome"]] = counts.get(node["outcome"], 0) + 1
+    return counts

@@ -1,0 +1,294 @@
+"""One exchange on the host: take in the graph, plan it, show the plan, do it, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib import import_module
+
+from statecfg.remote import state
+from statecfg.remote.channel import Channel
+from statecfg.remote.model import Blob
+from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.planned import Planned
+from statecfg.remote.planning import Planner
+from statecfg.remote.real import Facets, RealMachine
+from statecfg.remote.report import step_report, summary
+from statecfg.remote.wire import PROTOCOL, ProtocolError, decode_node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    from statecfg.remote.model import Node
+    from statecfg.remote.planning import Plan
+
+
+def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
+    """Run the exchange to its end; the bootstrap has read `hello` and perhaps more frames already."""
+    channel = Channel(source, sink, frames)
+    session = Session(channel, hello)
+    try:
+        status, more = session.run()
+    except state.StateError as problem:
+        status, more = "failed", {"error": str(problem)}
+    except ProtocolError as problem:
+        status, more = "failed", {"error": "the exchange ended early: %s" % problem}
+    except Exception as problem:
+        from traceback import format_exc
+
+        # Our own mistake: the controller shows it as such, with where it happened.
+        status, more = "failed", {"error": "the executor failed: %r" % problem, "trace": format_exc()}
+    finally:
+        session.close()
+    channel.send(dict(more, type="end", status=status))
+    channel.closing = True
+
+
+class Session:
+    """The steps of an exchange, and what must be given back at its end."""
+
+    def __init__(self, channel: Channel, hello: Dict[str, Any]) -> None:
+        self.channel, self.hello = channel, hello
+        self.place = state.directory()
+        self.lock = state.Lock(self.place)
+        self.spool = ""
+        self.ledger: Optional[state.Ledger] = None
+        self.blobs: Dict[str, Blob] = {}
+        self.warnings: List[str] = list(hello.get("warnings", ()))
+
+    def run(self) -> Tuple[str, Dict[str, Any]]:
+        """Do what the controller asks for; return the status and what else END is to say."""
+        self.channel.send(
+            {"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3]}
+        )
+        order, _ = self.channel.receive("run")
+        if order.get("secrets"):
+            from statecfg.remote.redact import Redactor
+
+            self.channel.mask = Redactor(order["secrets"]).value
+        if order["mode"] == "facts":
+            from statecfg.remote.facts import gather
+
+            return "ok", {"facts": gather()}
+        layers = self.take_in()
+        held = self.take_lock(order)
+        if held is not None:
+            return "locked", {"holder": held}
+        for name in order["types"]:
+            import_module(order["types"][name])
+        cut_off = state.left_over(self.place)
+        owed = self.owed(order, cut_off)
+        layers = [[self.arrive(node) for node in layer] for layer in layers]
+        self.fetch(layers)
+        facets = Facets()
+        started = time.monotonic()
+        plan = self.plan(layers, facets, owed)
+        self.show(plan, owed, time.monotonic() - started)
+        if order["mode"] == "plan":
+            return "ok" if not failed(plan) else "failed", {"warnings": self.warnings}
+        differs = self.compare(order, plan)
+        if differs:
+            return "refused", {"differs": differs}
+        if order.get("confirm"):
+            answer, _ = self.channel.receive("go", "no")
+            if answer["type"] == "no":
+                return "ok", {"declined": True}
+        return self.apply(order, plan, facets, owed, cut_off)
+
+    # Before the plan
+
+    def take_in(self) -> List[List[Node]]:
+        """Take in the nodes, layer by layer, up to the frame that says they are all there."""
+        layers: List[List[Node]] = []
+        while True:
+            frame, _ = self.channel.receive("nodes", "begin")
+            if frame["type"] == "begin":
+                return layers
+            while len(layers) <= frame["layer"]:
+                layers.append([])
+            layers[frame["layer"]] += [decode_node(found, self.blobs) for found in frame["nodes"]]
+
+    def take_lock(self, order: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """Take the host for this run, or, for a plan, see that nobody else is changing it; return who does."""
+        if order["mode"] == "plan":
+            return self.lock.held()
+        state.prepare(self.place)
+        holder = {"run": order["run"], "who": order["who"], "since": time.time(), "pid": os.getpid()}
+        return self.lock.take(holder, float(order.get("lock_timeout", 0)))
+
+    def owed(self, order: Dict[str, Any], cut_off: List[Tuple[str, state.Account]]) -> List[Dict[str, Any]]:
+        """Return what earlier runs of this playbook still owe, and warn of those that were cut off."""
+        if not os.path.exists(os.path.join(self.place, state.LEDGER)):
+            return []
+        ledger = state.Ledger(self.place, reading=True)
+        try:
+            for run, account in cut_off:
+                who = ledger.who(run)
+                text = "run %s by %s was cut off" % (run, who.get("who", "an unknown user"))
+                if account.under_way:
+                    text += "; under way were %s" % ", ".join(account.under_way)
+                self.warnings.append(text)
+            return ledger.owed(order["playbook"], cut_off)
+        finally:
+            ledger.close()
+
+    def arrive(self, node: Node) -> Node:
+        """Let the node's type add what only this host knows (`from_wire` of the Borg document)."""
+        kind = REGISTRY.get(node.type)
+        function = kind.methods.get("from_wire") if kind is not None else None
+        if function is None:
+            return node
+        count = function.__code__.co_argcount
+        found: Node = function(*[node, RealMachine()][:count])
+        return found
+
+    def fetch(self, layers: List[List[Node]]) -> None:
+        """Ask, once, for the content that this host lacks."""
+        if all(blob.data is not None for blob in self.blobs.values()):
+            return
+        world = RealMachine()
+        wanted = {}
+        for layer in layers:
+            for node in layer:
+                kind = REGISTRY.get(node.type)
+                function = kind.methods.get("blobs") if kind is not None else None
+                try:
+                    found = function(node, world) if function is not None else list(contents(node.attrs))
+                except OSError:  # it can't be looked at: the check will say why, and the content may be needed
+                    found = list(contents(node.attrs))
+                wanted.update({blob.sha256: blob for blob in found if blob.data is None})
+        if not wanted:
+            return
+        state.prepare(self.place)
+        self.spool = os.path.join(self.place, "spool-%d-%d" % (os.getpid(), time.time_ns()))
+        os.mkdir(self.spool, 0o700)
+        self.channel.send({"type": "need", "blobs": sorted(wanted)})
+        for sha256 in sorted(wanted):
+            self.receive_blob(wanted[sha256])
+
+    def receive_blob(self, blob: Blob) -> None:
+        """Take in one content, in pieces, to a file of ours. Raises ProtocolError where it is not what it should be."""
+        import hashlib
+
+        digest = hashlib.sha256()
+        path = os.path.join(self.spool, blob.sha256)
+        with open(path, "xb") as stream:
+            while True:
+                frame, body = self.channel.receive("blob")
+                if frame["sha256"] != blob.sha256:
+                    raise ProtocolError("content %s came where %s was due" % (frame["sha256"][:12], blob.sha256[:12]))
+                stream.write(body)
+                digest.update(body)
+                if frame["last"]:
+                    break
+        if digest.hexdigest() != blob.sha256:
+            raise ProtocolError("content %s arrived damaged" % blob.sha256[:12])
+        blob.path = path
+
+    # The plan
+
+    def plan(self, layers: List[List[Node]], facets: Facets, owed: List[Dict[str, Any]]) -> Plan:
+        """Plan against this host as it is."""
+        planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(owed))
+        return planner.plan(layers)
+
+    def show(self, plan: Plan, owed: List[Dict[str, Any]], seconds: float) -> None:
+        """Send the plan, in frames of a bounded size."""
+        for number, steps in enumerate(plan.layers):
+            for start in range(0, len(steps), 200):
+                nodes = [step_report(step) for step in steps[start : start + 200]]
+                self.channel.send({"type": "planned", "layer": number, "nodes": nodes})
+        self.channel.send({"type": "plan", "owed": owed, "warnings": self.warnings, "seconds": round(seconds, 3)})
+
+    def compare(self, order: Dict[str, Any], plan: Plan) -> List[str]:
+        """Return the names of the nodes that would not do what a saved plan says."""
+        expect = order.get("expect")
+        if expect is None:
+            return []
+        found = plan.fingerprints()
+        return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
+
+    # The run
+
+    def apply(
+        self,
+        order: Dict[str, Any],
+        plan: Plan,
+        facets: Facets,
+        owed: List[Dict[str, Any]],
+        cut_off: List[Tuple[str, state.Account]],
+    ) -> Tuple[str, Dict[str, Any]]:
+        """Do what was planned; return the status and what END is to say."""
+        nothing = all(not step.acts for step in plan.steps.values())
+        if nothing and not owed and not cut_off:
+            return "failed" if failed(plan) else "ok", {"warnings": self.warnings, "unchanged": True}
+        from statecfg.remote.execution import Execution
+
+        self.ledger = state.Ledger(self.place)
+        for run, account in cut_off:
+            self.ledger.end(run, account, "cut off")
+        journal = state.Journal(self.place, order["run"])
+        debts_now = [
+            (step.node.provides, cause)
+            for step in plan.steps.values()
+            for cause in step.node.triggers
+            if cause in plan.steps and plan.steps[cause].acts
+        ]
+        entry = {"id": order["run"], "mode": order["mode"], "who": order["who"], "playbook": order["playbook"]}
+        self.ledger.begin(entry, debts_now)
+
+        def stopped() -> str:
+            return self.channel.stopped() or journal.broken
+
+        execution = Execution(
+            plan, REGISTRY, facets, self.channel.send, journal, stopped, bool(order.get("keep_going")), debts(owed)
+        )
+        layers = execution.run()
+        for name, doing in execution.state.items():
+            if doing.outcome == "unchanged" and name in debts(owed):
+                journal.finished(name, "unchanged")
+        nodes = [node for layer in layers for node in layer]
+        counts = summary(nodes)
+        status = "failed" if counts.get("failed") or counts.get("skipped") else "ok"
+        journal.sync()
+        with open(journal.path, encoding="utf-8") as stream:
+            account = state.Account(stream.read().split("\n"))
+        self.ledger.end(order["run"], account, status)
+        return status, {"warnings": self.warnings, "shutdown": execution.shutdown, "halted": execution.halted}
+
+    def close(self) -> None:
+        """Give back the lock, the ledger and the spool."""
+        if self.ledger is not None:
+            self.ledger.close()
+        if self.spool:
+            import shutil
+
+            shutil.rmtree(self.spool)
+        self.lock.drop()
+
+
+def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:
+    """Return node → the causes it owes an answer to."""
+    found: Dict[str, List[str]] = {}
+    for debt in owed:
+        found.setdefault(debt["node"], []).append(debt["cause"])
+    return found
+
+
+def contents(value: Any) -> Any:
+    """Yield every content within a value."""
+    if isinstance(value, Blob):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from contents(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from contents(item)
+
+
+def failed(plan: Plan) -> bool:
+    """Tell whether any check failed."""
+    return any(step.outcome in ("failed", "skipped") for step in plan.steps.values())
