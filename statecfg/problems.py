@@ -78,6 +78,21 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0420": ("secret not available", "The environment variable or file that holds a secret is missing."),
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so it can't be masked in output."),
     "SC0422": ("wrong secret", "A secret's declaration is wrong, or two secrets of one name differ."),
+    "SC0501": ("can't be parsed", "A Hy or Python file breaks the language's syntax; brackets are told by their opener."),
+    "SC0502": ("wrong use of a macro", "A Hy macro was given parts that it can't use."),
+    "SC0503": ("undefined name", "A Hy or Python file uses a name that nothing defines."),
+    "SC0504": ("exception in the definition", "A Hy or Python file raised an exception; the last of its own lines comes first."),
+    "SC0505": ("not for a definition", "A Hy or Python file leaves the program or asks for input."),
+    "SC0506": ("module or name can't be imported", "A Hy or Python file imports what is not there, on this machine."),
+    "SC0507": ("took too long", "A Hy or Python file ran longer than 60 seconds."),
+    "SC0508": ("wrong arguments", "A function in a Hy or Python file was called with arguments that it does not take."),
+    "SC0510": ("no play", "A playbook defines no play, so it says nothing about any host."),
+    "SC0511": ("declared and not returned", "A play declares a node that is no part of the graph it returns."),
+    "SC0512": ("wrong play", "A play lacks its hosts, or has an option that plays don't have."),
+    "SC0513": ("two plays of one name", "Two plays of a playbook have the same name."),
+    "SC0514": ("unknown variable", "A play uses a variable that nothing sets."),
+    "SC0515": ("not a playbook", "A playbook's name ends in none of .hy, .py, .yml and .yaml."),
+    "SC0516": ("not for hosts", "A node type's file uses what the Python of hosts, 3.8 or newer, does not have."),
 }
 
 
