@@ -73,12 +73,12 @@ class Verbs(click.Group):
             )
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "STATECFG", "max_content_width": 100})
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, "-V", "--version", prog_name="statecfg", message="%(prog)s %(version)s")
 def statecfg() -> None:
     """Describe machines as a graph of resources; see exactly what would change; change exactly that.
 
-    Any option can come from the environment as STATECFG_VERB_OPTION, such as STATECFG_PLAN_FORKS=32.
+    Any option can come from the environment as STATECFG_OPTION, such as STATECFG_FORKS=32.
     """
 
 

@@ -76,40 +76,47 @@ def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-inventory_option = click.option(
+def _option(*flags: str, **keywords: Any) -> Callable[[F], F]:
+    """Return click's option, with an environment variable of its name: `--forks` is also STATECFG_FORKS."""
+    name = next(flag for flag in flags if flag.startswith("--"))
+    return click.option(*flags, envvar="STATECFG_" + name[2:].replace("-", "_").upper(), **keywords)
+
+
+inventory_option = _option(
     "-i", "--inventory", metavar="FILE", type=click.Path(), help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml."
 )
 
 selection = _all(
     inventory_option,
-    click.option("-l", "--limit", metavar="PATTERN", help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'."),
-    click.option("-t", "--tags", metavar="TAG", multiple=True, help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas."),
-    click.option("-e", "--extra-vars", metavar="VARS", multiple=True, help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated."),
+    _option("-l", "--limit", metavar="PATTERN", help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'."),
+    _option("-t", "--tags", metavar="TAG", multiple=True, help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas."),
+    _option("-e", "--extra-vars", metavar="VARS", multiple=True, help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated."),
 )
 
 conversation = _all(
-    click.option("-f", "--forks", metavar="N", type=click.IntRange(1, 1000), default=16, show_default=True, help="How many hosts at the same time."),
-    click.option("-b", "--become", is_flag=True, help="Act as another user on the hosts, by sudo or doas."),
-    click.option("--become-user", metavar="USER", default="root", show_default=True, help="Who to become."),
-    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs."),
-    click.option("-u", "--user", metavar="USER", help="Log in as this user."),
-    click.option("--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."),
-    click.option("--accept-new-host-keys", is_flag=True, help="Trust and record the key of a host never seen before. A changed key is refused all the same."),
-    click.option("--lock-timeout", metavar="SECONDS", type=click.FloatRange(0), default=0.0, show_default=True, help="Wait this long for another run on the host to end."),
+    _option("-f", "--forks", metavar="N", type=click.IntRange(1, 1000), default=16, show_default=True, help="How many hosts at the same time."),
+    _option("-b", "--become", is_flag=True, help="Act as another user on the hosts, by sudo or doas."),
+    _option("--become-user", metavar="USER", default="root", show_default=True, help="Who to become."),
+    _option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs."),
+    _option("-u", "--user", metavar="USER", help="Log in as this user."),
+    _option("--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."),
+    _option("--accept-new-host-keys", is_flag=True, help="Trust and record the key of a host never seen before. A changed key is refused all the same."),
+    _option("--lock-timeout", metavar="SECONDS", type=click.FloatRange(0), default=0.0, show_default=True, help="Wait this long for another run on the host to end."),
 )
 
 output = _all(
-    click.option("-v", "--verbose", count=True, help="Show unchanged resources and every action; -vv for the output of commands as well."),
-    click.option("--diff", is_flag=True, help="Show differences in full, however long."),
-    click.option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
-    click.option("--json-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the JSON report into a file as well."),
-    click.option("--markdown-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report as Markdown for a pull request into a file as well."),
-    click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending."),
-    click.option("--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."),
+    _option("-v", "--verbose", count=True, help="Show unchanged resources and every action; -vv for the output of commands as well."),
+    _option("--diff", is_flag=True, help="Show differences in full, however long."),
+    _option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
+    _option("--json-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the JSON report into a file as well."),
+    _option("--markdown-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report as Markdown for a pull request into a file as well."),
+    _option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending."),
+    _option("--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."),
 )
 
-no_color_option = click.option("--no-color", is_flag=True, help="No colours.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
+out_option = _option("-o", "--out", metavar="PLAN", type=click.Path(dir_okay=False), help="Save the plan into this file, for `statecfg apply PLAN`.")
+no_color_option = _option("--no-color", is_flag=True, help="No colours.")
+json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 
 class Command(click.Command):

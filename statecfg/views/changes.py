@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from statecfg.views.tally import Node, of_changes, plural
 DIFF_LINES = 40
 OBJECTS = 12
 _VALUE = 160
+_DIGEST = re.compile(r"sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)\Z")
 _SIGNS: dict[str, Style] = {"+": "add", "-": "remove", "@": "hunk"}
 _OBJECT_SIGN = {"add": ("+ ", "add"), "destroy": ("- ", "remove"), "replace": ("-/+ ", "change")}
 
@@ -31,9 +33,20 @@ def change_lines(node: Node, full: bool) -> Iterator[Line]:
         if names_itself(node, name) and len(objects) == 1:
             yield from _fields(changes, 6, full)
         else:
-            sign, style = _OBJECT_SIGN.get(of_changes(changes), ("~ ", "change"))
-            yield make("      ", (sign, style), name, hang=10)  # type: ignore[arg-type]
-            yield from _fields(changes, 10, full)
+            yield from _object(name, changes, full)
+
+
+def _object(name: str, changes: Sequence[Mapping[str, Any]], full: bool) -> Iterator[Line]:
+    sign, style = _OBJECT_SIGN.get(of_changes(changes), ("~ ", "change"))
+    told = [change for change in changes if not says_nothing(change)]
+    if len(told) == 1 and diff_of(told[0]) is None:
+        # One field fits beside its object: a tree of files takes a line for each, not two.
+        field = field_line(told[0], 2, len(str(told[0].get("field") or "")))
+        head = make("      ", (sign, style), name, hang=10)  # type: ignore[arg-type]
+        yield head._replace(spans=(*head.spans, *field.spans))
+        return
+    yield make("      ", (sign, style), name, hang=10)  # type: ignore[arg-type]
+    yield from _fields(changes, 10, full)
 
 
 def by_object(changes: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -46,11 +59,12 @@ def by_object(changes: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[st
 
 def names_itself(node: Node, name: str) -> bool:
     """Say whether the node's own name already tells which object this is."""
-    return not name or str(node["name"]).endswith(name.rsplit(" ", 1)[-1])
+    argument = str(node["name"]).partition(":")[2] or str(node["name"])
+    return name.rsplit(" ", 1)[-1] in ("", argument, f"{argument}.service")
 
 
 def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> Iterator[Line]:
-    short = [change for change in changes if diff_of(change) is None]
+    short = [change for change in changes if diff_of(change) is None and not (len(changes) > 1 and says_nothing(change))]
     width = max((len(str(change.get("field") or "")) for change in short), default=0)
     for change in short:
         yield field_line(change, indent, width)
@@ -61,10 +75,16 @@ def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> It
             yield from diff_lines(diff, indent + 2, full)
 
 
+def says_nothing(change: Mapping[str, Any]) -> bool:
+    """Say whether a field only repeats that a thing comes or goes: `kind: file` of a new file."""
+    absent, gone = change.get("before") is None, change.get("after") is None
+    return change.get("field") in ("kind", "present") and (absent or gone)
+
+
 def diff_of(change: Mapping[str, Any]) -> list[str] | None:
     """Return a change's lines of difference, or None where it is better shown as one value beside the other."""
     if change.get("diff"):
-        return [text for text in str(change["diff"]).split("\n") if not text.startswith(("--- ", "+++ "))]
+        return _body(str(change["diff"]))
     before, after = change.get("before"), change.get("after")
     if before is None and isinstance(after, str) and "\n" in after:
         return ["+" + text for text in after.removesuffix("\n").split("\n")]
@@ -73,11 +93,19 @@ def diff_of(change: Mapping[str, Any]) -> list[str] | None:
     return None
 
 
+def _body(diff: str) -> list[str]:
+    """Return a unified diff without its head; that of a whole file, without the line numbers, which say nothing."""
+    found = diff.removesuffix("\n").split("\n")
+    if found[0].startswith("--- ") and len(found) > 1:
+        found = found[2:]
+    if found and re.match(r"@@ -0,0 |@@ -\S+ \+0,0 @@", found[0]):
+        found = found[1:]
+    return found
+
+
 def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
     """Yield a unified diff's lines, coloured by their signs; `full` for all of them."""
     shown = list(diff)
-    if shown and not shown[-1]:
-        shown.pop()
     left = 0 if full else max(0, len(shown) - DIFF_LINES)
     for text in shown[: len(shown) - left]:
         sign = text[:1]
@@ -101,6 +129,9 @@ def field_line(change: Mapping[str, Any], indent: int, width: int) -> Line:
 
 def value_text(value: Any, most: int = _VALUE) -> str:
     """Return a value as people read it: plain words bare, everything else as JSON, cut after `most` characters."""
+    digest = _DIGEST.match(value) if isinstance(value, str) else None
+    if digest:
+        return f"sha256:{digest[1]}… ({int(digest[2]):,} bytes)"
     if isinstance(value, str) and value and value.isprintable() and value == value.strip():
         text = value
     else:

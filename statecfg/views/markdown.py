@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from statecfg.views import safe
-from statecfg.views.changes import by_object, diff_of, names_itself, value_text
+from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import MEANING
 from statecfg.views.plan import action_text
 from statecfg.views.tally import SYMBOLS, Group, Node, Report, count, fold, kind, names, nodes, plural, sentence
@@ -114,7 +114,7 @@ def _node(node: Node) -> str:
     for name, of_object in by_object(changes).items():
         if not names_itself(node, name):
             out.append(f"  - {code(name)}\n")
-        out.extend(_change(change) for change in of_object)
+        out.extend(_change(change) for change in of_object if len(of_object) == 1 or not says_nothing(change))
     return "".join(out)
 
 

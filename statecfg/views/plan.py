@@ -62,7 +62,9 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     yield host_lines.heading(group)
     host = group.host
     yield from host_lines.trouble(host)
-    for action in host.get("shutdown") or []:
+    stopped = host.get("shutdown") or []
+    # A single one is told beside its node; of several, this is the order.
+    for action in stopped if len(stopped) > 1 else ():
         yield make(("  ! ", "change"), "first: ", action_text(action), hang=11)
     listed = list(nodes(host))
     for node in listed:

@@ -34,7 +34,7 @@ def kind(node: Node) -> Kind:
 def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
     """Return the kind of a set of changes: all from nothing, all to nothing, another kind of thing, or a change."""
     seen = [(change.get("before") is None, change.get("after") is None, change.get("field")) for change in changes]
-    if any(field == "type" and not (absent or gone) for absent, gone, field in seen):
+    if any(field == "kind" and not (absent or gone) for absent, gone, field in seen):
         return "replace"
     if seen and all(absent for absent, _, _ in seen):
         return "add"
@@ -75,13 +75,13 @@ class Group(NamedTuple):
 
 
 def fold(report: Report) -> list[Group]:
-    """Return the hosts of a report, those with equal reports together, in the order of their first host's name."""
+    """Return the hosts of a report, those with equal reports together: by name, those in trouble last."""
     groups: dict[str, Group] = {}
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
         same = json.dumps({key: host[key] for key in host if key not in _OWN}, sort_keys=True, default=repr)
         groups.setdefault(same, Group([], host)).names.append(name)
-    return list(groups.values())
+    return sorted(groups.values(), key=lambda group: group.host["status"] != "ok")
 
 
 # What tells nothing of the plan: two hosts that differ in these only still share it.

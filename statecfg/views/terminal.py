@@ -26,6 +26,8 @@ STYLES = {
 # A text line of a diff may be megabytes long; nobody reads more than this many rows of it.
 _ROWS = 6
 _NARROWEST = 20
+# What stands at the right edge stays near its text, however wide the window is.
+_EDGE = 110
 
 
 def render(lines: Iterable[Line], stream: TextIO, color: bool) -> str:
@@ -47,13 +49,14 @@ def console_for(stream: TextIO, color: bool) -> Console:
 
 def wrap(line: Line, width: int) -> Iterator[Text]:
     """Yield the rows that show `line` in `width` columns, continuations indented by its `hang`."""
+    edge = min(width, _EDGE)
     text = Text.assemble(*((part, STYLES[style]) for part, style in line.spans), end="")
     if line.rule:
-        yield from _ruled(text, line.right, width)
+        yield from _ruled(text, line.right, edge)
         return
     used = cell_len(text.plain)
     if line.right and used + 2 + cell_len(line.right) <= width:
-        text.append(" " * (width - used - cell_len(line.right)))
+        text.append(" " * max(2, edge - used - cell_len(line.right)))
         text.append(line.right, "dim")
         yield text
         return

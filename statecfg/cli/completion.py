@@ -1,0 +1,26 @@
+"""`statecfg completion`: the script that makes a shell complete our words."""
+
+from __future__ import annotations
+
+import click
+
+from statecfg.cli.options import Command
+
+EXAMPLES = """
+eval "$(statecfg completion bash)"                                   in ~/.bashrc
+eval "$(statecfg completion zsh)"                                    in ~/.zshrc
+statecfg completion fish > ~/.config/fish/completions/statecfg.fish  once
+"""
+
+
+@click.command("completion", cls=Command, examples=EXAMPLES)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print what makes your shell complete our verbs, options and files."""
+    from click.shell_completion import get_completion_class
+
+    from statecfg.cli.main import statecfg
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(statecfg, {}, "statecfg", "_STATECFG_COMPLETE").source())

@@ -1,0 +1,37 @@
+"""`statecfg facts`: what is known about hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Conversation, Output, Selection, take
+
+EXAMPLES = """
+statecfg facts                     every host of the inventory
+statecfg facts 'web*' --json       as JSON, for other programs
+statecfg facts @local              this machine
+"""
+
+
+@click.command("facts", cls=Command, examples=EXAMPLES)
+@click.argument("pattern", default="all")
+@options.inventory_option
+@options.conversation
+@options.output
+def command(pattern: str, **given: Any) -> int:
+    """Show what is known about hosts: system, network, disks.
+
+    PATTERN is a name, a group, a glob or a combination, as for --limit; every host when left out.
+    """
+    chosen: Selection = take(Selection, given)
+    how: Conversation = take(Conversation, given)
+    shown: Output = take(Output, given)
+    from statecfg.cli import session, show
+    from statecfg.views.facts import facts_lines
+
+    finished = session.converse(session.of_hosts(pattern, chosen), "facts", how, shown)
+    show.report(finished.report, facts_lines(finished.report), shown)
+    return exit_codes.of_report(finished.report)

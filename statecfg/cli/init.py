@@ -1,0 +1,80 @@
+"""`statecfg init`: a project that works at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from statecfg.cli import exit_codes
+from statecfg.cli.options import Command
+
+EXAMPLES = """
+statecfg init demo     a new project in ./demo
+statecfg init          in this directory
+"""
+
+FILES = {
+    "statecfg.toml": '''\
+# Settings of this project; its directory is where playbooks look for files and templates.
+inventory = "inventory.yml"
+''',
+    "inventory.yml": '''\
+# The machines, and groups of them. A host without anything behind it has its name as its address;
+# what is missing here comes from ~/.ssh/config, as for ssh itself.
+hosts:
+  "@local":             # this machine
+  # web1:
+  #   address: 192.0.2.10
+  #   user: deploy
+  #   become: true
+# groups:
+#   web:
+#     hosts: [web1]
+#     vars:
+#       port: 8080
+''',
+    "playbooks/hello.yml": '''\
+# What these hosts should be. Look first:  statecfg plan playbooks/hello.yml
+# Then do it:                              statecfg apply playbooks/hello.yml
+hosts: "@local"
+vars:
+  directory: /tmp/statecfg-hello
+resources:
+  - directory: "{{ directory }}"
+    mode: "0755"
+  - file: "{{ directory }}/hello.txt"
+    content: "Hello from statecfg.\\n"
+    mode: "0644"
+    requires: ["directory:{{ directory }}"]
+''',
+    "resources/README.md": '''\
+Node types of your own go here: one file each, in Python or Hy. A playbook uses them like those of statecfg.
+''',
+}
+
+
+@click.command("init", cls=Command, examples=EXAMPLES)
+@click.argument("directory", default=".", type=click.Path(file_okay=False))
+def command(directory: str) -> int:
+    """Create a project in DIRECTORY: an inventory and a playbook that works at once, on this machine.
+
+    Overwrites nothing: where one of its files exists already, nothing at all is written.
+    """
+    base = Path(directory)
+    standing = [name for name in FILES if (base / name).exists() or (base / name).is_symlink()]
+    if standing:
+        click.echo(f"error: {', '.join(standing)} exist{'s' if len(standing) == 1 else ''} in {base}; nothing was written.", err=True)
+        return exit_codes.BAD_INPUT
+    for name, text in FILES.items():
+        path = base / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as problem:
+            raise click.FileError(str(path), problem.strerror or str(problem)) from problem
+        sys.stdout.write(f"created {path}\n")
+    change = "" if base.resolve() == Path.cwd() else f"cd {base} && "
+    sys.stdout.write(f"\nNext:  {change}statecfg plan playbooks/hello.yml\n")
+    return exit_codes.DONE

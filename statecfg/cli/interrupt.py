@@ -1,0 +1,44 @@
+"""Ctrl-C: the first lets what runs end and starts nothing new, the second leaves at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+from statecfg.cli import exit_codes
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """While entered, turns SIGINT and SIGTERM into `cancel`, and a second one into the end of the process."""
+
+    def __init__(self) -> None:
+        self.cancel = threading.Event()
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in _SIGNALS:
+            self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if self.cancel.is_set():
+            # Threads may be stuck in reads from dead hosts: no clean-up of theirs may hold us.
+            os.write(2, b"\nInterrupted again: left at once; what was under way is unknown.\n")
+            os._exit(exit_codes.INTERRUPTED)
+        self.cancel.set()
+        # Written at once, past any lock: this runs in the middle of whatever the main thread was doing.
+        os.write(2, b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")
+
+
+def interactive() -> bool:
+    """Say whether someone sits there to be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")

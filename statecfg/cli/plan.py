@@ -1,0 +1,47 @@
+"""`statecfg plan`: show what would change, change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Conversation, Output, Selection, take
+
+EXAMPLES = """
+statecfg plan playbooks/web.yml                      every host the playbook names
+statecfg plan playbooks/web.yml -l 'web*,!web3'      some of them
+statecfg plan playbooks/web.yml -e port=8081 --diff  with a variable, and diffs in full
+statecfg plan playbooks/web.yml --out web.plan       save it; `statecfg apply web.plan` does exactly this
+statecfg plan playbooks/web.yml --detailed-exitcode  exit 2 when anything would change, for CI
+"""
+
+
+@click.command("plan", cls=Command, examples=EXAMPLES)
+@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@options.selection
+@options.conversation
+@options.out_option
+@options.output
+def command(playbook: str, out: str | None, **given: Any) -> int:
+    """Show exactly what would change on the hosts; change nothing.
+
+    PLAYBOOK is a .yml, .py or .hy file. The whole playbook is checked before any host is contacted. Each host answers for
+    itself: what it would do is computed there, against the host as each step will find it. What can't be known before is
+    said to be `known after` the resource that decides it.
+    """
+    chosen: Selection = take(Selection, given)
+    how: Conversation = take(Conversation, given)
+    shown: Output = take(Output, given)
+    from statecfg.cli import session
+
+    work = session.prepare(Path(playbook), chosen)
+    finished = session.converse(work, "plan", how, shown)
+    if out:
+        from statecfg import saved
+
+        saved.write(Path(out), saved.make(work, chosen, how, finished.report))
+    session.show_plan(finished, shown, out, playbook)
+    return exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report, shown.detailed_exitcode)

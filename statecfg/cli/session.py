@@ -1,0 +1,169 @@
+"""One conversation with the hosts, from the playbook to the report; what `plan`, `apply` and `facts` share."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statecfg.cli import show
+from statecfg.cli.interrupt import Interrupts
+from statecfg.cli.options import Conversation, Output, Selection
+from statecfg.cli.vars import extra_vars
+from statecfg.views import stream
+from statecfg.views.choose import progress
+from statecfg.views.lines import Line, make
+from statecfg.views.outcome import outcome_lines
+from statecfg.views.plan import Detail, plan_lines
+from statecfg.views.redact import Redactor
+from statecfg.views.tally import pending
+
+if TYPE_CHECKING:
+    from statecfg import fleet
+    from statecfg.prepare import Choice, Work
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a conversation ended: the report (redacted), how long it took, and whether the user stopped it."""
+
+    report: Mapping[str, Any]
+    seconds: float
+    cancelled: bool = False
+    declined: bool = False
+
+
+def choice(chosen: Selection) -> Choice:
+    """Return the command line's selection as the library takes it. Raises click.BadParameter for wrong variables."""
+    from statecfg.prepare import Choice
+
+    tags = tuple(tag.strip() for given in chosen.tags for tag in given.split(",") if tag.strip())
+    inventory = Path(chosen.inventory) if chosen.inventory else None
+    return Choice(inventory, chosen.limit, tags, extra_vars(chosen.extra_vars, Path.cwd()))
+
+
+def prepare(playbook: Path, chosen: Selection) -> Work:
+    """Return everything that a playbook gives to hosts, compiled. Raises InvalidInput with all that is wrong."""
+    from statecfg import prepare as prepared
+
+    return prepared.playbook(playbook, choice(chosen))
+
+
+def of_hosts(pattern: str, chosen: Selection) -> Work:
+    """Return the hosts of a pattern, with nothing to do on them. Raises InvalidInput."""
+    from statecfg import prepare as prepared
+
+    return prepared.hosts(pattern, choice(chosen))
+
+
+class _Talk:
+    """What the fleet calls back: progress, and the question before an apply."""
+
+    def __init__(self, work: Work, output: Output) -> None:
+        self.redactor, self.output, self.declined = Redactor(work.secrets), output, False
+        color = stream.coloured(sys.stderr, output.no_color)
+        self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
+
+    def confirm(self, report: Mapping[str, Any]) -> bool:
+        """Show the plan and ask; a plan with nothing to do needs no answer."""
+        if not pending(report):
+            return True
+        self.progress.pause()
+        clean = self.redactor.data(dict(report))
+        show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
+        try:
+            agreed = click.confirm("\nApply these changes?", default=False, err=True)
+        except click.Abort:
+            agreed = False
+        self.declined = not agreed
+        self.progress.resume()
+        return agreed
+
+
+def converse(
+    work: Work, mode: str, how: Conversation, output: Output, *, expect: Mapping[str, Any] | None = None, asks: bool = False
+) -> Finished:
+    """Talk to all hosts; return what they said.
+
+    Parameters: `mode` "plan", "apply" or "facts"; `expect` what a saved plan says of each host; `asks` whether to show the
+    plan and ask before applying it.
+    """
+    from statecfg import fleet
+
+    talk = _Talk(work, output)
+    become = _become(how)
+    started = time.monotonic()
+    with Interrupts() as interrupts, talk.progress:
+        options = fleet.Options(
+            mode=mode,
+            forks=how.forks,
+            keep_going=how.keep_going,
+            become=become,
+            lock_timeout=how.lock_timeout,
+            settings=_settings(how),
+            expect=expect,
+            confirm=talk.confirm if asks else None,
+            cancel=interrupts.cancel,
+        )
+        report = fleet.run(_as_user(work.jobs, how.user), options, talk.progress)
+    clean = talk.redactor.data(dict(report))
+    return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
+
+
+def _settings(how: Conversation) -> Any:
+    from statecfg.transport import Settings
+
+    return Settings(ssh_config=how.ssh_config, accept_new=how.accept_new_host_keys)
+
+
+def _as_user(jobs: Iterable[fleet.Job], user: str | None) -> list[fleet.Job]:
+    return [replace(job, host=replace(job.host, user=user)) for job in jobs] if user else list(jobs)
+
+
+def _become(how: Conversation) -> Any:
+    if not (how.become or how.ask_become_pass):
+        return None
+    from statecfg import fleet
+
+    return fleet.Become(user=how.become_user, password=_password() if how.ask_become_pass else None)
+
+
+def _password() -> str:
+    """Ask for the password, or take the first line of stdin where nobody can be asked."""
+    if sys.stdin.isatty():
+        from getpass import getpass
+
+        return getpass("Password for becoming another user: ")
+    return sys.stdin.readline().rstrip("\n")
+
+
+def detail(output: Output) -> Detail:
+    """Return how much the views show."""
+    return Detail(verbose=output.verbose > 0, full=output.diff)
+
+
+def show_plan(finished: Finished, output: Output, out: str | None, playbook: str) -> None:
+    """Show what a plan found, and what to do with it."""
+    show.report(finished.report, _plan(finished, output, out, playbook), output)
+
+
+def _plan(finished: Finished, output: Output, out: str | None, playbook: str) -> Iterable[Line]:
+    lines = list(plan_lines(finished.report, detail(output)))
+    if pending(finished.report):
+        target = out or playbook
+        hint = make(("To do it: ", "dim"), f"statecfg apply {os.path.relpath(target) if out else target}")
+        lines.insert(len(lines) - 1, hint)
+    return lines
+
+
+def show_outcome(finished: Finished, output: Output) -> None:
+    """Show what an apply did."""
+    show.report(finished.report, list(outcome_lines(finished.report, detail(output), finished.seconds)), output)
+
+

@@ -1,0 +1,53 @@
+"""`statecfg validate`: check a playbook without touching a host."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Selection, take
+
+EXAMPLES = """
+statecfg validate playbooks/web.yml             all that is wrong, with its places
+statecfg validate playbooks/*.yml               several at once
+statecfg validate playbooks/web.yml -e port=81  as it is with that variable
+"""
+
+
+@click.command("validate", cls=Command, examples=EXAMPLES)
+@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@options.selection
+@options.no_color_option
+def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
+    """Check playbooks for every host they name, without touching one.
+
+    Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing, templates
+    that can't be rendered: everything that can be known before connecting, all at once, each with its place. Exit status 5
+    when anything is wrong.
+    """
+    chosen: Selection = take(Selection, given)
+    from statecfg.cli import session
+    from statecfg.problems import InvalidInput
+    from statecfg.views import stream
+    from statecfg.views.lines import make
+    from statecfg.views.problems import problem_lines
+    from statecfg.views.tally import plural
+
+    found = []
+    for name in playbooks:
+        try:
+            work = session.prepare(Path(name), chosen)
+        except InvalidInput as wrong:
+            found.extend(wrong.problems)
+            continue
+        nodes = sum(len(layer) for job in work.jobs for layer in job.definition.layers)
+        text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}, nothing wrong"
+        stream.write([make(("✓ ", "add"), text)], sys.stdout, stream.coloured(sys.stdout, no_color))
+    if found:
+        distinct = list(dict.fromkeys(found))
+        stream.write(problem_lines(distinct, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
+    return exit_codes.BAD_INPUT if found else exit_codes.DONE

@@ -1,0 +1,164 @@
+"""From a playbook to jobs: which hosts, what graph each gets, compiled; nothing is contacted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.problems import InvalidInput, collecting, problem
+
+if TYPE_CHECKING:
+    from statecfg.fleet import Job
+    from statecfg.graph import Graph, Node
+    from statecfg.inventory import Host, Inventory
+    from statecfg.plays import Play
+    from statecfg.project import Project
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done.
+
+    `jobs` one for each host; `playbook` the file they come from, None for none; `secrets` every secret that went into
+    them, by name.
+    """
+
+    jobs: Sequence[Job]
+    playbook: Path | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What narrows a playbook down, or changes it.
+
+    `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra` variables
+    that win over all others.
+    """
+
+    inventory: Path | None = None
+    limit: str | None = None
+    tags: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def playbook(path: Path, choice: Choice) -> Work:
+    """Return the jobs of a playbook, one for each host that it names and the limit leaves.
+
+    Raises InvalidInput with everything that is wrong, of all hosts at once.
+    """
+    from statecfg import secrets
+
+    with secrets.recording() as used:
+        project, jobs = _jobs(path, choice)
+    found = {name: value.reveal() for name, value in used.items()}
+    for job in jobs:
+        found.update(job.definition.secrets)
+    return Work(jobs, path, found)
+
+
+def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
+    from statecfg.fleet import Job
+
+    project, inventory, plays = read(path, choice)
+    chosen = _hosts(plays, inventory, choice.limit)
+    name = project.relative(path)
+    jobs, wrong = [], []
+    for host, of_host in chosen:
+        try:
+            definition = _definition(host, of_host, project, choice)
+        except InvalidInput as error:
+            wrong.extend(item for item in error.problems if item not in wrong)
+            continue
+        jobs.append(Job(host, definition, name))
+    if wrong:
+        raise InvalidInput(wrong)
+    return project, jobs
+
+
+def read(path: Path, choice: Choice) -> tuple[Project, Inventory, list[Play]]:
+    """Return the project that a playbook is part of, its inventory, and the plays. Raises InvalidInput."""
+    from statecfg import dialects
+    from statecfg import project as projects
+
+    with collecting() as found:
+        project = projects.find(path)
+        inventory = project.inventory(choice.inventory)
+        plays = dialects.load(path, project)
+    if found:
+        raise InvalidInput(found)
+    return project, inventory, plays
+
+
+def hosts(pattern: str, choice: Choice) -> Work:
+    """Return the hosts of a pattern as jobs with nothing to do. Raises InvalidInput."""
+    from statecfg import project as projects
+    from statecfg.compile import Definition
+    from statecfg.fleet import Job
+
+    inventory = projects.find(Path.cwd()).inventory(choice.inventory)
+    return Work([Job(host, Definition([]), "") for host in inventory.select(pattern, choice.limit)])
+
+
+def graphs(path: Path, choice: Choice) -> Iterator[tuple[Host, Graph]]:
+    """Yield the hosts of a playbook with their graphs, checked by nobody yet. Raises InvalidInput."""
+    project, inventory, plays = read(path, choice)
+    for host, of_host in _hosts(plays, inventory, choice.limit):
+        yield host, _graph(host, of_host, choice)[0]
+
+
+def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> list[tuple[Host, list[Play]]]:
+    """Return each host with its plays, in the order in which the plays name them."""
+    found: dict[str, tuple[Host, list[Play]]] = {}
+    all_plays = list(plays)
+    several = len(all_plays) > 1
+    for play in all_plays:
+        for host in inventory.select(play.hosts, limit, play.position, empty_ok=several):
+            found.setdefault(host.name, (host, []))[1].append(play)
+    if not found:
+        raise InvalidInput([problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position)])
+    return list(found.values())
+
+
+def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Any:
+    from statecfg.compile import WireContext, compile_graph
+
+    graph, variables = _graph(host, plays, choice)
+    return compile_graph(graph, WireContext(host.name, variables, host.groups, project.base))
+
+
+def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Any]]:
+    from statecfg.graph import merge_graphs
+    from statecfg.plays import HostContext, Vars, evaluate
+
+    made, merged = [], dict(host.vars)
+    with collecting() as found:
+        for play in plays:
+            merged = {**host.vars, **play.vars, **choice.extra}
+            context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
+            made.append(evaluate(play, context))
+    if found:
+        raise InvalidInput(found)
+    graph = merge_graphs(*made)
+    return (tagged(graph, choice.tags) if choice.tags else graph), merged
+
+
+def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
+    """Return the nodes that have one of the tags, and all that they require, directly or through others.
+
+    Raises InvalidInput where no node has one.
+    """
+    from statecfg.graph import Graph as Graphs
+
+    wanted = frozenset(tags)
+    nodes = {node.provides: node for node in graph.nodes()}
+    left = [node for node in nodes.values() if wanted.intersection(node.options.get("tags") or ())]
+    kept: dict[str, Node] = {}
+    while left:
+        node = left.pop()
+        if node.provides not in kept:
+            kept[node.provides] = node
+            left.extend(nodes[name] for name in node.requires if name in nodes)
+    return Graphs(None, [Graphs(node) for node in nodes.values() if node.provides in kept])
