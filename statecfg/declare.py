@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
@@ -20,6 +22,18 @@ MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, after the name of a type
 NO_PLACES: Mapping[str, Place] = {}
 _OPTIONS = frozenset(OPTIONS)
 _VECTORS: dict[tuple[str, ...], PVector[str]] = {}
+_RECORDED: ContextVar[list[Node] | None] = ContextVar("nodes declared", default=None)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[list[Node]]:
+    """Gather every node declared inside, so that one which no graph holds in the end is not lost in silence."""
+    nodes: list[Node] = []
+    token = _RECORDED.set(nodes)
+    try:
+        yield nodes
+    finally:
+        _RECORDED.reset(token)
 
 
 def declare(kind: NodeType, args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Graph:
@@ -79,6 +93,9 @@ class _Declaration:
             self.place,
             bool(self.found),
         )
+        recorded = _RECORDED.get()
+        if recorded is not None:
+            recorded.append(node)
         return Graph(node, parts)
 
     def wrong(self, code: str, detail: str, help: str = "", attribute: str = "") -> None:

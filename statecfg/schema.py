@@ -12,6 +12,7 @@ from typing import Any
 from statecfg import types, validators
 from statecfg.problems import InvalidInput, Place, problem
 from statecfg.remote import values
+from statecfg.remote.borg import unmangled
 from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import OPTIONS, NodeType
 from statecfg.types import ANY, Type, TypeProblem, of_annotation
@@ -156,6 +157,8 @@ def _docs(kind: NodeType) -> dict[str, str]:
 def plain(name: object) -> str:
     """Return an attribute's name as it is stored: `:restart-on`, a keyword or "restart-on" is `restart_on`."""
     text = name if type(name) is str else str(getattr(name, "name", name))
+    if text[:4] == "hyx_":  # a keyword argument in Hy whose name is no identifier, such as :block?
+        text = unmangled(text)
     return text.lstrip(":").replace("-", "_") if "-" in text or text[:1] == ":" else text
 
 

@@ -8,7 +8,7 @@ from statecfg.remote.ops import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
     Clause = Sequence[Callable[[Any], Any]]
 
@@ -39,13 +39,24 @@ METHODS = {
     "blobs": "blobs",
 }
 
-# Module → attribute → clauses, each a predicate followed by transforms. Only the controller looks here.
-VALIDATORS: Dict[str, Dict[str, List[Clause]]] = {}
-
 
 def attribute(written: str) -> str:
     """Return the name under which statecfg knows what Hy writes as `written` (`restart-on` is `restart_on`)."""
     return written.lstrip(":").replace("-", "_")
+
+
+def unmangled(identifier: str) -> str:
+    """Return the name that Hy turned into a Python identifier (`hyx_blockXquestion_markX` is `block?`)."""
+    if not identifier.startswith("hyx_"):
+        return identifier
+    import re
+    from unicodedata import lookup
+
+    def character(found: Any) -> str:
+        title = found[1]
+        return chr(int(title[1:], 16)) if title[:1] == "U" else lookup(title.replace("_", " ").replace("H", "-"))
+
+    return re.sub("X([^X]+)X", character, identifier[4:])
 
 
 def node_type(
@@ -84,10 +95,15 @@ def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Ca
 
 
 def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
-    """Add to the validators of a module's node types, by attribute."""
-    registered = VALIDATORS.setdefault(module, {})
-    for written, more in clauses.items():
-        registered.setdefault(attribute(written), []).extend(more)
+    """Add to the validators of a module's node types, by attribute. On a host, where nothing is declared, do nothing."""
+    from importlib import import_module
+
+    try:
+        validators = import_module("statecfg.validators")
+    except ImportError:
+        return
+    validators.make_validators(module, {attribute(name): more for name, more in clauses.items()})
+
 
 
 def method(kind: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:

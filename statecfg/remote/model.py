@@ -20,11 +20,13 @@ class Keyword(str):
     __slots__ = ()
 
     def __call__(self, mapping: Mapping[str, Any], default: Any = None) -> Any:
-        """Return `mapping[self]`, or `default` where the key is missing."""
-        try:
-            return mapping[self]
-        except KeyError:
-            return default
+        """Return `mapping[self]`, or `default` where the key is missing; `:restart-on` also finds `restart_on`."""
+        for key in (self, self.replace("-", "_")):
+            try:
+                return mapping[key]
+            except KeyError:
+                pass
+        return default
 
 
 class Record:

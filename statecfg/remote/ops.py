@@ -40,7 +40,7 @@ class Op:
         self.parameters: List[str] = list(parameters if parameters is not None else identifiers)
         self.identifiers: Dict[str, str] = dict(zip(self.parameters, identifiers))
         self.positional = self.parameters[: code.co_argcount - 1]
-        public = {identifier: name for name, identifier in self.identifiers.items()}
+        self.public = public = {identifier: name for name, identifier in self.identifiers.items()}
         self.defaults: Dict[str, Any] = {public[key]: value for key, value in (function.__kwdefaults__ or {}).items()}
         given = function.__defaults__ or ()
         self.defaults.update(zip(self.positional[len(self.positional) - len(given) :], given))
@@ -57,6 +57,7 @@ class Op:
         args = dict(self.defaults)
         args.update(zip(self.positional, values))
         for name, value in named.items():
+            name = self.public.get(name, name)
             if name not in self.identifiers:
                 raise TypeError("op %s has no argument %s; it has: %s" % (self.name, name, ", ".join(self.parameters)))
             args[name] = value

@@ -1,0 +1,123 @@
+"The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
+
+(import statecfg.dialects.forms [BadForm attribute-names op-parameters bind-words body-data clauses])
+(import statecfg.remote.borg [
+  METHODS merge-graphs some-fn name spit slurp zipmap
+  map? true? false? nil? keyword? string? number? seq?])
+
+(setv __all__ [
+  "merge_graphs" "some_fn" "name" "spit" "slurp" "zipmap"
+  #* (map hy.mangle ["map?" "true?" "false?" "nil?" "keyword?" "string?" "number?" "seq?"])])
+
+
+(defmacro def [name value]
+  "Name a value: `(def motd (file \"/etc/motd\" {…}))`."
+  `(setv ~name ~value))
+
+
+(defmacro node-type [name #* parts]
+  "Define a node type: `(node-type NAME \"doc\"? :arguments […] :required-attrs […] :optional-attrs […] :produces-ops […])`."
+  (setv parts (list parts)
+        doc (when (and parts (isinstance (get parts 0) hy.models.String)) (.pop parts 0))
+        given {})
+  (when (not (isinstance name hy.models.Symbol))
+    (raise (BadForm "node-type needs a name" name)))
+  (while parts
+    (setv key (.pop parts 0))
+    (when (not (isinstance key hy.models.Keyword))
+      (raise (BadForm "node-type takes pairs of a keyword and a vector" key)))
+    (when (not-in key.name ["arguments" "required-attrs" "optional-attrs" "produce-ops" "produces-ops"])
+      (raise (BadForm (+ "node-type has no part " (str key)
+                         "; it has :arguments :required-attrs :optional-attrs :produces-ops") key)))
+    (when (or (not parts) (not (isinstance (get parts 0) hy.models.List)))
+      (raise (BadForm (+ (str key) " needs a vector of names") key)))
+    (setv (get given key.name) (.pop parts 0)))
+  (when (not (.get given "arguments"))
+    (raise (BadForm f"node type {name} needs :arguments, a vector of one name or more" name)))
+  `(do
+     (import statecfg.remote.borg :as _borg)
+     (setv ~name (_borg.node-type
+       ~(str name)
+       ~(list (attribute-names (get given "arguments")))
+       ~(list (attribute-names (.get given "required-attrs" [])))
+       ~(attribute-names (.get given "optional-attrs" []) :defaults True)
+       ~(list (attribute-names (.get given "produces-ops" (.get given "produce-ops" []))))
+       __name__
+       ~doc))))
+
+
+(defmacro validator-maker [clause]
+  "Say what an attribute must be: `(validator-maker (env map?))`; functions after the predicate transform the value."
+  `(do
+     (import statecfg.remote.borg :as _borg)
+     (_borg.make-validators __name__ ~(clauses [clause]))))
+
+
+(defmacro make-validators [#* each]
+  "Define several validators: `(make-validators (env map?) (user (some-fn string? keyword?) name))`."
+  `(do
+     (import statecfg.remote.borg :as _borg)
+     (_borg.make-validators __name__ ~(clauses each))))
+
+
+(defmacro defnodefn [name parameters #* body]
+  "Define a function, and `node-NAME`, which takes the same arguments from a node's attributes."
+  `(do
+     (import statecfg.remote.borg :as _borg)
+     (defn ~name ~parameters ~@body)
+     (setv ~(hy.models.Symbol f"node-{name}") (_borg.node-function ~name ~(op-parameters parameters)))))
+
+
+(defmacro defop [name #* parts]
+  "Define an op: `(defop NAME \"doc\"? {options}? [parameters] body…)`, and `node-NAME`, which takes a node.
+
+  In the body `machine` is what the op acts on, and `spit`, `slurp` and `sh` act on it."
+  (setv parts (list parts)
+        doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] [])
+        options (if (and parts (isinstance (get parts 0) hy.models.Dict)) (.pop parts 0) {}))
+  (when (not (isinstance name hy.models.Symbol))
+    (raise (BadForm "defop needs a name" name)))
+  (when (or (not parts) (not (isinstance (get parts 0) hy.models.List)))
+    (raise (BadForm f"defop {name} needs a vector of parameters" (if parts (get parts 0) name))))
+  (setv parameters (.pop parts 0))
+  (when (not parts)
+    (raise (BadForm f"defop {name} has no body" name)))
+  `(do
+     (import statecfg.remote.borg :as _borg)
+     (defn ~name [machine ~@parameters] ~@doc ~@(bind-words parameters parts) ~@parts)
+     (setv ~name (_borg.make-op ~name ~(str name) ~(op-parameters parameters) ~(body-data parts) #** ~options)
+           ~(hy.models.Symbol f"node-{name}") (. ~name node))))
+
+
+(defmacro defmethod [method kind parameters #* body]
+  "Define a method of a node type: `(defmethod check-node process [node nodes actions] …)`, `to-wire`, `from-wire`."
+  (when (not-in (str method) METHODS)
+    (raise (BadForm (+ f"node types have no method {method}; they have " (.join " " METHODS)) method)))
+  (when (not (isinstance parameters hy.models.List))
+    (raise (BadForm f"{method} needs a vector of parameters" parameters)))
+  (when (not body)
+    (raise (BadForm f"{method} of {kind} has no body" method)))
+  (setv function (hy.models.Symbol (+ (str method) "-" (.replace (.strip (str kind) ":\"") "." "-"))))
+  `(do
+     (import statecfg.remote.borg :as _borg)
+     (defn ~function ~parameters ~@body)
+     (_borg.method ~(if (isinstance kind hy.models.Keyword) kind.name kind) ~(str method) ~function)))
+
+
+(defmacro defplay [name #* parts]
+  "Define a play: `(defplay NAME \"doc\"? [host] {:hosts \"web\" :vars {…}} body…)`; its last form is what it returns."
+  (setv parts (list parts)
+        doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] []))
+  (when (not (isinstance name hy.models.Symbol))
+    (raise (BadForm "defplay needs a name" name)))
+  (when (or (not parts) (not (isinstance (get parts 0) hy.models.List)))
+    (raise (BadForm f"defplay {name} needs a vector with one parameter, the host" (if parts (get parts 0) name))))
+  (setv parameters (.pop parts 0))
+  (when (or (not parts) (not (isinstance (get parts 0) hy.models.Dict)))
+    (raise (BadForm f"defplay {name} needs a map with :hosts after its parameters" (if parts (get parts 0) name))))
+  (setv options (.pop parts 0))
+  (when (not parts)
+    (raise (BadForm f"defplay {name} has no body, so it would return nothing" name)))
+  `(do
+     (import statecfg.plays :as _plays)
+     (defn [(_plays.play #** (_plays.written-options ~options))] ~name ~parameters ~@doc ~@parts)))

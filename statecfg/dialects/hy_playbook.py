@@ -1,0 +1,28 @@
+"""Playbooks in Hy: a file whose `defplay` forms are the plays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+from statecfg.dialects import hy_source
+from statecfg.dialects.modules import importing, module_name
+from statecfg.dialects.user_code import guarded
+from statecfg.plays import Play, collected, of_file
+
+
+def load(path: str, root: str) -> list[Play]:
+    """Compile and run the playbook and return its plays.
+
+    :param path: absolute path of the `.hy` file
+    :param root: directory of the project
+    Raises InvalidInput for any mistake in it, with its place.
+    """
+    module = types.ModuleType(module_name(path))
+    module.__file__ = path
+    hy_source.install(root)
+    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}"):
+        sys.modules[module.__name__] = module
+        hy_source.execute(module, path)
+    return of_file(path, found)

@@ -1,0 +1,139 @@
+"""Reads and compiles Hy: the one home of `import hy`, which patches Python's import machinery and so comes late."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import hy
+import hy.compiler
+import hy.errors
+import hy.reader
+from hy.compiler import hy_compile
+from hy.reader import read_many
+
+from statecfg.dialects import brackets
+from statecfg.dialects.forms import BadForm
+from statecfg.dialects.keywords import plain_keywords
+from statecfg.problems import InvalidInput, Place, problem
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+unmangle = hy.unmangle
+
+
+def form(text: str) -> Any:
+    """Return the one form that `text` holds, for macros that build forms in Python."""
+    return hy.read(text)
+
+
+def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
+    """Return the Python tree of Hy source, its keywords made ours, each node at its place in the source.
+
+    :param module: where macros that the source requires or defines are kept
+    Raises InvalidInput with the place of what can't be read or expanded.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # "will shadow the core macro": the author's own business
+            forms = read_many(text, filename=path, skip_shebang=True, reader=hy.reader.HyReader())
+            tree = hy_compile(forms, module, filename=path, source=text)
+    except hy.errors.HyError as error:
+        raise InvalidInput([_syntax(error, text, path)]) from error
+    return plain_keywords(tree)
+
+
+def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
+    found = brackets.check(text, path)
+    if found is not None:
+        return found
+    place = Place(path, getattr(error, "lineno", None) or 1, getattr(error, "offset", None))
+    message = str(getattr(error, "msg", None) or error)
+    cause = error.__context__
+    if isinstance(cause, BadForm):
+        place, message = _place(cause.form, place), str(cause)
+        return problem("SC0502", message, "", place)
+    if isinstance(error, hy.errors.HyRequireError):
+        return problem("SC0506", message, "", _place(getattr(error, "expression", None), place))
+    if isinstance(error, hy.errors.HyMacroExpansionError):
+        return problem("SC0502", " ".join(message.split()), "", place)
+    if isinstance(error, hy.errors.HyCompileError):  # Hy calls what it did not expect a bug and adds a traceback
+        message = message.strip().splitlines()[-1]
+    return problem("SC0501", message, "", place)
+
+
+def _place(model: Any, otherwise: Place) -> Place:
+    line, column = getattr(model, "start_line", None), getattr(model, "start_column", None)
+    return Place(otherwise.file, line, column) if line else otherwise
+
+
+class HyLoader(importlib.machinery.SourceFileLoader):
+    """Loads a Hy file the way statecfg reads it."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Compile the file and run it in `module`. Raises InvalidInput where it can't be compiled."""
+        execute(module, self.path)
+
+
+def execute(module: types.ModuleType, path: str) -> None:
+    """Compile the Hy file `path` and run it in `module`."""
+    with open(path, encoding="utf-8") as stream:
+        tree = compile_text(stream.read(), path, module)
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a playbook is a program
+
+
+def load_module(name: str, path: str) -> types.ModuleType:
+    """Import the Hy file `path` as the module `name`; one that is there already is returned as it is."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path, loader=HyLoader(name, path))
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+class Finder:
+    """Finds Hy modules of projects, and of our own resources, before Hy's own importer does."""
+
+    def __init__(self) -> None:
+        self.roots: list[str] = [PACKAGE, os.path.realpath(os.path.join(PACKAGE, "resources"))]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module that is a `.hy` file below one of the roots; None for any other."""
+        last = name.rpartition(".")[2]
+        for entry in sys.path if path is None else path:
+            folder = os.path.realpath(entry or os.getcwd())
+            if not any(folder == root or folder.startswith(root + os.sep) for root in self.roots):
+                continue
+            file = os.path.join(entry or os.getcwd(), last + ".hy")
+            if os.path.isfile(file) and name != "statecfg.dialects.hy":
+                return importlib.util.spec_from_file_location(name, file, loader=HyLoader(name, file))
+        return None
+
+
+FINDER = Finder()
+
+
+def install(root: str | None = None) -> None:
+    """Let `import` find Hy modules of our resources, and of the project at `root`."""
+    if FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, FINDER)
+    if root is not None and os.path.realpath(root) not in FINDER.roots:
+        FINDER.roots.append(os.path.realpath(root))
+
+
+install()

@@ -1,0 +1,28 @@
+"""Playbooks in Python: a module whose functions decorated with `@play` are the plays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+from statecfg.dialects.modules import importing, module_name
+from statecfg.dialects.user_code import guarded
+from statecfg.plays import Play, collected, of_file
+
+
+def load(path: str, root: str) -> list[Play]:
+    """Run the playbook and return its plays.
+
+    :param path: absolute path of the `.py` file
+    :param root: directory of the project
+    Raises InvalidInput for any mistake in it, with its place.
+    """
+    module = types.ModuleType(module_name(path))
+    module.__file__ = path
+    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}"):
+        with open(path, "rb") as stream:
+            code = compile(stream.read(), path, "exec", dont_inherit=True)
+        sys.modules[module.__name__] = module
+        exec(code, module.__dict__)  # noqa: S102 - a playbook is a program
+    return of_file(path, found)

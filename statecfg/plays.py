@@ -1,0 +1,212 @@
+"""Plays: which hosts, which variables, and the function that declares the graph of one host."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from statecfg import positions
+from statecfg.declare import recording
+from statecfg.graph import EMPTY, Graph, Node, merge_graphs, same
+from statecfg.problems import InvalidInput, Place, Problem, problem, report, suggest
+
+__all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
+
+OPTIONS = ("hosts", "vars", "name")
+NO_VARS: Mapping[str, Any] = MappingProxyType({})
+
+_COLLECTED: ContextVar[list[Play] | None] = ContextVar("plays being defined", default=None)
+
+
+class UnknownVariable(InvalidInput, AttributeError, KeyError):
+    """A variable was asked for that nobody set; also what `getattr` and `get` with a default expect."""
+
+
+class Vars(Mapping[str, Any]):
+    """A host's variables, read as items or attributes. A missing one is an error that lists what there is."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any] = NO_VARS) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, key: object) -> Any:
+        name = str(getattr(key, "name", key))
+        if name in self._values:
+            return self._values[name]
+        if name.replace("-", "_") in self._values:
+            return self._values[name.replace("-", "_")]
+        hint = suggest(name, self._values, "there are") or "set it in the inventory, in the play's vars or with -e"
+        place = positions.of_frame(sys._getframe(1))
+        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, place)])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Vars({', '.join(self._values)})"  # names only: values may be secrets
+
+
+@dataclass(frozen=True)
+class HostContext:
+    """What a play is told about the host it is evaluated for.
+
+    :param name: the host's name in the inventory
+    :param vars: the variables: those of its groups, its own, the play's, the command line's; the later one holds
+    :param groups: the groups it is in
+    :param local: whether it is this machine
+    """
+
+    name: str
+    vars: Vars = field(default_factory=Vars)
+    groups: tuple[str, ...] = ()
+    local: bool = False
+
+    def __getitem__(self, key: object) -> Any:
+        """Return a field by name or keyword, so that Hy's `(:name host)` works."""
+        return getattr(self, str(getattr(key, "name", key)))
+
+
+@dataclass(frozen=True)
+class Play:
+    """A play of a playbook.
+
+    :param hosts: pattern of the hosts it is for
+    :param build: from a host to its graph, several, or None
+    :param position: where it is written
+    """
+
+    name: str
+    hosts: str
+    build: Callable[[HostContext], Any]
+    vars: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
+    position: Place = positions.NOWHERE
+    file: str = ""
+    options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
+
+    def __call__(self, host: HostContext) -> Any:
+        """Return what the play's function returns for a host."""
+        return self.build(host)
+
+
+def play(
+    *, hosts: str | Sequence[str], vars: Mapping[str, Any] | None = None, name: str | None = None
+) -> Callable[[Callable[..., Any]], Play]:
+    """Make a function a play: `@play(hosts="web", vars={"port": 8080})`.
+
+    The function takes the host (`HostContext`), or nothing, and returns a graph, or several in a list.
+
+    :param hosts: pattern, or several; see the inventory's patterns
+    :param vars: variables of this play
+    :param name: the play's name; the function's where not given
+    """
+    pattern = hosts if isinstance(hosts, str) else ",".join(hosts)
+
+    def make(function: Callable[..., Any]) -> Play:
+        code = function.__code__
+        build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
+        place = Place(code.co_filename, code.co_firstlineno)
+        title = name or getattr(function, "__name__", "play").replace("_", "-")
+        made = Play(title, pattern, build, MappingProxyType(dict(vars or {})), place, code.co_filename)
+        gathered = _COLLECTED.get()
+        if gathered is not None:
+            gathered.append(made)
+        return made
+
+    return make
+
+
+def written_options(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the options of a play in Hy, `{:hosts "web" :vars {…}}`, as `play` takes them."""
+    place = positions.of_frame(sys._getframe(1))
+    options = {str(getattr(key, "name", key)): value for key, value in given.items()}
+    for key in options:
+        if key not in OPTIONS:
+            report(problem("SC0512", f"a play has no option {key}", suggest(key, OPTIONS, "it has"), place))
+    if "hosts" not in options:
+        raise InvalidInput([problem("SC0512", "the play has no :hosts", 'such as {:hosts "web"}', place)])
+    if isinstance(options.get("vars"), Mapping):
+        options["vars"] = {str(getattr(key, "name", key)): value for key, value in options["vars"].items()}
+    return {key: options[key] for key in OPTIONS if key in options}
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[Play]]:
+    """Gather the plays that are defined inside, in the order they are written."""
+    found: list[Play] = []
+    token = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(token)
+
+
+def of_file(path: str, found: Iterable[Play]) -> list[Play]:
+    """Return the plays that stand in the file itself. Raises InvalidInput where there is none, or a name twice."""
+    plays = [each for each in found if each.file == path]
+    if not plays:
+        raise InvalidInput([problem("SC0510", f"{path} defines no play", "define one with a pattern of hosts", Place(path, 1))])
+    problems: list[Problem] = []
+    for index, each in enumerate(plays):
+        earlier = [other for other in plays[:index] if other.name == each.name]
+        if earlier:
+            detail = f"two plays are called {each.name}"
+            problems.append(problem("SC0513", detail, "rename one", each.position, earlier[0].position))
+    if problems:
+        raise InvalidInput(problems)
+    return plays
+
+
+def evaluate(each: Play, host: HostContext) -> Graph:
+    """Return the graph of a play for a host.
+
+    Raises InvalidInput where the play's function fails or takes too long, where it returns something that is no
+    graph, and where it declares a node that is not part of what it returns.
+    """
+    from statecfg.dialects.user_code import guarded
+
+    with recording() as nodes:
+        with guarded(f"building {each.name} for {host.name}", state=lambda: _progress(each, host, nodes)):
+            graphs = list(_graphs(each.build(host), each))
+    graph = merge_graphs(*graphs) if graphs else EMPTY
+    _refuse_lost(each, graph, nodes)
+    return graph
+
+
+def _progress(each: Play, host: HostContext, nodes: Sequence[Node]) -> str:
+    last = f", after {nodes[-1].provides}" if nodes else ""
+    return f"building {each.name} for {host.name}{last}"
+
+
+def _graphs(answer: Any, each: Play) -> Iterator[Graph]:
+    if isinstance(answer, Graph):
+        yield answer
+    elif isinstance(answer, Iterable) and not isinstance(answer, str | bytes | Mapping):
+        for item in answer:
+            yield from _graphs(item, each)
+    elif answer is not None:
+        hint = "return a node, a list of nodes, or merge_graphs(…)"
+        report(problem("SC0109", f"the play {each.name} returned {type(answer).__name__}", hint, each.position))
+
+
+def _refuse_lost(each: Play, graph: Graph, nodes: Sequence[Node]) -> None:
+    by_name = {node.provides: node for node in graph.nodes()}
+    hint = "return it in the play's list, or let a node that is returned require it"
+    for node in nodes:
+        kept = by_name.get(node.provides)
+        if not node.broken and (kept is None or not (kept.broken or same(kept, node))):
+            detail = f"{node.provides} is declared, but it is no part of what the play {each.name} returns"
+            report(problem("SC0511", detail, hint, node.position))
