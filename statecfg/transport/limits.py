@@ -101,10 +101,10 @@ class LimitedPackets:
             raise EOFError
         return data
 
-    def write_all(self, out: bytes) -> None:
+    def write_all(self, out: Any) -> None:
         """Send all of `out`; raises EOFError when the connection ended or stalled."""
         # Bytes and not a view of them: behind a jump host the socket is a channel, which takes bytes only.
-        rest = out
+        rest: bytes = out
         deadline = time.monotonic() + self.stall
         while rest:
             if self.closed:

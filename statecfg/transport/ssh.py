@@ -109,6 +109,7 @@ class SshStream:
         self.channel = channel
         self.tail = Tail(STDERR_KEPT)
         self.arrived = threading.Event()
+        self.closed = False
         channel.settimeout(SLICE)
         channel.in_buffer.set_event(self.arrived)
         threading.Thread(target=self._drain_stderr, daemon=True).start()
@@ -143,7 +144,7 @@ class SshStream:
             return None
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost("while its output was read") from error
-        if not data and not self.channel.eof_received:
+        if not data and (self.closed or not self.channel.eof_received):
             raise self._lost("before the program's output ended")
         return data
 
@@ -158,6 +159,7 @@ class SshStream:
 
     def close(self) -> None:
         """Close the channel; the program sees the end of its stdin."""
+        self.closed = True
         try:
             within(CLOSE_TIME, self.channel.close)
         except (TimeoutError, OSError, EOFError, paramiko.SSHException):
@@ -165,6 +167,8 @@ class SshStream:
             _shut(self.channel.get_transport())
 
     def _lost(self, when: str) -> ConnectionLost:
+        if self.closed:
+            return ConnectionLost(self.host, "the stream is closed")
         transport = self.channel.get_transport()
         if transport.is_active() and self.channel.closed:
             if not self.channel.eof_received:

@@ -87,7 +87,7 @@ class SshConfig:
 
 
 def load(path: str | None) -> SshConfig:
-    """Read ssh_config, once per process.
+    """Read ssh_config, once per process as long as its files stay as they are.
 
     Parameters: `path` a file that must exist; None for the user's and then the system's, where they exist; "none" for
     nothing at all. Returns the lines. Raises ConfigProblem.
@@ -96,26 +96,28 @@ def load(path: str | None) -> SshConfig:
         return SshConfig()
     names = tuple(os.path.expanduser(p) for p in ((USER_FILE, SYSTEM_FILE) if path is None else (path,)))
     with _lock:
-        if names not in _cache:
+        cached = _cache.get(names)
+        if cached is None or any(_stamp(name) != stamp for name, stamp in cached[0].items()):
+            stamps = {name: _stamp(name) for name in names}
             lines: list[Line] = []
             for name in names:
-                if path is not None or os.path.exists(name):
-                    lines += _read(name, (), 0, name == SYSTEM_FILE)
-            _cache[names] = SshConfig(tuple(lines))
-        return _cache[names]
+                if path is not None or stamps[name] is not None:
+                    lines += _Reader(name == SYSTEM_FILE, stamps).read(name, (), 0)
+            cached = _cache[names] = (stamps, SshConfig(tuple(lines)))
+        return cached[1]
 
 
 def parse(text: str, path: str = "ssh_config") -> SshConfig:
     """Read the text of an ssh_config file; `path` is for places. Raises ConfigProblem."""
-    return SshConfig(tuple(_lines(text, path, (), 0, False)))
+    return SshConfig(tuple(_Reader(False, {}).lines(text, path, (), 0)))
 
 
 def matches(patterns: tuple[str, ...], name: str) -> bool:
-    """Say whether ssh's pattern list (`*`, `?`, `!` in front to exclude) names `name`; case doesn't matter."""
+    """Say whether ssh's pattern list (`*`, `?`, `!` in front to exclude) names `name`; as in ssh, case matters."""
     found = False
     for pattern in patterns:
         excluded = pattern.startswith("!")
-        if fnmatch.fnmatchcase(name.lower(), pattern.removeprefix("!").lower().replace("[", "[[]")):
+        if fnmatch.fnmatchcase(name, pattern.removeprefix("!").replace("[", "[[]")):
             if excluded:
                 return False
             found = True
@@ -142,40 +144,63 @@ def local_user() -> str:
     return getpass.getuser()
 
 
+Stamps = dict[str, tuple[int, int, int] | None]
+
 _lock = threading.Lock()
-_cache: dict[tuple[str, ...], SshConfig] = {}
+_cache: dict[tuple[str, ...], tuple[Stamps, SshConfig]] = {}
 
 
-def _read(path: str, outer: tuple[Condition, ...], depth: int, system: bool) -> Iterator[Line]:
-    if depth > MAX_INCLUDE_DEPTH:
-        raise ConfigProblem(f"{path}: Include goes deeper than {MAX_INCLUDE_DEPTH} files")
+def _stamp(path: str) -> tuple[int, int, int] | None:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError as error:
-        raise ConfigProblem(f"{path}: {error.strerror}") from error
-    return _lines(text, path, outer, depth, system)
+        info = os.stat(path)
+    except OSError:
+        return None
+    return info.st_ino, info.st_mtime_ns, info.st_size
 
 
-def _lines(text: str, path: str, outer: tuple[Condition, ...], depth: int, system: bool) -> Iterator[Line]:
-    block: tuple[Condition, ...] = ()
-    for number, raw in enumerate(text.splitlines(), 1):
-        place = f"{path}:{number}"
-        word, values = _split(raw, place)
-        if not word:
-            continue
-        if not values:
-            raise ConfigProblem(f"{place}: {word} has no value")
-        if word == "host":
-            block = (Condition(values),)
-        elif word == "match":
-            block = _match(values, place)
-        elif word == "include":
-            for pattern in values:
-                for name in _included(pattern, system):
-                    yield from _read(name, outer + block, depth + 1, system)
-        else:
-            yield Line(outer + block, word, values, place)
+@dataclass(frozen=True)
+class _Reader:
+    """Reads a file and what it includes; `system` says where relative names start, `stamps` notes what was read."""
+
+    system: bool
+    stamps: Stamps
+
+    def read(self, path: str, outer: tuple[Condition, ...], depth: int) -> Iterator[Line]:
+        if depth > MAX_INCLUDE_DEPTH:
+            raise ConfigProblem(f"{path}: Include goes deeper than {MAX_INCLUDE_DEPTH} files")
+        self.stamps[path] = _stamp(path)
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError as error:
+            raise ConfigProblem(f"{path}: {error.strerror}") from error
+        return self.lines(text, path, outer, depth)
+
+    def lines(self, text: str, path: str, outer: tuple[Condition, ...], depth: int) -> Iterator[Line]:
+        block: tuple[Condition, ...] = ()
+        for number, raw in enumerate(text.splitlines(), 1):
+            place = f"{path}:{number}"
+            word, values = _split(raw, place)
+            if not word:
+                continue
+            if not values:
+                raise ConfigProblem(f"{place}: {word} has no value")
+            if word == "host":
+                block = (Condition(values),)
+            elif word == "match":
+                block = _match(values, place)
+            elif word == "include":
+                for name in self.included(values):
+                    yield from self.read(name, outer + block, depth + 1)
+            else:
+                yield Line(outer + block, word, values, place)
+
+    def included(self, patterns: tuple[str, ...]) -> Iterator[str]:
+        for pattern in patterns:
+            name = os.path.expanduser(pattern)
+            if not os.path.isabs(name):
+                name = os.path.join("/etc/ssh" if self.system else os.path.expanduser("~/.ssh"), name)
+            yield from sorted(glob.glob(name))
 
 
 def _split(raw: str, place: str) -> tuple[str, tuple[str, ...]]:
@@ -207,10 +232,3 @@ def _match(values: tuple[str, ...], place: str) -> tuple[Condition, ...]:
         else:
             return (Condition(never=True),)
     return tuple(conditions)
-
-
-def _included(pattern: str, system: bool) -> list[str]:
-    name = os.path.expanduser(pattern)
-    if not os.path.isabs(name):
-        name = os.path.join("/etc/ssh" if system else os.path.expanduser("~/.ssh"), name)
-    return sorted(glob.glob(name))

@@ -1,0 +1,195 @@
+"""Known hosts are read as OpenSSH reads them; nothing in a file can break the rest of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.transport import known_hosts
+from statecfg.transport.known_hosts import HostKey, Verdict, append, load, parse
+
+
+def key(word: str = "one", kind: str = "ssh-ed25519") -> HostKey:
+    name = kind.encode()
+    return HostKey(kind, len(name).to_bytes(4, "big") + name + b"\x00\x00\x00\x04" + word.encode())
+
+
+def line(names: str, of: HostKey, marker: str = "") -> str:
+    return f"{marker} {names} {of.kind} {base64.b64encode(of.blob).decode()} a comment".strip() + "\n"
+
+
+ONE, TWO, RSA = key("one"), key("two"), key("one", "ssh-rsa")
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "port", "known"),
+    [
+        ("web", "web", 22, True),
+        ("web", "WEB", 22, True),
+        ("WEB", "web", 22, True),
+        ("web", "web", 2222, False),
+        ("[web]:2222", "web", 2222, True),
+        ("[web]:2222", "web", 22, False),
+        ("db,web", "web", 22, True),
+        ("*.example.org", "a.example.org", 22, True),
+        ("*.example.org", "example.org", 22, False),
+        ("web?", "web1", 22, True),
+        ("web?", "web12", 22, False),
+        ("*,!bad", "good", 22, True),
+        ("*,!bad", "bad", 22, False),
+        ("!bad", "good", 22, False),
+        ("!b*,*", "bx", 22, False),
+        ("[*]:2222", "web", 2222, True),
+        ("[*.example.org]:*", "a.example.org", 99, True),
+        ("web[12]", "web1", 22, False),
+        ("10.0.0.*", "10.0.0.7", 22, True),
+        ("::1", "::1", 22, True),
+        ("[::1]:2222", "::1", 2222, True),
+    ],
+)
+def test_names(names: str, host: str, port: int, known: bool) -> None:
+    wanted = Verdict.TRUSTED if known else Verdict.UNKNOWN
+    assert parse(line(names, ONE)).check(host, port, ONE).verdict is wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "lines"),
+    [
+        (line("a", ONE), Verdict.TRUSTED, [1]),
+        (line("a", TWO), Verdict.CHANGED, [1]),
+        (line("a", TWO) + line("a", ONE), Verdict.TRUSTED, [2]),
+        (line("a", RSA), Verdict.CHANGED, [1]),
+        (line("a", RSA) + line("a", TWO), Verdict.CHANGED, [2]),
+        (line("b", ONE), Verdict.UNKNOWN, []),
+        ("", Verdict.UNKNOWN, []),
+        (line("a", ONE) + line("a", ONE, "@revoked"), Verdict.REVOKED, [2]),
+        (line("a", ONE) + line("*", ONE, "@revoked"), Verdict.REVOKED, [2]),
+        (line("a", ONE) + line("a", TWO, "@revoked"), Verdict.TRUSTED, [1]),
+        (line("a", ONE) + line("b", ONE, "@revoked"), Verdict.TRUSTED, [1]),
+        (line("*", ONE, "@cert-authority"), Verdict.AUTHORITY, [1]),
+        (line("*", TWO, "@cert-authority") + line("a", ONE), Verdict.TRUSTED, [2]),
+        (line("*", TWO, "@cert-authority") + line("a", TWO), Verdict.CHANGED, [2]),
+        (line("a", ONE, "@unknown-marker"), Verdict.UNKNOWN, []),
+    ],
+)
+def test_verdicts(text: str, verdict: Verdict, lines: list[int]) -> None:
+    answer = parse(text).check("a", 22, ONE)
+    assert (answer.verdict, [e.line for e in answer.entries]) == (verdict, lines)
+
+
+BAD = [
+    "one-word",
+    "a ssh-ed25519",
+    "a ssh-ed25519 !!!!",
+    "a ssh-ed25519 AAAA",
+    "@revoked  ",
+    "|1|x|y z w",
+    "\x00\x01",
+    "é",
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_line_is_counted_and_the_rest_is_read(bad: str) -> None:
+    known = parse(f"# comment\n\n{bad}\n  \t{line('a', ONE)}", "file")
+    assert known.check("a", 22, ONE).verdict is Verdict.TRUSTED
+    assert known.bad == ["file:3"]
+
+
+def test_a_key_under_another_types_name_is_bad() -> None:
+    assert parse(f"a ssh-rsa {base64.b64encode(ONE.blob).decode()}\n").bad == ["known_hosts:1"]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
+def test_line_ends(ending: str) -> None:
+    assert parse(line("a", ONE).rstrip() + ending).check("a", 22, ONE).verdict is Verdict.TRUSTED
+
+
+def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
+    file = tmp_path / "known"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
+    words = (tmp_path / "k.pub").read_text().split()
+    file.write_text(f"Web {words[0]} {words[1]}\n[db]:2222 {words[0]} {words[1]}\n")
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
+    known, shown = load([str(file)]), HostKey(words[0], base64.b64decode(words[1]))
+    assert file.read_text().count("|1|") == 2
+    assert known.check("web", 22, shown).verdict is Verdict.TRUSTED
+    assert known.check("db", 2222, shown).verdict is Verdict.TRUSTED
+    assert known.check("db", 22, shown).verdict is Verdict.UNKNOWN
+
+
+def test_fingerprints_are_those_of_openssh(tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
+    shown = subprocess.run(["ssh-keygen", "-lf", str(tmp_path / "k.pub")], capture_output=True, text=True, check=True)
+    words = (tmp_path / "k.pub").read_text().split()
+    assert HostKey(words[0], base64.b64decode(words[1])).fingerprint == shown.stdout.split()[1]
+
+
+def test_the_types_known_for_a_host_in_their_order() -> None:
+    text = line("a", RSA) + line("b", ONE) + line("a", ONE) + line("a", TWO) + line("a", key("x", "sk"), "@revoked")
+    assert parse(text).kinds("a") == ["ssh-rsa", "ssh-ed25519"]
+
+
+def test_files_are_read_once_until_they_change(tmp_path: Path) -> None:
+    file = tmp_path / "known"
+    file.write_text(line("a", ONE))
+    first = load([str(file), str(tmp_path / "missing")])
+    assert load([str(file), str(tmp_path / "missing")]) is first
+    append(str(file), "B", 2222, TWO)
+    second = load([str(file), str(tmp_path / "missing")])
+    assert second.check("b", 2222, TWO).verdict is Verdict.TRUSTED
+    assert second.check("a", 22, ONE).verdict is Verdict.TRUSTED
+
+
+def test_appending_keeps_what_is_there_even_without_a_last_newline(tmp_path: Path) -> None:
+    file = tmp_path / "known"
+    before = line("a", ONE).rstrip("\n")
+    file.write_text(before)
+    append(str(file), "b", 22, TWO)
+    assert file.read_text().startswith(before + "\nb ssh-ed25519 ")
+
+
+def test_a_new_file_is_private(tmp_path: Path) -> None:
+    file = tmp_path / "dir" / "known"
+    saved = os.umask(0)
+    try:
+        append(str(file), "b", 22, TWO)
+    finally:
+        os.umask(saved)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        load([str(tmp_path)])
+
+
+@given(st.text(), st.text(max_size=20))
+def test_no_text_makes_the_parser_fail(text: str, host: str) -> None:
+    known = parse(text)
+    known.check(host, 22, ONE)
+    known.kinds(host)
+
+
+@given(st.lists(st.sampled_from(["a", "!a", "*", "!*", "?", "|1|AAAA|AAAA", "[a]:22", "[*", "b*", "\\"]), min_size=1))
+def test_no_pattern_makes_the_lookup_fail(names: list[str]) -> None:
+    assert parse(line(",".join(names), ONE)).check("a", 22, ONE).verdict in (Verdict.TRUSTED, Verdict.UNKNOWN)
+
+
+def test_ten_thousand_lines_are_looked_up_by_index() -> None:
+    known = parse("".join(line(f"host{n}", ONE) for n in range(10_000)))
+    assert len(known.entries) == 10_000
+    assert not known.others
+    assert [e.line for e in known.about("host77")] == [78]
+
+
+def test_lookup_names() -> None:
+    assert known_hosts.lookup_name("Web") == "web"
+    assert known_hosts.lookup_name("Web", 23) == "[web]:23"

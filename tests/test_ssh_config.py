@@ -1,0 +1,195 @@
+"""ssh_config means to us what it means to OpenSSH, and the way to a host follows from it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.transport import Settings, Target, Unreachable, ssh_config
+from statecfg.transport.route import Hop, route
+from statecfg.transport.ssh_config import ConfigProblem, load, parse
+
+CONFIG = """\
+# a comment
+Host web*  !web9
+    HostName %h.example.org
+    Port=2201
+    User "deploy"
+    IdentityFile ~/.ssh/web
+host db
+  hostname 10.0.0.5
+  hostkeyalias database
+  IdentityFile /keys/%r@%h:%p
+  IdentitiesOnly yes
+  ConnectTimeout 3
+  UserKnownHostsFile /a /b
+Match host 10.0.0.5
+  User postgres
+Match originalhost web1 exec "touch /tmp/never"
+  User wrong
+Host *
+  User nobody
+  IdentityFile /keys/all
+  StrictHostKeyChecking accept-new
+"""
+
+
+def hop(tmp_path: Path, text: str, target: Target, **settings: object) -> Hop:
+    return hops(tmp_path, text, target, **settings)[-1]
+
+
+def hops(tmp_path: Path, text: str, target: Target, **settings: object) -> tuple[Hop, ...]:
+    file = tmp_path / "config"
+    file.write_text(text)
+    return route(target, Settings(ssh_config=str(file), **settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("host", ["web1", "web9", "db", "other", "WEB1"])
+def test_the_same_answers_as_openssh(tmp_path: Path, host: str) -> None:
+    ssh = shutil.which("ssh")
+    assert ssh is not None
+    text = CONFIG.replace(' exec "touch /tmp/never"', " exec false")
+    mine = hop(tmp_path, text, Target(host))
+    said = subprocess.run([ssh, "-G", "-F", str(tmp_path / "config"), host], capture_output=True, text=True, check=True)
+    theirs: dict[str, list[str]] = {}
+    for row in said.stdout.splitlines():
+        word, _, value = row.partition(" ")
+        theirs.setdefault(word, []).append(value)
+    assert mine.host.lower() == theirs["hostname"][0]
+    assert str(mine.port) == theirs["port"][0]
+    assert mine.user == theirs["user"][0]
+    assert len(mine.keys) == len(theirs["identityfile"])
+    assert mine.accept_new == (theirs["stricthostkeychecking"] == ["accept-new"])
+    assert mine.only_these_keys == (theirs["identitiesonly"] == ["yes"])
+
+
+def test_tokens_aliases_and_files(tmp_path: Path) -> None:
+    found = hop(tmp_path, CONFIG, Target("db"))
+    assert found.host == "10.0.0.5"
+    assert found.user == "postgres"
+    assert (found.alias, found.alias_port) == ("database", 22)
+    assert found.keys == ("/keys/postgres@10.0.0.5:22", "/keys/all")
+    assert found.known_hosts[:2] == ("/a", "/b")
+    assert found.connect_timeout == 3
+
+
+def test_what_the_inventory_says_wins(tmp_path: Path) -> None:
+    found = hop(tmp_path, CONFIG, Target("web1", port=22, user="me", identity_files=("/my/key",)))
+    assert (found.port, found.user, found.keys) == (22, "me", ("/my/key",))
+
+
+def test_the_address_is_what_is_looked_up(tmp_path: Path) -> None:
+    found = hop(tmp_path, CONFIG, Target("shop", address="db"))
+    assert (found.name, found.host) == ("shop", "10.0.0.5")
+
+
+def test_settings_for_known_hosts_win(tmp_path: Path) -> None:
+    assert hop(tmp_path, CONFIG, Target("db"), known_hosts=("/mine",)).known_hosts == ("/mine",)
+
+
+def test_default_keys_only_where_none_is_named(tmp_path: Path) -> None:
+    assert [k.rpartition("/")[2] for k in hop(tmp_path, "", Target("x")).keys] == ["id_ed25519", "id_ecdsa", "id_rsa"]
+    assert hop(tmp_path, "", Target("x"), default_keys=False).keys == ()
+    assert hop(tmp_path, "IdentityFile none\n", Target("x")).keys == ()
+
+
+def test_includes_stand_under_their_block(tmp_path: Path) -> None:
+    (tmp_path / "more.d").mkdir()
+    (tmp_path / "more.d" / "1.conf").write_text("User inner\nHost b\n  Port 7\n")
+    text = f"Host a b\n  Include {tmp_path}/more.d/*.conf\nHost *\n  User outer\n"
+    assert hop(tmp_path, text, Target("a")).user == "inner"
+    assert hop(tmp_path, text, Target("a")).port == 22
+    assert hop(tmp_path, text, Target("b")).port == 7
+    assert hop(tmp_path, text, Target("c")).user == "outer"
+
+
+def test_an_include_of_itself_ends(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="Include goes deeper than 16 files"):
+        hops(tmp_path, f"Include {tmp_path}/config\n", Target("a"))
+
+
+def names(found: tuple[Hop, ...]) -> list[str]:
+    return [f"{h.user}@{h.host}:{h.port}" for h in found]
+
+
+@pytest.mark.parametrize(
+    ("jump", "way"),
+    [
+        ("gate", ["u@gate.example.org:22"]),
+        ("me@gate:2222", ["me@gate.example.org:2222"]),
+        ("ssh://me@gate:2222/", ["me@gate.example.org:2222"]),
+        ("[::1]:2222", ["u@::1:2222"]),
+        ("one,two", ["u@one:22", "u@two:22"]),
+        ("behind", ["u@gate.example.org:22", "u@behind:22"]),
+        ("none", []),
+    ],
+)
+def test_jump_hosts(tmp_path: Path, jump: str, way: list[str]) -> None:
+    text = "Host gate\n  HostName gate.example.org\nHost behind\n  ProxyJump gate\nHost *\n  User u\n"
+    assert names(hops(tmp_path, f"Host far\n  ProxyJump {jump}\n{text}", Target("far"))) == [*way, "u@far:22"]
+    assert names(hops(tmp_path, text, Target("far", proxy_jump=jump))) == [*way, "u@far:22"]
+
+
+def test_a_circle_of_jump_hosts(tmp_path: Path) -> None:
+    text = "Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n"
+    with pytest.raises(Unreachable, match="ProxyJump goes in a circle: a → b → a"):
+        hops(tmp_path, text, Target("a"))
+
+
+def test_a_jump_for_every_host_does_not_lead_to_itself(tmp_path: Path) -> None:
+    text = "Host *\n  ProxyJump gate\n  User u\n"
+    with pytest.raises(Unreachable, match="circle"):
+        hops(tmp_path, text, Target("a"))
+    assert names(hops(tmp_path, "Host gate\n  ProxyJump none\n" + text, Target("a"))) == ["u@gate:22", "u@a:22"]
+
+
+@pytest.mark.parametrize("jump", ["-oProxyCommand=id", "a b", "a;id", "@", "host:port", "u@"])
+def test_jump_hosts_that_are_none(tmp_path: Path, jump: str) -> None:
+    with pytest.raises(Unreachable):
+        hops(tmp_path, "", Target("a", proxy_jump=jump))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Host a\n  Port\n", "config:2: port has no value"),
+        ('Host "a\n', "config:1: No closing quotation"),
+        ("Port ssh\n", "port 'ssh' is no number"),
+        ("Port 0\n", "0 is no port"),
+        ("Port 70000\n", "70000 is no port"),
+        ("IdentityFile %q\n", "unknown token %q"),
+        ("ProxyCommand nc %h %p\n", "ProxyCommand, which we don't run"),
+        ("HostName -oProxyCommand=id\n", "is no host name"),
+        ("User $(id)\n", "is no user name"),
+        ("Match host\n", "config:1: Match host has no pattern"),
+    ],
+)
+def test_mistakes_name_their_place(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(Unreachable) as caught:
+        hops(tmp_path, text, Target("a"))
+    assert message in str(caught.value)
+
+
+def test_a_file_that_was_asked_for_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigProblem, match="No such file"):
+        load(str(tmp_path / "missing"))
+
+
+def test_no_file_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert load("none").lines == ()
+    monkeypatch.setattr(ssh_config, "USER_FILE", str(tmp_path / "missing"))
+    monkeypatch.setattr(ssh_config, "SYSTEM_FILE", str(tmp_path / "missing too"))
+    assert load(None).lines == ()
+
+
+@given(st.text(), st.text(max_size=10))
+def test_no_text_fails_but_with_a_place(text: str, host: str) -> None:
+    try:
+        parse(text.replace("nclude", "")).lookup(host)
+    except ConfigProblem as problem:
+        assert str(problem).startswith("ssh_config:")
