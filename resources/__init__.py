@@ -36,7 +36,7 @@ def __getattr__(name: str) -> NodeType[...]:
     if path is None:
         raise _unknown(name)
     if path.endswith(".hy"):
-        import_module("statecfg.dialects").import_resource(__name__ + "." + name, path)
+        import_module("statecfg.dialects").load_module(__name__ + "." + name, path)
     else:
         import_module(__name__ + "." + name)
     kind = REGISTRY[name]

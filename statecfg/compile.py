@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from pyrsistent import PVector
+from pyrsistent import PVector, pmap, pvector
 
 from statecfg import claims, graph, problems
 from statecfg.context import WireContext
@@ -20,11 +21,11 @@ from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.values import kind_of, show
+from statecfg.remote.wire import INLINE, encode_value
 from statecfg.types import hidden
 
 __all__ = ["Definition", "WireContext", "compile_graph"]
 
-INLINE = 4096  # bytes of content that travel inside their node
 MAX_DEPTH = 100  # of lists and maps inside an attribute
 Json = dict[str, Any]
 
@@ -130,6 +131,8 @@ class _Packer:
         return lambda node: two(node, self.context)
 
     def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
+        if "statecfg.secrets" in sys.modules:
+            node = node.replace(attrs=self._revealed(node.attrs))
         try:
             with problems.collecting() as found:
                 sent = prepare(node)
@@ -160,14 +163,13 @@ class _Packer:
         if depth > MAX_DEPTH:
             raise _CantSend(f"lists and maps inside each other more than {MAX_DEPTH} deep")
         if isinstance(value, Mapping):
-            return {self._key(key): self._plain(item, depth + 1) for key, item in value.items()}
+            return {_key(key): self._plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple, PVector)):
             return [self._plain(item, depth + 1) for item in value]
         if isinstance(value, (Blob, bytes)):
-            return self._content(Blob.of(value))
+            return encode_value(Blob.of(value), INLINE, self.blobs)
         if hidden(value):
-            self.secrets[value.name] = value.reveal()
-            return value.reveal()
+            return self._reveal(value)
         if isinstance(value, (str, PurePath)):
             return str(value)
         if isinstance(value, (int, float)):
@@ -177,24 +179,32 @@ class _Packer:
             "give text, numbers, lists or maps, or let the type's to_wire turn it into them",
         )
 
-    @staticmethod
-    def _key(key: Any) -> str:
-        if not isinstance(key, str):
-            raise _CantSend(f"the key of a map must be text, got {kind_of(key)}: {show(key)}", "put it in quotes")
-        return key
+    def _reveal(self, secret: Any) -> str:
+        value: str = secret.reveal()
+        self.secrets[secret.name] = value
+        return value
 
-    def _content(self, blob: Blob) -> Any:
-        from statecfg.remote.wire import encode_value
-
-        if blob.size > INLINE:
-            self.blobs[blob.sha256] = blob
-        return encode_value(blob, inline=INLINE)
+    def _revealed(self, value: Any) -> Any:
+        """Return a value of a node with its secrets in the open, as a type's to_wire needs them."""
+        if hidden(value):
+            return self._reveal(value)
+        if isinstance(value, Mapping):
+            return pmap({key: self._revealed(item) for key, item in value.items()})
+        if isinstance(value, (list, tuple, PVector)):
+            return pvector(map(self._revealed, value))
+        return value
 
 
 class _CantSend(Exception):
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(message)
         self.help = help
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise _CantSend(f"the key of a map must be text, got {kind_of(key)}: {show(key)}", "put it in quotes")
+    return "$" + key if key.startswith("$") else str(key)  # `$blob` stands for content, see `decode_value`
 
 
 def _placed(item: Problem, node: Node) -> Problem:

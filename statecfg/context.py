@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,11 +40,11 @@ class WireContext:
         """Return a place with its file relative to the project's directory."""
         return positions.relative(place, os.path.abspath(self.base))
 
-    def find(self, node: Node, path: str, below: str = "files") -> Path:
-        """Return the file that `path` names: beside the file that declares the node, then in the project's `files/`
-        and `templates/`.
+    def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:
+        """Return the file, or the directory, that `path` names: beside the file that declares the node, then in the
+        project's `files/` and `templates/`.
 
-        Raises InvalidInput, at the node's place, where it is missing, no regular file, unreadable, or outside the
+        Raises InvalidInput, at the node's place, where it is missing, of another kind, unreadable, or outside the
         project by a link.
         """
         beside = Path(self.base, os.path.dirname(node.position.file))
@@ -53,12 +53,12 @@ class WireContext:
         tried.append(Path(self.base, other, path))
         for candidate in tried:
             if os.path.lexists(candidate):
-                self._accept(node, path, candidate)
+                self._accept(node, path, candidate, directory)
                 return candidate
         looked = ", ".join(dict.fromkeys(os.path.relpath(item, self.base) for item in tried))
         raise self._unreadable(node, f"{path} is not there", f"looked for {looked} in {self.base}")
 
-    def _accept(self, node: Node, path: str, found: Path) -> None:
+    def _accept(self, node: Node, path: str, found: Path, directory: bool) -> None:
         real = Path(os.path.realpath(found))
         leads = "" if real == found else f" (which is {real})"
         root = Path(os.path.realpath(self.base))
@@ -68,9 +68,10 @@ class WireContext:
             kind = real.stat().st_mode
         except OSError as error:
             raise self._unreadable(node, f"{path}{leads}: {error.strerror}") from None
-        if not stat.S_ISREG(kind):
-            what = "a directory" if stat.S_ISDIR(kind) else "no regular file"
-            raise self._unreadable(node, f"{path}{leads} is {what}", "name a regular file")
+        if not (stat.S_ISDIR(kind) if directory else stat.S_ISREG(kind)):
+            what = "a directory" if stat.S_ISDIR(kind) else "no directory" if directory else "no regular file"
+            wanted = "a directory" if directory else "a regular file"
+            raise self._unreadable(node, f"{path}{leads} is {what}", f"name {wanted}")
         if not os.access(real, os.R_OK):
             raise self._unreadable(node, f"{path}{leads} can't be read: permission denied")
 
@@ -80,7 +81,9 @@ class WireContext:
 
     def read(self, node: Node, relative_path: str) -> Blob:
         """Return the content of a file of the project (see `find`). Raises InvalidInput."""
-        found = self.find(node, relative_path)
+        return self._blob(node, relative_path, self.find(node, relative_path))
+
+    def _blob(self, node: Node, relative_path: str, found: Path) -> Blob:
         try:
             size = found.stat().st_size
             if size <= HELD:
@@ -93,6 +96,38 @@ class WireContext:
         except OSError as error:
             raise self._unreadable(node, f"{relative_path}: {error.strerror}") from None
         return Blob(total.hexdigest(), size, None, str(found))
+
+    def tree(self, node: Node, relative_path: str) -> dict[str, dict[str, Any]]:
+        """Return what a directory of the project holds, by path below it, sorted.
+
+        Each entry has a `kind`: "directory"; "file", with `content` and, where it is so, `executable`; or "symlink",
+        with `target`. Raises InvalidInput for what can't be read or is nothing of these.
+        """
+        root = self.find(node, relative_path, directory=True)
+        found: dict[str, dict[str, Any]] = {}
+        for here, directories, files in os.walk(root, onerror=self._failed(node, relative_path)):
+            directories.sort()
+            for name in (*directories, *files):
+                path = Path(here, name)
+                found[str(path.relative_to(root))] = self._entry(node, os.path.join(relative_path, name), path)
+        return dict(sorted(found.items()))
+
+    def _failed(self, node: Node, path: str) -> Callable[[OSError], None]:
+        def fail(error: OSError) -> None:
+            raise self._unreadable(node, f"{path}: {error.filename}: {error.strerror}")
+
+        return fail
+
+    def _entry(self, node: Node, shown: str, path: Path) -> dict[str, Any]:
+        kind = path.lstat().st_mode
+        if stat.S_ISLNK(kind):
+            return {"kind": "symlink", "target": os.readlink(path)}
+        if stat.S_ISDIR(kind):
+            return {"kind": "directory"}
+        if not stat.S_ISREG(kind):
+            raise self._unreadable(node, f"{shown} is neither file, directory nor link", "take it out of the tree")
+        entry = {"kind": "file", "content": self._blob(node, shown, path)}
+        return {**entry, "executable": True} if kind & 0o100 else entry
 
     def render(self, node: Node, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """Return a Jinja2 template rendered with the host's variables and `variables`.

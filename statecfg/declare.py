@@ -213,7 +213,7 @@ class _Declaration:
         check = known.kind.methods.get("validate")
         if check is not None and not self.found:
             try:
-                check(kept)
+                check({name: value for name, value in kept.items() if name != "type"})
             except ValueError as error:
                 self.wrong("SC0107", f"{self.name}: {error}", getattr(error, "help", ""))
         return pmap(kept)

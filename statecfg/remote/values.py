@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+from statecfg.remote.model import Blob
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional
@@ -16,7 +18,7 @@ else:
     class Annotated:
         """Stands for `typing.Annotated`, which Python 3.8 lacks: the annotated type itself."""
 
-        def __class_getitem__(cls, item):
+        def __class_getitem__(cls, item: Any) -> Any:
             return item[0]
 
 
@@ -222,6 +224,52 @@ def one_line(value: str) -> str:
     return value
 
 
+def local_path(value: str) -> str:
+    """Return the path of a file on the controller. Raises Wrong where it is empty, too long or holds a NUL."""
+    if not value.strip():
+        raise Wrong("an empty path", "name a file beside the playbook or in the project's files/ or templates/")
+    no_nul(encodable(value))
+    if value.startswith("~"):
+        raise Wrong("`~` is not expanded", "write a path relative to the playbook, or an absolute one")
+    if len(value.encode("utf-8")) > MAX_PATH or max(len(part.encode("utf-8")) for part in value.split("/")) > MAX_NAME:
+        raise Wrong("a path longer than the system allows (%d bytes, each name %d)" % (MAX_PATH, MAX_NAME))
+    return value
+
+
+def suffix(value: str) -> str:
+    """Return what is put after a file's name. Raises Wrong where that would name the file itself or another place."""
+    if not value or "/" in value:
+        raise Wrong("not a suffix", "write what comes after the file's name, such as .bak")
+    no_nul(encodable(value))
+    if len(value.encode("utf-8")) > 64:
+        raise Wrong("a suffix of %d bytes; at most 64 are allowed" % len(value.encode("utf-8")))
+    return value
+
+
+def package_name(value: str) -> str:
+    """Return the name of a Debian package. Raises Wrong for other text. Source: Debian Policy 5.6.1 and 5.6.7."""
+    no_nul(value)
+    if not re.match(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9][a-z0-9-]*)?\Z", value):
+        lower = value.strip().lower()
+        known = re.match(r"[a-z0-9][a-z0-9+.-]+\Z", lower)
+        at = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
+        if at:
+            raise Wrong("a name with a version", 'write the version apart: version: "%s"' % at.group(2))
+        raise Wrong("not the name of a package", "write %s" % lower if known else "such as nginx or libc6:i386")
+    if len(value) > MAX_NAME:
+        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
+    return value
+
+
+def content(value: Any) -> Any:
+    """Return the content of a file: text, bytes or a blob. Raises Wrong for anything else."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, (bytes, Blob)):
+        return value
+    raise Wrong("%s, not text or bytes" % kind_of(value), 'put it in quotes: "%s"' % show(value))
+
+
 def kind_of(value: object) -> str:
     """Return the words for the type of a value."""
     if value is None:
@@ -266,3 +314,7 @@ Id = Annotated[int, Rule("a user or group id", within(0, MAX_ID), {"minimum": 0,
 Port = Annotated[int, Rule("a port", within(1, 65535), {"minimum": 1, "maximum": 65535})]
 Seconds = Annotated[float, Rule("a number of seconds", seconds, {"exclusiveMinimum": 0})]
 Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv, {"minItems": 1})]
+LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1})]
+Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64})]
+PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
+Content = Annotated["str | bytes | Blob", Rule("text or bytes", content, {"type": "string"}, takes=True)]
