@@ -200,7 +200,9 @@ class Session:
             for start in range(0, len(steps), 200):
                 nodes = [step_report(step) for step in steps[start : start + 200]]
                 self.channel.send({"type": "planned", "layer": number, "nodes": nodes})
-        self.channel.send({"type": "plan", "owed": owed, "warnings": self.warnings, "seconds": round(seconds, 3)})
+        self.channel.send(
+            {"type": "plan", "owed": owed, "fingerprints": plan.fingerprints(), "seconds": round(seconds, 3)}
+        )
 
     def compare(self, order: Dict[str, Any], plan: Plan) -> List[str]:
         """Return the names of the nodes that would not do what a saved plan says."""

@@ -1,0 +1,91 @@
+"""The bundle: the executor and the node types as one content-addressed piece that a host keeps and starts from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from statecfg.remote.nodetype import REGISTRY
+
+_PACKAGE = Path(__file__).parent
+# Modules of the host's half that only the controller needs.
+_STAYS = frozenset({"bootstrap", "memory", "values"})
+# Tried in this order on a host; what is too old says so by exit status 96 and the next one is tried.
+PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
+_LAUNCH = (
+    'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p"; "$p" -I -S -c "$b"; r=$?;'
+    ' [ $r = 96 ] || exit $r; done; echo "statecfg needs Python 3.8 or newer on this host; looked for $*;'
+    ' found:${f:- none}" >&2; exit 96'
+)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The executor as it is sent.
+
+    :param data: module name → [is it a package, file name, source] as compressed JSON
+    :param sha256: its digest, by which hosts keep it
+    :param modules: node type → the module that defines it
+    """
+
+    data: bytes
+    sha256: str
+    modules: dict[str, str]
+
+
+def build(types: Iterable[str]) -> Bundle:
+    """Return the bundle with every node type written in Python, and of those written in Hy the ones named.
+
+    The same sources give the same bytes. Raises InvalidInput where a type can't be sent.
+    """
+    wanted = {name: REGISTRY[name].module for name in sorted(types)}
+    return _build(tuple(wanted.items()))
+
+
+@lru_cache(maxsize=16)
+def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
+    modules: dict[str, tuple[bool, str, str]] = {"statecfg": (True, "statecfg/__init__.py", "")}
+    for path in sorted((_PACKAGE / "remote").glob("*.py")):
+        if path.stem not in _STAYS:
+            _add(modules, "statecfg.remote", path, "statecfg/remote")
+    modules["statecfg.resources"] = (True, "resources/__init__.py", "")
+    for folder in _folders():
+        for path in sorted(folder.glob("*.py")):
+            if path.stem != "__init__":
+                _add(modules, "statecfg.resources", path, "resources")
+    for _, module in wanted:
+        if module not in modules:
+            from statecfg.dialects.hy_source import bundle_modules
+
+            modules.update(bundle_modules(module))
+    text = json.dumps(modules, sort_keys=True, separators=(",", ":"))
+    data = zlib.compress(text.encode(), 9)
+    return Bundle(data, hashlib.sha256(data).hexdigest(), dict(wanted))
+
+
+def _folders() -> list[Path]:
+    """Return the folders of node types: ours, then the project's."""
+    import statecfg.resources
+
+    return [Path(folder) for folder in statecfg.resources.__path__]
+
+
+def _add(modules: dict[str, tuple[bool, str, str]], package: str, path: Path, folder: str) -> None:
+    name = package if path.stem == "__init__" else f"{package}.{path.stem}"
+    modules[name] = (path.stem == "__init__", f"{folder}/{path.name}", path.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def _bootstrap() -> str:
+    return (_PACKAGE / "remote" / "bootstrap.py").read_text(encoding="utf-8")
+
+
+def command(python: str | None = None) -> list[str]:
+    """Return the argument list that starts the executor on a host, by the Python given or the first that will do."""
+    pythons = (python,) if python else PYTHONS
+    return ["/bin/sh", "-c", _LAUNCH, "statecfg", _bootstrap(), *pythons]

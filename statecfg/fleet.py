@@ -1,0 +1,147 @@
+"""Many hosts at once: a conversation with each, so many at a time, and one report of them all."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from statecfg import bundle
+from statecfg.compile import Definition
+from statecfg.conversation import Conversation, Gate, Order
+from statecfg.inventory import Host
+from statecfg.transport import Settings
+from statecfg.transport.become import Become
+
+__all__ = ["Become", "Event", "Job", "Options", "Report", "run"]
+
+FORMAT = 1
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one host is to be. `playbook` is the name under which the host remembers whose resources they are."""
+
+    host: Host
+    definition: Definition
+    playbook: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened on a host while a run is under way.
+
+    :param kind: connecting, connected, uploading, planned, node-started, node-finished, action-started,
+        action-finished, output, warning or finished
+    """
+
+    host: str
+    kind: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run.
+
+    :param mode: "plan", "apply" or "facts"
+    :param forks: hosts talked to at once
+    :param keep_going: after a failure, skip only what depends on it
+    :param become: whom to become on every host; None: what the inventory says
+    :param lock_timeout: seconds to wait for another run on a host
+    :param expect: host → node → fingerprint, of a saved plan: a host that would do anything else is refused
+    :param confirm: shown the report of the plan before anything is done; False ends the run there
+    :param cancel: set to stop: nothing more begins
+    """
+
+    mode: str = "plan"
+    forks: int = 16
+    keep_going: bool = False
+    become: Become | None = None
+    lock_timeout: float = 0.0
+    settings: Settings | None = None
+    expect: Mapping[str, Mapping[str, str]] | None = None
+    confirm: Callable[[Report], bool] | None = None
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+
+def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) -> Report:
+    """Run on all hosts; return the report (format 1).
+
+    :param listen: gets every event, one at a time, from whichever thread
+    """
+    lock = threading.Lock()
+
+    def emit(host: str, kind: str, data: Mapping[str, Any]) -> None:
+        with lock:
+            listen(Event(host, kind, data))
+
+    order = Order(
+        uuid.uuid4().hex[:12],
+        options.mode,
+        f"{getpass.getuser()}@{socket.gethostname()}",
+        options.keep_going,
+        options.lock_timeout,
+        options.settings,
+        options.become,
+    )
+    packed = bundle.build({name for job in jobs for name in job.definition.types})
+    gate = Gate() if options.confirm is not None else None
+    conversations = [
+        Conversation(
+            job.host,
+            job.definition,
+            job.playbook,
+            packed,
+            order,
+            lambda kind, data, name=job.host.name: emit(name, kind, data),
+            None if options.expect is None else options.expect.get(job.host.name, {}),
+            gate,
+            options.cancel,
+        )
+        for job in jobs
+    ]
+    slots = threading.Semaphore(max(1, options.forks))
+    threads = [threading.Thread(target=_talk, args=(talk, slots), daemon=True) for talk in conversations]
+    for thread in threads:
+        thread.start()
+    playbook = jobs[0].playbook if jobs else ""
+    if gate is not None and options.confirm is not None:
+        for talk in conversations:
+            talk.waiting.wait()
+        gate.answer = options.confirm(_report(order, playbook, conversations))
+    for thread in threads:
+        while thread.is_alive():  # a plain join would hold up Ctrl-C
+            thread.join(0.5)
+    return _report(order, playbook, conversations)
+
+
+def _talk(conversation: Conversation, slots: threading.Semaphore) -> None:
+    """Hold one conversation in a slot of its own; a host that waits for an answer gives its slot up."""
+    slots.acquire()
+    released = threading.Event()
+
+    def release() -> None:
+        conversation.waiting.wait()
+        slots.release()
+        released.set()
+
+    threading.Thread(target=release, daemon=True).start()
+    conversation.run()
+    released.wait()
+
+
+def _report(order: Order, playbook: str, conversations: Sequence[Conversation]) -> Report:
+    """Return the report of what is known now."""
+    return {
+        "format": FORMAT,
+        "run": order.run,
+        "mode": order.mode,
+        "playbook": playbook,
+        "hosts": {talk.host.name: talk.report for talk in conversations},
+    }
