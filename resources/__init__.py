@@ -29,7 +29,7 @@ class _Resources(type(sys)):  # type: ignore[misc]  # the class of modules has n
 sys.modules[__name__].__class__ = _Resources
 
 
-def __getattr__(name: str) -> NodeType[...]:
+def __getattr__(name: str) -> NodeType:
     if name.startswith("_"):
         raise AttributeError(name)
     path = _file(name)

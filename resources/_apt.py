@@ -73,9 +73,8 @@ def fetched(host: World) -> bool:
     return host.stat(LISTS) is not None and any("_Packages" in name for name in host.listdir(LISTS))
 
 
-@op(turn="apt")
 def update_lists(machine: Machine, older_than: float) -> Result:
-    """Fetch apt's lists, unless somebody just did."""
+    """Fetch apt's lists, unless they are young enough."""
     moment = (machine.entry("apt", "lists") or {}).get("updated", 0)
     if moment != UPDATED and time.time() - moment <= older_than:
         return ok()
@@ -87,8 +86,14 @@ def update_lists(machine: Machine, older_than: float) -> Result:
 def install(machine: Machine, packages: List[Entry]) -> Result:
     """Install or change to the given versions, all in one transaction.
 
-    :param packages: each with `name`, `version` (None: apt's choice) and `others`, the packages that come along
+    :param packages: each with `name`, `version` (None: apt's choice), `others`, the packages that come along, and
+        `update`, the seconds after which apt's lists are too old for it (None: they never are)
     """
+    ages = [package["update"] for package in packages if package.get("update") is not None]
+    if ages:
+        updated = update_lists(machine, min(ages))
+        if updated["status"] != "ok":
+            return updated
     effect: Entry = {"packages": {}, "unknown": BRINGS}
     for package in packages:
         effect["packages"].update({name: {"version": version} for name, version in package["others"].items()})
@@ -155,7 +160,8 @@ def unknown_package(world: World, name: str, version: Optional[str]) -> CheckErr
         return CheckError("apt has no lists of packages yet; update_cache: 86400 fetches them when they are that old")
     known: Set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]]).text.split())
     near = nearest(name, known)
-    return CheckError("apt knows no package %s%s%s" % (name, near, "" if near else "; update_cache fetches newer lists"))
+    help = near or "; update_cache fetches newer lists"
+    return CheckError("apt knows no package %s%s" % (name, help))
 
 
 def candidate(world: World, name: str) -> bool:

@@ -126,7 +126,7 @@ def nothing_yet(world: World, path: str) -> bool:
 def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None:
     """Raise ValueError where a node is to be absent and yet is given what only something present has."""
     if attrs.get("absent"):
-        idle = sorted(name for name, value in attrs.items() if value not in (None, False) and name not in allowed)
+        idle = sorted(name for name, value in attrs.items() if name not in allowed and name != "type" and value)
         if idle:
             raise ValueError("absent can't go together with %s" % ", ".join(idle))
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 300.0
 RUNNING = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
-PLACES = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system")
-PLACES += ("/usr/lib/systemd/system", "/lib/systemd/system")
+PLACES = tuple(place + "/systemd/system" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 KINDS = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
 _ASKED = "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload"
 
@@ -32,7 +31,7 @@ def units(host: World) -> Dict[str, Entry]:
         raise CheckError("this host does not run systemd, and services are managed through it")
     found: Dict[str, Entry] = {}
     for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
-        name, state = (line.split() + ["", ""])[:2]
+        name, state = [*line.split(), "", ""][:2]
         found[name] = {"active": "inactive", "enabled": state}
     for block in _ask(host, ["systemctl", "show", "--no-pager", _ASKED, "*"]).split("\n\n"):
         shown = dict(line.partition("=")[::2] for line in block.splitlines())
@@ -40,7 +39,7 @@ def units(host: World) -> Dict[str, Entry]:
             continue
         # A service that ends and is started over and over is not running.
         active = "failed" if shown["SubState"] == "auto-restart" else shown["ActiveState"]
-        entry = {"active": active, "enabled": shown.get("UnitFileState", "")}
+        entry: Entry = {"active": active, "enabled": shown.get("UnitFileState", "")}
         if shown.get("NeedDaemonReload") == "yes":
             entry["reload"] = True
         found[shown["Id"]] = entry
@@ -74,7 +73,7 @@ def _target(host: World, name: str) -> str:
 
 def _instances(host: World) -> List[str]:
     """Return the enabled instances of templates; systemd does not list those that it has not loaded."""
-    found = []
+    found: List[str] = []
     for directory in host.listdir(PLACES[0]) if host.stat(PLACES[0]) is not None else ():
         if directory.endswith((".wants", ".requires")):
             found.extend(name for name in host.listdir(posixpath.join(PLACES[0], directory)) if "@" in name)
@@ -125,9 +124,9 @@ def file_changes(name: str, node: Node, nodes: Mapping[str, Node], actions: Sequ
         seen.add(required)
         waiting.extend(nodes[required].requires)
         path = nodes[required].attrs.get("path")
-        if isinstance(path, str) and (path in wanted or path.startswith(drop_ins)):
-            if any(layer.get(required) for layer in actions):
-                return True
+        ours = isinstance(path, str) and (path in wanted or path.startswith(drop_ins))
+        if ours and any(layer.get(required) for layer in actions):
+            return True
     return False
 
 
@@ -195,5 +194,3 @@ def known_names(world: World) -> List[str]:
         return list(world.table("units"))
     except Unknown:
         return []
-
-

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
+    from statecfg.remote.values import AbsolutePath, Argv, LocalPath, Mode, Owner, OwnerGroup, Suffix, Text
     from statecfg.remote.world import Machine, World
 
 CONTENT = ("content", "source", "template")
@@ -25,7 +25,7 @@ CONTENT = ("content", "source", "template")
 def file(
     path: AbsolutePath,
     *,
-    content: Optional[Content] = None,
+    content: Optional[Text] = None,
     source: Optional[LocalPath] = None,
     template: Optional[LocalPath] = None,
     vars: Optional[Dict[str, Any]] = None,
@@ -109,14 +109,13 @@ def contradictions(attrs: Dict[str, Any]) -> None:
 def to_wire(node: Any, context: Any) -> Any:
     """Read the source or render the template, so that only content crosses the wire."""
     attrs = node.attrs
+    content = attrs.get("content")
     if attrs.get("template") is not None:
         content = Blob.of(context.render(node, attrs["template"], dict(attrs.get("vars") or {})))
     elif attrs.get("source") is not None:
         content = context.read(node, attrs["source"])
-    elif attrs.get("content") is not None:
-        content = Blob.of(attrs["content"])
-    else:
-        return node
+    elif isinstance(content, (str, bytes)):  # a secret is none of these, and stays one until it is sent
+        content = Blob.of(content)
     return node.with_attrs(content=content, source=None, template=None, vars=None)
 
 
@@ -124,7 +123,7 @@ def to_wire(node: Any, context: Any) -> Any:
 def blobs(node: Node, world: World) -> List[Blob]:
     """Return the content, unless the host's file has it already."""
     content = node.attrs.get("content")
-    if content is None:
+    if not isinstance(content, Blob):
         return []
     try:
         return [] if world.digest(node.attrs["path"]) == content.sha256 else [content]

@@ -84,16 +84,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     age = attrs.get("update_cache")
     moment = (world.entry("apt", "lists") or {}).get("updated", 0)
     stale = age is not None and (moment == _apt.UPDATED or time.time() - moment > age)
-    if stale:
-        actions.append(_apt.update_lists(age))
-    exact = version if version is not None and not set(version) & set("*?[") else None
-    item = {"name": attrs["name"], "version": exact or version, "others": {}}
+    item = {"name": attrs["name"], "version": version, "others": {}}
     if not stale and moment != _apt.UPDATED:
         try:
             item = choice(world, attrs["name"], version)
         except Unknown:  # that it is to be installed is known all the same; what comes along is not
             pass
-    return [*actions, _apt.install([item])]
+    return [*actions, _apt.install([dict(item, update=age) if stale else item])]
 
 
 def choice(world: World, name: str, version: Optional[str]) -> Dict[str, Any]:
@@ -125,7 +122,8 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional
         if other in wanted:
             raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, wanted[other]))
     if others and not node.attrs.get("dependents"):
-        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, ", ".join(others)))
+        shown = ", ".join(others)
+        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
     actions = [_apt.configure()] if _apt.interrupted(world) else []
     return [*actions, _apt.remove([{"name": name, "purge": purge, "others": others}])]
 

@@ -78,7 +78,7 @@ def contradictions(attrs: Dict[str, Any]) -> None:
 def check(node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]], world: World) -> List[Action]:
     """Compare how the unit stands with what is wanted."""
     name = _systemd.unit_name(node.attrs["name"])
-    reload = _systemd.file_changes(name, node, nodes, actions)
+    reload = not world.acted and _systemd.file_changes(name, node, nodes, actions)
     try:
         state = _systemd.find(world, name)
     except Unknown:
@@ -119,7 +119,8 @@ def steps(attrs: Mapping[str, Any], state: Dict[str, Any], triggered: bool) -> L
     if running is False and (active is None or active in UP):
         actions.append(_systemd.stop(name))
     elif triggered and (active in UP or (active is None and running)):
-        actions.append(_systemd.reload(name) if attrs.get("on_change") == "reload" and active else _systemd.restart(name))
+        reload = attrs.get("on_change") == "reload" and active is not None
+        actions.append(_systemd.reload(name) if reload else _systemd.restart(name))
     elif running and active not in UP:
         actions.append(_systemd.start(name))
     if masked and boot not in ("masked", "masked-runtime"):

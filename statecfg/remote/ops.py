@@ -6,7 +6,7 @@ from statecfg.remote.model import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, overload
 
 
 class Op:
@@ -81,18 +81,25 @@ class Op:
         return self(**args)
 
 
-def op(
-    function: Optional[Callable[..., Any]] = None,
-    *,
-    name: Optional[str] = None,
-    turn: Optional[str] = None,
-    batch: Optional[str] = None,
-) -> Any:
-    """Make a function an op: `@op`, or `@op(turn="apt", batch="packages")`.
+if TYPE_CHECKING:
 
-    The function's first parameter is the machine; it returns an action result, as every writing method of a
-    machine does, so most ops are one `return machine.…` line. Source: "Defining actions" of the Borg document.
-    """
-    if function is not None:
-        return Op(function)
-    return lambda body: Op(body, name, turn, batch)
+    @overload
+    def op(function: Callable[..., Any]) -> Op: ...
+    @overload
+    def op(
+        *, name: Optional[str] = None, turn: Optional[str] = None, batch: Optional[str] = None
+    ) -> Callable[[Callable[..., Any]], Op]: ...
+    def op(function: Any = None, **options: Any) -> Any:
+        """Make a function an op."""
+
+else:
+
+    def op(function: Any = None, *, name: Any = None, turn: Any = None, batch: Any = None) -> Any:
+        """Make a function an op: `@op`, or `@op(turn="apt", batch="packages")`.
+
+        The function's first parameter is the machine; it returns an action result, as every writing method of a
+        machine does, so most ops are one `return machine.…` line. Source: "Defining actions" of the Borg document.
+        """
+        if function is not None:
+            return Op(function)
+        return lambda body: Op(body, name, turn, batch)

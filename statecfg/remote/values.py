@@ -270,6 +270,15 @@ def content(value: Any) -> Any:
     raise Wrong("%s, not text or bytes" % kind_of(value), 'put it in quotes: "%s"' % show(value))
 
 
+def pattern(value: str) -> str:
+    """Return a regular expression. Raises Wrong where it is none."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise Wrong("no regular expression: %s" % error, "put a backslash before what is meant literally") from None
+    return one_line(value)
+
+
 def kind_of(value: object) -> str:
     """Return the words for the type of a value."""
     if value is None:
@@ -318,3 +327,4 @@ LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLengt
 Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64})]
 PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
 Content = Annotated["str | bytes | Blob", Rule("text or bytes", content, {"type": "string"}, takes=True)]
+Pattern = Annotated[str, Rule("a regular expression", pattern, {"format": "regex"})]

@@ -1,0 +1,120 @@
+"""The steps that make, change and remove users, by the tools of Debian's passwd package."""
+
+from __future__ import annotations
+
+import hashlib
+
+from statecfg.remote.model import CheckError
+from statecfg.remote.nodetype import table
+from statecfg.remote.ops import op
+from statecfg.resources import _tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from statecfg.remote.model import Action, Result
+    from statecfg.remote.world import Machine, World
+
+FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
+
+
+def fingerprint(password_hash: str) -> str:
+    """Return what stands for a password's hash where people can see it: not to be turned back."""
+    return "sha256:" + hashlib.sha256(password_hash.encode()).hexdigest()[:16]
+
+
+@table("passwords")
+def passwords(host: World) -> Dict[str, Dict[str, Any]]:
+    """Load the fingerprints of the password hashes: user → `hash`. Raises OSError where we may not read them."""
+    text = host.read("/etc/shadow").decode("utf-8", "replace")
+    entries = [line.split(":") for line in text.splitlines() if ":" in line]
+    return {fields[0]: {"hash": fingerprint(fields[1])} for fields in entries}
+
+
+@op(turn="accounts")
+def useradd(
+    machine: Machine,
+    name: str,
+    uid: Optional[int],
+    group: Optional[str],
+    groups: List[str],
+    home: Optional[str],
+    shell: Optional[str],
+    comment: Optional[str],
+    system: bool,
+    create_home: bool,
+) -> Result:
+    """Make a user, with a group of its own where `group` is not given."""
+    given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
+    argv = ["useradd", *options(given), "--create-home" if create_home else "--no-create-home"]
+    argv += [] if group else ["--user-group"]
+    argv += ["--groups", ",".join(groups)] if groups else []
+    argv += ["--system"] if system else []
+    place = home or "/home/" + name
+    fields = {"uid": uid, "home": place, "shell": shell, "comment": comment or "", "groups": groups}
+    effect: Dict[str, Any] = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
+    if not group:
+        effect["groups"] = {name: {"members": []}}
+    result = machine.run([*argv, "--", name], effect)
+    if result["status"] != "ok" or not create_home:
+        return result
+    return machine.mkdir(place, owner=name, group=group or name, parents=True)
+
+
+@op(turn="accounts")
+def usermod(machine: Machine, name: str, changed: Dict[str, Any], gid: Optional[int] = None) -> Result:
+    """Change a user: `changed` has the fields that become different, `groups` all the further groups it is in then."""
+    argv = ["usermod", *options(dict(changed, home=None))]
+    argv += ["--home", changed["home"]] if "home" in changed else []
+    argv += ["--groups", ",".join(changed["groups"])] if "groups" in changed else []
+    fields = {field: value for field, value in changed.items() if field != "group"}
+    if "group" in changed:
+        fields["gid"] = gid
+    return machine.run([*argv, "--", name], {"users": {name: fields}})
+
+
+@op(turn="accounts")
+def set_password(machine: Machine, name: str, password_hash: str) -> Result:
+    """Set the hash of a user's password."""
+    said = ("%s:%s\n" % (name, password_hash)).encode()
+    effect = {"passwords": {name: {"hash": fingerprint(password_hash)}}}
+    return machine.run(["chpasswd", "--encrypted"], effect, input=said)
+
+
+@op(turn="accounts")
+def make_home(machine: Machine, name: str, home: str) -> Result:
+    """Make the home directory of a user that has none."""
+    return machine.mkdir(home, 0o700, owner=name)
+
+
+@op(turn="accounts")
+def userdel(machine: Machine, name: str, group: bool, home: Optional[str] = None) -> Result:
+    """Remove a user; `group`: the group of its own goes with it; `home`: the directory that goes too."""
+    effect: Dict[str, Any] = {"users": {name: None}, "passwords": {name: None}}
+    if group:
+        effect["groups"] = {name: None}
+    result = machine.run(["userdel", "--", name], effect)
+    if result["status"] != "ok" or home is None:
+        return result
+    return machine.remove(home, recursive=True)
+
+
+def options(given: Dict[str, Any]) -> List[str]:
+    """Return the options of useradd(8) and usermod(8) for the fields that are given."""
+    return [part for field, flag in FLAGS.items() if given.get(field) is not None for part in (flag, str(given[field]))]
+
+
+def removal(world: World, name: str, entry: Optional[Dict[str, Any]], remove_home: bool) -> List[Action]:
+    """Return what removes a user. Raises CheckError where its home is not its own to be removed."""
+    if entry is None:
+        return []
+    own = world.entry("groups", name)
+    with_group = own is not None and own.get("gid") == entry.get("gid") and not set(own.get("members") or ()) - {name}
+    home = entry.get("home")
+    stat = world.stat(home) if remove_home and home else None
+    if stat is None:
+        return [userdel(name, with_group)]
+    if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in _tree.VITAL:
+        raise CheckError("the home of %s, %s, belongs to %s: it is not removed" % (name, home, stat.owner))
+    return [userdel(name, with_group, home)]

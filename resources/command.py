@@ -1,0 +1,158 @@
+"""Commands: what no other node type does."""
+
+from __future__ import annotations
+
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.ops import op
+from statecfg.remote.world import ANYTHING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Union
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import AbsolutePath, Argv, Name, Seconds, Text, UserName
+    from statecfg.remote.world import Machine, World
+
+FACETS = ("packages", "units", "users", "groups")
+SHELL = "/bin/sh"
+
+
+@node_type
+def command(
+    name: Name,
+    *,
+    argv: Optional[Argv] = None,
+    shell: Optional[Text] = None,
+    creates: Optional[AbsolutePath] = None,
+    removes: Optional[AbsolutePath] = None,
+    unless: Optional[Union[Argv, Text]] = None,
+    onlyif: Optional[Union[Argv, Text]] = None,
+    cwd: Optional[AbsolutePath] = None,
+    user: Optional[UserName] = None,
+    env: Optional[Dict[str, Text]] = None,
+    timeout: Seconds = 600.0,
+    expect: Optional[List[int]] = None,
+    effects: Optional[Dict[str, Any]] = None,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A command, run where its guards say that it is needed.
+
+    Without a guard it runs every time, and every run says that it changes something; with `restart_on` and no guard
+    it runs only when one of those nodes changes. A guard that is a command must only look: it is run in plans, too.
+    What a command changes can't be seen beforehand, so what requires it is reported as known after it, unless
+    `effects` says what it does.
+
+    :param name: what the command is for; a name for reports and requirements
+    :param argv: the program and its arguments, as a list; no shell sees them
+    :param shell: instead, a script for ``/bin/sh``
+    :param creates: a path; the command is needed where nothing stands there
+    :param removes: a path; the command is needed where something stands there
+    :param unless: a command (a list, or a text for the shell); where it succeeds this one is not needed
+    :param onlyif: likewise; where it fails this one is not needed
+    :param cwd: the directory it runs in
+    :param user: the user it runs as
+    :param env: further environment variables
+    :param timeout: seconds after which it is stopped, with all it started
+    :param expect: exit statuses that mean success; 0 where it is not given
+    :param effects: what it changes: ``files`` is a list of the paths it writes; ``packages``, ``units``, ``users``
+        and ``groups``: true where it may change any of them. An empty map: nothing that another node looks at
+
+    In YAML::
+
+        - command: initialise-database
+          argv: [initdb, -D, /srv/db]
+          creates: /srv/db/PG_VERSION
+          user: postgres
+          effects: {files: [/srv/db]}
+
+    In Python::
+
+        command("rebuild-aliases", argv=["newaliases"], restart_on=[aliases], effects={})
+    """
+
+
+@op
+def run(
+    machine: Machine,
+    argv: List[str],
+    effect: Dict[str, Any],
+    cwd: Optional[str] = None,
+    user: Optional[str] = None,
+    env: Optional[Dict[str, str]] = None,
+    timeout: float = 600.0,
+    codes: Optional[List[int]] = None,
+) -> Result:
+    """Run a program to its end."""
+    return machine.run(argv, effect, cwd, env, user, timeout=timeout, codes=tuple(codes or (0,)))
+
+
+@command.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse a command without a program, or with two, and effects that mean nothing."""
+    if (attrs.get("argv") is None) == (attrs.get("shell") is None):
+        raise ValueError("either argv or shell is needed")
+    effects = attrs.get("effects") or {}
+    for key, value in effects.items():
+        if key not in ("files", *FACETS):
+            raise ValueError("effects has no %s; it has: files, %s" % (key, ", ".join(FACETS)))
+        if key == "files":
+            if isinstance(value, str) or not all(isinstance(path, str) and path.startswith("/") for path in value):
+                raise ValueError("the files of effects are a list of absolute paths")
+        elif not isinstance(value, bool):
+            raise ValueError("%s of effects is true or false" % key)
+    if any(not 0 <= code <= 255 for code in attrs.get("expect") or ()):
+        raise ValueError("an exit status is a number from 0 to 255")
+
+
+@command.check
+def check(node: Node, world: World) -> List[Action]:
+    """Ask the guards."""
+    attrs = node.attrs
+    if not needed(node, world):
+        return []
+    argv = words(attrs["argv"] if attrs.get("argv") is not None else attrs["shell"])
+    options = {name: attrs.get(name) for name in ("cwd", "user", "env")}
+    return [run(argv, effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=attrs.get("expect"), **options)]
+
+
+def needed(node: Node, world: World) -> bool:
+    """Return whether the command is to run: a trigger, or its guards, say so."""
+    attrs = node.attrs
+    if node.triggers and world.triggered_by:
+        return True
+    guards = []
+    if attrs.get("creates") is not None:
+        guards.append(world.stat(attrs["creates"]) is None)
+    if attrs.get("removes") is not None:
+        guards.append(world.stat(attrs["removes"]) is not None)
+    if attrs.get("unless") is not None:
+        guards.append(not succeeds(attrs["unless"], attrs, world))
+    if world.acted and not guards:  # it has run, and nothing but its exit status tells that it did its work
+        return False
+    if attrs.get("onlyif") is not None and all(guards):
+        guards.append(succeeds(attrs["onlyif"], attrs, world))
+    return all(guards) if guards else not node.triggers
+
+
+def succeeds(guard: Union[List[str], str], attrs: Dict[str, Any], world: World) -> bool:
+    """Return whether a guard's command ends with status 0."""
+    given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
+    return world.probe(words(guard), **given).status == 0
+
+
+def words(command: Union[List[str], str]) -> List[str]:
+    """Return the argument list of a command: a text is a script for the shell."""
+    return [SHELL, "-c", command] if isinstance(command, str) else list(command)
+
+
+def effect(attrs: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the declared effects as the machine takes them; anything at all where none are declared."""
+    declared = attrs.get("effects")
+    if declared is None:
+        return dict(ANYTHING)
+    paths = [*declared.get("files", ()), *([attrs["creates"]] if attrs.get("creates") else [])]
+    return {"files": paths, "unknown": [facet for facet in FACETS if declared.get(facet)]}

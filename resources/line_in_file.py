@@ -1,0 +1,171 @@
+"""Single lines in files that something else writes."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import CheckError
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.ops import op
+from statecfg.resources import _lines, _paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import AbsolutePath, Argv, Line, Mode, Owner, OwnerGroup, Pattern, Suffix
+    from statecfg.remote.world import Machine, World
+
+
+@node_type
+def line_in_file(
+    path: AbsolutePath,
+    *,
+    line: Optional[Line] = None,
+    match: Optional[Pattern] = None,
+    after: Optional[Pattern] = None,
+    before: Optional[Pattern] = None,
+    create: bool = False,
+    mode: Optional[Mode] = None,
+    owner: Optional[Owner] = None,
+    group: Optional[OwnerGroup] = None,
+    validate: Optional[Argv] = None,
+    backup: Optional[Suffix] = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """One line of a file whose other lines are left as they are.
+
+    Several such nodes may be about one file; each needs a `provides` of its own then. Line ends stay as the file has
+    them. A file that is managed as a whole is better a `file` with a template.
+
+    :param path: the file; where it is a link, what that leads to
+    :param line: the line, without its end
+    :param match: a regular expression: where the line is not there yet, the last line that this is found in is
+        replaced by it
+    :param after: a regular expression: a line that is added goes behind the last line that this is found in, else to
+        the end
+    :param before: likewise, before the first line
+    :param create: make the file where there is none
+    :param mode: permission bits of a file that is made, as octal text
+    :param owner: user who owns a file that is made
+    :param group: group that owns a file that is made
+    :param validate: a command, as a list, that must succeed before the new content is put in place; ``{}`` stands
+        for the file to look at
+    :param backup: suffix under which the old file is kept beside the new one
+    :param absent: no line may be `line`, and `match` may be found in none
+
+    In YAML::
+
+        - line_in_file: /etc/ssh/sshd_config
+          line: PermitRootLogin no
+          match: ^#?PermitRootLogin
+          validate: [sshd, -t, -f, "{}"]
+          provides: no-root-login
+
+    In Python::
+
+        line_in_file("/etc/hosts", match=r"\\bold-name\\b", absent=True)
+    """
+
+
+@op(turn="lines")
+def set_line(
+    machine: Machine,
+    path: str,
+    line: str,
+    match: Optional[str] = None,
+    after: Optional[str] = None,
+    before: Optional[str] = None,
+    made: Optional[Dict[str, Any]] = None,
+    backup: Optional[str] = None,
+    validate: Optional[List[str]] = None,
+) -> Result:
+    """Have the line in the file. `made`: mode, owner and group of a file that is not there yet."""
+    text = content(machine, path) if made is None else ""
+    new = encoded(_lines.with_line(text, line, match, after, before))
+    return machine.write(path, new, backup=backup, validate=validate, **(made or {}))
+
+
+@op(turn="lines")
+def remove_line(
+    machine: Machine,
+    path: str,
+    line: Optional[str] = None,
+    match: Optional[str] = None,
+    backup: Optional[str] = None,
+    validate: Optional[List[str]] = None,
+) -> Result:
+    """Have no such line in the file."""
+    new = encoded(_lines.without_line(content(machine, path), line, match))
+    return machine.write(path, new, backup=backup, validate=validate)
+
+
+@line_in_file.claims
+def claims(attrs: Dict[str, Any]) -> List[str]:
+    """Claim the line, not the file: several nodes may be about one file."""
+    return ["line:%s: %s" % (attrs["path"], attrs.get("match") or attrs.get("line"))]
+
+
+@line_in_file.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse attributes that contradict each other or do nothing together."""
+    _paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
+    if not attrs.get("absent") and attrs.get("line") is None:
+        raise ValueError("a line is needed, unless it is to be absent")
+    if attrs.get("line") is None and attrs.get("match") is None:
+        raise ValueError("line or match is needed")
+    if attrs.get("after") and attrs.get("before"):
+        raise ValueError("after and before can't go together")
+    idle = [name for name in ("mode", "owner", "group") if attrs.get(name) is not None and not attrs.get("create")]
+    if idle:
+        raise ValueError("%s: only for a file that is made (create: true)" % ", ".join(idle))
+    if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
+        raise ValueError("validate needs {} where the path of the file to look at goes")
+
+
+@line_in_file.check
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+    """Edit what the file has now, and see whether that makes a difference."""
+    attrs = node.attrs
+    path = _paths.followed(world, attrs["path"])
+    line, match = attrs.get("line"), attrs.get("match")
+    refuse_whole(path, nodes)
+    stat = world.stat(path)
+    if stat is not None and stat.kind != "file":
+        _paths.refuse(path, stat, "a file")
+    checks = {"backup": attrs.get("backup"), "validate": attrs.get("validate")}
+    if attrs.get("absent") or line is None:
+        if stat is None:
+            return []
+        text = content(world, path)
+        return [] if _lines.without_line(text, line, match) == text else [remove_line(path, line, match, **checks)]
+    where = {"match": match, "after": attrs.get("after"), "before": attrs.get("before")}
+    if stat is None:
+        if not attrs.get("create"):
+            raise CheckError("%s does not exist; create: true makes it" % path)
+        _paths.require_parent(world, path, nodes)
+        owner, group = _paths.owners(world, attrs)
+        made = {"mode": _paths.mode_bits(attrs.get("mode")), "owner": owner, "group": group}
+        return [set_line(path, line, made=made, **where, **checks)]
+    text = content(world, path)
+    return [] if _lines.with_line(text, line, **where) == text else [set_line(path, line, **where, **checks)]
+
+
+def refuse_whole(path: str, nodes: Mapping[str, Node]) -> None:
+    """Raise CheckError where another node writes the whole file: each would undo what the other does."""
+    for name, node in nodes.items():
+        if node.type == "file" and node.attrs.get("path") == path and node.attrs.get("content") is not None:
+            raise CheckError("%s writes the whole of %s: put the line into its content" % (name, path))
+
+
+def content(world: World, path: str) -> str:
+    """Return a file's content; bytes that are no UTF-8 come through unharmed."""
+    return world.read(path).decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as the bytes it was read from."""
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,139 @@
+"""Users of the host."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import CheckError
+from statecfg.remote.nodetype import node_type
+from statecfg.resources import _users
+from statecfg.resources._paths import account, refuse_with_absent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from typing_extensions import Unpack
+
+    from statecfg.remote.model import Action, Node
+    from statecfg.remote.nodetype import NodeOptions
+    from statecfg.remote.values import AbsolutePath, GroupName, Id, Line, UserName
+    from statecfg.remote.world import World
+
+
+@node_type
+def user(
+    name: UserName,
+    *,
+    uid: Optional[Id] = None,
+    group: Optional[GroupName] = None,
+    groups: Optional[List[GroupName]] = None,
+    exact_groups: bool = False,
+    home: Optional[AbsolutePath] = None,
+    shell: Optional[AbsolutePath] = None,
+    comment: Optional[Line] = None,
+    create_home: Optional[bool] = None,
+    system: bool = False,
+    password_hash: Optional[Line] = None,
+    absent: bool = False,
+    remove_home: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """A user of the host's own (not of a directory service). What is not given stays as it is.
+
+    :param name: the user's name
+    :param uid: its number; the host's choice where it is not given
+    :param group: its first group; a new user gets one of its own name where it is not given
+    :param groups: further groups that it is to be in
+    :param exact_groups: it is to be in no others
+    :param home: its home directory; an old one is not moved
+    :param shell: its login shell
+    :param comment: its full name, as in ``/etc/passwd``
+    :param create_home: make the home directory; where it is not given, for new users that are no system users
+    :param system: a new user gets a number of the range for services, and no home directory
+    :param password_hash: the password as crypt(3) hashes it; ``"!"`` lets no password be the right one. It goes to
+        the host's own tool by standard input, never as an argument
+    :param absent: there is to be no such user
+    :param remove_home: with absent, its home directory goes as well
+
+    In YAML::
+
+        - user: deploy
+          groups: [www-data]
+          shell: /bin/bash
+
+    In Python::
+
+        user("deploy", uid=2000, password_hash=secret("deploy_password"))
+    """
+
+
+@user.validate
+def contradictions(attrs: Dict[str, Any]) -> None:
+    """Refuse attributes that contradict each other or do nothing together."""
+    refuse_with_absent(attrs, ("name", "absent", "remove_home"))
+    if attrs.get("remove_home") and not attrs.get("absent"):
+        raise ValueError("remove_home goes with absent")
+    if attrs.get("exact_groups") and attrs.get("groups") is None:
+        raise ValueError("exact_groups needs groups; an empty list for none")
+    if attrs["name"] == "root" and (attrs.get("absent") or attrs.get("uid")):
+        raise ValueError("root can neither go nor get another number")
+
+
+@user.check
+def check(node: Node, world: World) -> List[Action]:
+    """Compare what the host knows of the user with what is wanted."""
+    attrs = node.attrs
+    name = attrs["name"]
+    entry = world.entry("users", name)
+    if attrs.get("absent"):
+        return _users.removal(world, name, entry, bool(attrs.get("remove_home")))
+    for each in [attrs.get("group"), *(attrs.get("groups") or ())]:
+        account(world, "groups", each)
+    actions = [creation(world, attrs)] if entry is None else changes(world, attrs, entry)
+    wanted = attrs.get("password_hash")
+    if wanted is not None and (world.entry("passwords", name) or {}).get("hash") != _users.fingerprint(wanted):
+        actions.append(_users.set_password(name, wanted))
+    return actions
+
+
+def creation(world: World, attrs: Dict[str, Any]) -> Action:
+    """Return what makes the user, in one step."""
+    name, uid = attrs["name"], attrs.get("uid")
+    if uid is not None:
+        taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
+        if taken:
+            raise CheckError("the number %d is taken by user %s" % (uid, taken[0]))
+    group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)
+    create_home = attrs.get("create_home")
+    return _users.useradd(
+        name,
+        uid=uid,
+        group=group,
+        groups=sorted(attrs.get("groups") or ()),
+        home=attrs.get("home"),
+        shell=attrs.get("shell"),
+        comment=attrs.get("comment"),
+        system=bool(attrs.get("system")),
+        create_home=create_home if create_home is not None else not attrs.get("system"),
+    )
+
+
+def changes(world: World, attrs: Dict[str, Any], entry: Dict[str, Any]) -> List[Action]:
+    """Return what brings a user that is there to what is wanted."""
+    changed = {field: attrs[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
+    changed = {field: value for field, value in changed.items() if value != entry.get(field)}
+    group, groups = attrs.get("group"), attrs.get("groups")
+    gid = (world.entry("groups", group) or {}).get("gid") if group is not None else None
+    if group is not None and (gid is None or gid != entry.get("gid")):
+        changed["group"] = group
+    actions: List[Action] = []
+    if groups is not None:
+        has = set(entry.get("groups") or ())
+        wanted = set(groups) if attrs.get("exact_groups") else has | set(groups)
+        if wanted != has:
+            changed["groups"] = sorted(wanted)
+    if changed:
+        actions.append(_users.usermod(attrs["name"], changed, gid))
+    home = attrs.get("home") or entry.get("home")
+    if attrs.get("create_home") and home and world.apparent(home) is None:
+        actions.append(_users.make_home(attrs["name"], home))
+    return actions
