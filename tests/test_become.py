@@ -76,7 +76,7 @@ def test_becoming_someone_else_than_root(connections: dict[str, Connection]) -> 
 
 
 def test_a_wrong_password_is_sent_once(connections: dict[str, Connection], monkeypatch: pytest.MonkeyPatch) -> None:
-    from statecfg.transport.ssh import SshStream
+    from statecfg.transport.ssh_stream import SshStream
 
     sent: list[bytes] = []
     write = SshStream.write

@@ -199,9 +199,8 @@ def test_a_background_child_that_keeps_stdout_does_not_hide_data(connection: Con
 
 
 def test_writing_to_a_program_that_never_reads_ends(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[type(connection).__module__]
-    monkeypatch.setattr(module, "WRITE_DEADLINE", 1.0)
     stream = connection.open(["sleep", "60"])
+    monkeypatch.setattr(sys.modules[type(stream).__module__], "WRITE_DEADLINE", 1.0)
     begun = time.monotonic()
     with pytest.raises(ConnectionLost, match="has read nothing for 1 s"):
         stream.write(b"x" * (16 * MEGABYTE))

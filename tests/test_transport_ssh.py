@@ -414,6 +414,87 @@ def test_sshd_killed_in_the_middle_is_a_lost_connection(server: Sshd) -> None:
     assert time.monotonic() - begun < 3
 
 
+def test_a_stopped_sshd_neither_holds_a_writer_nor_a_close(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    from statecfg.transport import ssh_stream
+    from statecfg.transport.limits import LimitedPackets
+
+    monkeypatch.setattr(ssh_stream, "WRITE_DEADLINE", 1.0)
+    monkeypatch.setattr(LimitedPackets, "stall", 1.0)
+    connection = connect(server.target(), server.settings())
+    stream = connection.open(["cat"])
+    stopped = server.sessions()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert stream.read(0.2) is None
+        begun = time.monotonic()
+        with pytest.raises(ConnectionLost):
+            stream.write(b"x" * 64_000_000)
+        stream.close()
+        connection.close()
+        assert time.monotonic() - begun < 6
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_new_keys_are_negotiated_in_the_middle(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    from statecfg.transport.ssh import LimitedPacketizer
+
+    monkeypatch.setattr(LimitedPacketizer, "REKEY_BYTES", 1_000_000)
+    connection = connect(server.target(), server.settings())
+    stream = connection.open(["cat"])
+    data = os.urandom(1000) * 10_000
+    writer = threading.Thread(target=stream.write, args=(data,))
+    writer.start()
+    got = b""
+    while len(got) < len(data):
+        got += stream.read(10) or b""
+    writer.join()
+    connection.close()
+    assert got == data
+
+
+def test_opening_costs_one_round_trip(server: Sshd) -> None:
+    """Count the turns of the conversation in a relay: after login, opening and the first bytes both ways are two."""
+    turns: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pump(source: socket.socket, sink: socket.socket, mark: str) -> None:
+            with contextlib.suppress(OSError):
+                while data := source.recv(65536):
+                    if not turns or turns[-1] != mark:
+                        turns.append(mark)
+                    # Long enough for everything that one side says without waiting to come together.
+                    time.sleep(0.05)
+                    sink.sendall(data)
+
+        def relay() -> None:
+            with listener.accept()[0] as near, socket.create_connection(("127.0.0.1", server.port)) as far:
+                back = threading.Thread(target=pump, args=(far, near, "<"))
+                back.start()
+                pump(near, far, ">")
+                far.shutdown(socket.SHUT_RDWR)
+                back.join()
+
+        thread = threading.Thread(target=relay)
+        thread.start()
+        target = server.target(port=listener.getsockname()[1])
+        known = server.root / "relayed"
+        known.write_text(f"[127.0.0.1]:{target.port} {server.public_key()}\n")
+        connection = connect(target, server.settings(known_hosts=(str(known),)))
+        time.sleep(0.5)
+        turns.clear()
+        stream = connection.open(["cat"])
+        stream.write(b"hello")
+        assert stream.read(10) == b"hello"
+        seen = turns.copy()
+        connection.close()
+        thread.join(10)
+    assert seen.count(">") <= 3
+    assert seen[:3] == [">", "<", ">"]
+
+
 def test_many_at_once_survive_a_strict_maxstartups(tmp_path: Path) -> None:
     with running_sshd(tmp_path / "a", "MaxStartups 2:100:2") as server:
         outcomes: list[object] = []

@@ -125,6 +125,6 @@ def connect(target: Target, settings: Settings | None = None) -> Connection:
         return LocalConnection(target.name)
     if target.transport != "ssh":
         raise Unreachable(target.name, f"there is no transport {target.transport!r}", "known: ssh, local")
-    from .ssh import connect_ssh
+    from .ssh_connection import connect_ssh
 
     return connect_ssh(target, settings or Settings())

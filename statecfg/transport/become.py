@@ -127,8 +127,8 @@ class BecomeStream:
     def read(self, timeout: float) -> bytes | None:
         """Return the next bytes as Stream.read does; raises BecomeFailed when sudo did not start the program."""
         if self.first is not None:
-            data, self.first = self.first, None
-            return data
+            greeting, self.first = self.first, None
+            return greeting
         if self.started:
             return self.inner.read(timeout)
         data = self.inner.read(timeout)

@@ -24,7 +24,7 @@ class TransportError(Exception):
     def __init__(self, host: str, summary: str, hint: str = "") -> None:
         super().__init__(host, summary, hint)
         self.host = clean(host)
-        self.summary = clean(summary)
+        self.summary = clean(summary).replace("\n", " ")
         self.hint = clean(hint)
 
     def __str__(self) -> str:

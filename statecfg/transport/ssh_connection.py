@@ -1,0 +1,172 @@
+"""Connect over SSH, hop by hop: TCP or a jump host's channel, handshake, host key, login."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import threading
+import time
+from collections.abc import Sequence
+
+from . import Settings, Target
+from .dial import Gate, dial, gate, resolve
+from .errors import ConnectionLost, TransportError, Unreachable
+from .host_keys import require_trust, trusted
+from .known_hosts import HostKey
+from .route import Hop, route
+from .ssh import FAILURES, RSA, Transport, paramiko, shut
+from .ssh_login import login
+from .ssh_stream import SshStream
+
+HANDSHAKE_TIME = 15.0
+GATE_TIME = 300.0
+RETRY_FOR = 30.0
+
+
+class _TurnedAway(Exception):
+    """The host dropped the connection before it said anything: too many newcomers, as a rule. Worth a retry."""
+
+
+class SshConnection:
+    """A connection that has been authenticated both ways; `transports` leads from here to the host."""
+
+    def __init__(self, host: str, peer: str, transports: Sequence[Transport], channel_timeout: float) -> None:
+        self.host = host
+        self.peer = peer
+        self.transports = tuple(transports)
+        self.channel_timeout = channel_timeout
+
+    def open(self, command: Sequence[str]) -> SshStream:
+        """Start `command`, quoted for whatever shell the user has; costs one round trip.
+
+        The answer to the request itself is not waited for: if it is a refusal, reading says so.
+        """
+        transport = self.transports[-1]
+        try:
+            channel = transport.open_session(timeout=self.channel_timeout)
+            stream = SshStream(self.host, channel)
+            transport.request_exec(channel, shlex.join(command))
+        except FAILURES as error:
+            raise ConnectionLost(self.host, f"cannot open a channel: {error}") from error
+        return stream
+
+    def close(self) -> None:
+        """Close the connection, the far end first."""
+        for transport in reversed(self.transports):
+            shut(transport)
+
+
+def connect_ssh(target: Target, settings: Settings) -> SshConnection:
+    """Connect to `target` over its jump hosts; see `statecfg.transport.connect`."""
+    transports: list[Transport] = []
+    key = None
+    try:
+        hops = route(target, settings)
+        for hop in hops:
+            try:
+                key = _open_hop(hop, settings, transports)
+            except TransportError as error:
+                raise _blame(target, hop, hops, error) from error
+    except BaseException:
+        for transport in reversed(transports):
+            shut(transport)
+        raise
+    return SshConnection(target.name, str(key), transports, settings.channel_timeout)
+
+
+def _blame(target: Target, hop: Hop, hops: Sequence[Hop], error: TransportError) -> TransportError:
+    if hop is hops[-1]:
+        return error
+    return type(error)(target.name, f"jump host {hop.name}: {error.summary}", error.hint)
+
+
+def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
+    """Connect one hop behind the ones there are, and add it to them; retry when turned away at the door."""
+    first_refusal = None
+    for attempt in range(10):
+        try:
+            return _attempt(hop, settings, transports)
+        except _TurnedAway as refusal:
+            now = time.monotonic()
+            first_refusal = first_refusal or now
+            delay = 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+            if now + delay - first_refusal > RETRY_FOR:
+                said = f": {refusal}" if str(refusal) else ""
+                raise Unreachable(
+                    hop.name,
+                    f"it dropped {attempt + 1} connections before the SSH banner{said}",
+                    "Is it sshd that listens there? Its MaxStartups and PerSourcePenalties limit newcomers.",
+                ) from None
+            time.sleep(delay)
+    raise AssertionError("the delays add up to more than RETRY_FOR long before")
+
+
+def _attempt(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
+    door = _door(hop, transports)
+    with door.enter(hop.name, GATE_TIME):
+        sock = (
+            _through(hop, settings, transports[-1])
+            if transports
+            else dial(hop.name, hop.host, hop.port, hop.connect_timeout)
+        )
+        transport = Transport(sock)
+        try:
+            key = _handshake(hop, settings, transport)
+            require_trust(hop, key)
+            login(hop, settings, transport)
+        except _TurnedAway:
+            door.turned_away()
+            shut(transport)
+            raise
+        except BaseException:
+            shut(transport)
+            raise
+        door.let_in()
+    transports.append(transport)
+    return key
+
+
+def _door(hop: Hop, transports: Sequence[Transport]) -> Gate:
+    if transports:
+        return gate(f"{transports[0].getpeername()} > {hop.host}")
+    return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]))
+
+
+def _through(hop: Hop, settings: Settings, jump: Transport) -> paramiko.Channel:
+    try:
+        return jump.open_channel(
+            "direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=settings.channel_timeout
+        )
+    except FAILURES as error:
+        raise Unreachable(
+            hop.name, f"the jump host could not connect to {hop.host} port {hop.port}: {error}"
+        ) from error
+
+
+def _handshake(hop: Hop, settings: Settings, transport: Transport) -> HostKey:
+    kinds = trusted(hop).kinds(hop.alias, hop.alias_port)
+    transport.order_host_keys([a for kind in kinds for a in (RSA if kind == "ssh-rsa" else (kind,))])
+    transport.banner_timeout = settings.banner_timeout
+    done = threading.Event()
+    transport.start_client(event=done)
+    finished = done.wait(settings.banner_timeout + HANDSHAKE_TIME)
+    if not finished or not transport.is_active():
+        raise _handshake_failure(hop, transport, finished)
+    key = transport.get_remote_server_key()
+    return HostKey(key.get_name(), key.asbytes())
+
+
+def _handshake_failure(hop: Hop, transport: Transport, finished: bool) -> Exception:
+    error = transport.get_exception()
+    packets = transport.packetizer
+    if packets.problem:
+        return Unreachable(hop.name, f"it sent {packets.problem}", "Is it an SSH server?")
+    if not finished:
+        return Unreachable(hop.name, f"the SSH handshake did not end within {HANDSHAKE_TIME:g} s")
+    if not transport.remote_version:
+        if "no SSH banner in time" in str(error):
+            return Unreachable(hop.name, "it sent no SSH banner in time", "Is it an SSH server?")
+        return _TurnedAway(packets.last_line)
+    if isinstance(error, EOFError) or error is None:
+        return Unreachable(hop.name, "it closed the connection during the SSH handshake")
+    return Unreachable(hop.name, f"the SSH handshake failed: {error}")

@@ -1,0 +1,114 @@
+"""One program's stream over one SSH channel."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE
+from .dial import within
+from .errors import ConnectionLost
+from .ssh import FAILURES, paramiko, shut
+from .tail import Tail
+
+CLOSE_TIME = 2.0
+WRITE_PIECE = 32 * 1024
+SLICE = 0.5
+
+
+class SshStream:
+    """One channel of a connection. A thread of its own drains stderr, so that stdout can't be blocked by it."""
+
+    def __init__(self, host: str, channel: paramiko.Channel) -> None:
+        self.host = host
+        self.channel = channel
+        self.tail = Tail(STDERR_KEPT)
+        self.arrived = threading.Event()
+        self.closed = False
+        # paramiko's own waits go by the wall clock; ours are on these events, and it never waits.
+        channel.settimeout(0.0)
+        channel.in_buffer.set_event(self.arrived)
+        self.err_arrived = threading.Event()
+        channel.in_stderr_buffer.set_event(self.err_arrived)
+        threading.Thread(target=self._drain_stderr, daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`; raises ConnectionLost."""
+        rest = memoryview(data)
+        deadline = time.monotonic() + WRITE_DEADLINE
+        while rest:
+            try:
+                sent = self.channel.send(bytes(rest[:WRITE_PIECE]))
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    stuck = f"the program has read nothing for {WRITE_DEADLINE:.0f} s"
+                    raise ConnectionLost(self.host, stuck) from None
+                self._await_window()
+                continue
+            except FAILURES as error:
+                raise self._lost("while it was sent data") from error
+            # paramiko drops data without a word when the connection has died.
+            if sent == 0 or not self.channel.get_transport().is_active():
+                raise self._lost("while it was sent data")
+            rest = rest[sent:]
+            deadline = time.monotonic() + WRITE_DEADLINE
+
+    def read(self, timeout: float) -> bytes | None:
+        """Return the next bytes, b"" at the end, None when none came in `timeout` seconds; raises ConnectionLost."""
+        if not self.arrived.wait(max(0.0, timeout)):
+            return None
+        try:
+            data: bytes = self.channel.recv(CHUNK)
+        except TimeoutError:
+            return None
+        except FAILURES as error:
+            raise self._lost("while its output was read") from error
+        if not data and (self.closed or not self.channel.eof_received):
+            raise self._lost("before the program's output ended")
+        return data
+
+    def stderr(self) -> bytes:
+        """Return the newest 64 KiB of stderr."""
+        return self.tail.bytes()
+
+    def exit_status(self) -> int | None:
+        """Return the exit status, or None when it is not known (yet, or because a signal ended the program)."""
+        status: int = self.channel.exit_status
+        return status if self.channel.exit_status_ready() and status >= 0 else None
+
+    def close(self) -> None:
+        """Close the channel; the program sees the end of its stdin."""
+        self.closed = True
+        try:
+            within(CLOSE_TIME, self.channel.close)
+        except FAILURES:
+            # The peer takes nothing any more: the connection is of no further use.
+            shut(self.channel.get_transport())
+
+    def _await_window(self) -> None:
+        with self.channel.lock:
+            if self.channel.out_window_size == 0 and not self.channel.closed:
+                self.channel.out_buffer_cv.wait(SLICE)
+
+    def _lost(self, when: str) -> ConnectionLost:
+        if self.closed:
+            return ConnectionLost(self.host, "the stream is closed")
+        transport = self.channel.get_transport()
+        if transport.is_active() and self.channel.closed:
+            if not self.channel.eof_received:
+                return ConnectionLost(self.host, f"the channel was closed {when}", "Did the host refuse the program?")
+            return ConnectionLost(self.host, "the program ended before it read everything")
+        return ConnectionLost(self.host, f"the connection was lost {when}")
+
+    def _drain_stderr(self) -> None:
+        while True:
+            self.err_arrived.wait()
+            try:
+                data = self.channel.recv_stderr(CHUNK)
+            except TimeoutError:
+                continue
+            except FAILURES:
+                return
+            if not data:
+                return
+            self.tail.add(data)
