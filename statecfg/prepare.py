@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.problems import InvalidInput, collecting, problem
+from statecfg.problems import InvalidInput, Problem, collecting, problem
 
 if TYPE_CHECKING:
     from statecfg.fleet import Job
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 class Work:
     """What is to be done.
 
-    `jobs` one for each host; `playbook` the file they come from, None for none; `secrets` every secret that went into
-    them, by name.
+    `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
+    `secrets` every secret that went into them, by name.
     """
 
+    project: Project
     jobs: Sequence[Job]
     playbook: Path | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -34,8 +35,8 @@ class Work:
 class Choice:
     """What narrows a playbook down, or changes it.
 
-    `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra` variables
-    that win over all others.
+    `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra`
+    variables that win over all others.
     """
 
     inventory: Path | None = None
@@ -56,7 +57,7 @@ def playbook(path: Path, choice: Choice) -> Work:
     found = {name: value.reveal() for name, value in used.items()}
     for job in jobs:
         found.update(job.definition.secrets)
-    return Work(jobs, path, found)
+    return Work(project, jobs, path, found)
 
 
 def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
@@ -65,7 +66,8 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
     project, inventory, plays = read(path, choice)
     chosen = _hosts(plays, inventory, choice.limit)
     name = project.relative(path)
-    jobs, wrong = [], []
+    jobs: list[Job] = []
+    wrong: list[Problem] = []
     for host, of_host in chosen:
         try:
             definition = _definition(host, of_host, project, choice)
@@ -98,15 +100,9 @@ def hosts(pattern: str, choice: Choice) -> Work:
     from statecfg.compile import Definition
     from statecfg.fleet import Job
 
-    inventory = projects.find(Path.cwd()).inventory(choice.inventory)
-    return Work([Job(host, Definition([]), "") for host in inventory.select(pattern, choice.limit)])
-
-
-def graphs(path: Path, choice: Choice) -> Iterator[tuple[Host, Graph]]:
-    """Yield the hosts of a playbook with their graphs, checked by nobody yet. Raises InvalidInput."""
-    project, inventory, plays = read(path, choice)
-    for host, of_host in _hosts(plays, inventory, choice.limit):
-        yield host, _graph(host, of_host, choice)[0]
+    project = projects.find(Path.cwd())
+    chosen = project.inventory(choice.inventory).select(pattern, choice.limit)
+    return Work(project, [Job(host, Definition([]), "") for host in chosen])
 
 
 def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> list[tuple[Host, list[Play]]]:
@@ -118,7 +114,9 @@ def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> li
         for host in inventory.select(play.hosts, limit, play.position, empty_ok=several):
             found.setdefault(host.name, (host, []))[1].append(play)
     if not found:
-        raise InvalidInput([problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position)])
+        raise InvalidInput(
+            [problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position)]
+        )
     return list(found.values())
 
 
@@ -126,7 +124,7 @@ def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Cho
     from statecfg.compile import WireContext, compile_graph
 
     graph, variables = _graph(host, plays, choice)
-    return compile_graph(graph, WireContext(host.name, variables, host.groups, project.base))
+    return compile_graph(graph, WireContext(host.name, variables, host.groups, project.root))
 
 
 def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Any]]:

@@ -6,12 +6,15 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, problem
+
+if TYPE_CHECKING:
+    from statecfg.fleet import Job
 
 FORMAT = "statecfg plan"
 VERSION = 1
@@ -24,8 +27,8 @@ def make(
 ) -> dict[str, Any]:
     """Return a plan as data to be saved.
 
-    Parameters: `report` of the plan, redacted; `digests` for each host "definition" and "executor"; `playbook` the file;
-    `choices` what else is needed to compile the same again (inventory, limit, tags, extra_vars, become …).
+    Parameters: `report` of the plan, redacted; `digests` for each host "definition" and "executor"; `playbook` the
+    file; `choices` what else is needed to compile the same again (inventory, limit, tags, extra_vars, become …).
     """
     return {
         "format": FORMAT,
@@ -98,9 +101,39 @@ def read(path: Path) -> dict[str, Any]:
 _SHAPE: Mapping[str, type] = {"playbook": str, "directory": str, "choices": dict, "hosts": dict}
 
 
-def missing(plan: Mapping[str, Any], hosts: Sequence[str]) -> list[str]:
-    """Return the planned hosts that the playbook no longer names."""
-    return sorted(set(plan["hosts"]) - set(hosts))
+def digests(jobs: Iterable[Job]) -> dict[str, dict[str, str]]:
+    """Return for each host the digests of its definition and of the executor that all of them share."""
+    from statecfg import bundle
+
+    listed = list(jobs)
+    executor = bundle.build({name for job in listed for name in job.definition.types}).sha256
+    return {job.host.name: {"definition": job.definition.digest, "executor": executor} for job in listed}
+
+
+def refused(plan: Mapping[str, Any], now: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return the planned hosts that can't be applied as planned, each with what differs."""
+    found: dict[str, list[str]] = {}
+    for name, host in plan["hosts"].items():
+        if name not in now:
+            found[name] = ["the playbook no longer names this host"]
+            continue
+        wrong = [key for key in ("definition", "executor") if host.get(key) != now[name][key]]
+        if wrong:
+            found[name] = [f"{key}: {str(host.get(key))[:12]} planned, {now[name][key][:12]} now" for key in wrong]
+        elif host["report"].get("status") != "ok":
+            found[name] = [f"its plan was no plan: {host['report'].get('status')}"]
+    return found
+
+
+def expected(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return for each host the fingerprint of what each node would do."""
+    return {name: host["report"].get("fingerprints") or {} for name, host in plan["hosts"].items()}
+
+
+def refusal(differs: Sequence[str]) -> dict[str, Any]:
+    """Return the report of a host that was refused without a visit."""
+    error = {"summary": "this is not what was planned; nothing was done", "detail": "", "hint": "plan again"}
+    return {"status": "refused", "layers": [], "summary": {}, "error": error, "differs": list(differs)}
 
 
 def _wrong(path: Path, what: str) -> InvalidInput:

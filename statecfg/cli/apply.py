@@ -24,13 +24,13 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, by sudo, asking for it
 @options.selection
 @options.conversation
 @click.option("-y", "--yes", is_flag=True, envvar="STATECFG_YES", help="Don't ask. Needed where nobody can be asked.")
-@click.option("--keep-going", is_flag=True, help="After a failure, leave out only what depends on it.")
+@options.keep_going_option
 @options.output
 def command(source: str, yes: bool, **given: Any) -> int:
     """Make the hosts what the playbook or a saved plan says.
 
-    Shows the plan first and asks. A plan saved by `statecfg plan --out` is done exactly as it was saved, without another
-    question; a host that is no longer as it was planned for is refused (exit 6), and what differs is said.
+    Shows the plan first and asks. A plan saved by `statecfg plan --out` is done exactly as it was saved, without
+    another question; a host that is no longer as it was planned for is refused (exit 6), and what differs is said.
 
     Ctrl-C lets what runs end and starts nothing new; a second one leaves at once.
     """
@@ -41,17 +41,18 @@ def command(source: str, yes: bool, **given: Any) -> int:
     from statecfg.cli import session
 
     path = Path(source)
-    plan = saved.read(path) if saved.is_plan(path) else None
-    if plan is None and not yes and not interactive():
-        raise click.UsageError("Nobody can be asked here. Pass --yes, or apply a saved plan (statecfg plan --out FILE).")
-    if plan is not None:
+    if saved.is_plan(path):
         if chosen != Selection():
             raise click.UsageError("A saved plan is applied as it is: -i, -l, -t and -e belong to `statecfg plan`.")
-        path, chosen, how = saved.playbook(plan), saved.selection(plan), saved.conversation(plan, how)
-    work = session.prepare(path, chosen)
-    asks = plan is None and not yes
-    finished = session.converse(work, "apply", how, shown, expect=saved.expected(plan, work), asks=asks)
+        finished = session.apply_saved(path, how, shown)
+    elif not yes and not interactive():
+        raise click.UsageError(
+            "Nobody can be asked here. Pass --yes, or apply a saved plan (statecfg plan --out FILE)."
+        )
+    else:
+        finished = session.converse(session.prepare(path, chosen), "apply", how, shown, asks=not yes)
     if finished.declined:
+        click.echo("Nothing was changed.", err=True)
         return exit_codes.INTERRUPTED
     session.show_outcome(finished, shown)
     return exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)

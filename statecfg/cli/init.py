@@ -16,11 +16,11 @@ statecfg init          in this directory
 """
 
 FILES = {
-    "statecfg.toml": '''\
+    "statecfg.toml": """\
 # Settings of this project; its directory is where playbooks look for files and templates.
 inventory = "inventory.yml"
-''',
-    "inventory.yml": '''\
+""",
+    "inventory.yml": """\
 # The machines, and groups of them. A host without anything behind it has its name as its address;
 # what is missing here comes from ~/.ssh/config, as for ssh itself.
 hosts:
@@ -34,8 +34,8 @@ hosts:
 #     hosts: [web1]
 #     vars:
 #       port: 8080
-''',
-    "playbooks/hello.yml": '''\
+""",
+    "playbooks/hello.yml": """\
 # What these hosts should be. Look first:  statecfg plan playbooks/hello.yml
 # Then do it:                              statecfg apply playbooks/hello.yml
 hosts: "@local"
@@ -48,10 +48,10 @@ resources:
     content: "Hello from statecfg.\\n"
     mode: "0644"
     requires: ["directory:{{ directory }}"]
-''',
-    "resources/README.md": '''\
+""",
+    "resources/README.md": """\
 Node types of your own go here: one file each, in Python or Hy. A playbook uses them like those of statecfg.
-''',
+""",
 }
 
 
@@ -65,7 +65,10 @@ def command(directory: str) -> int:
     base = Path(directory)
     standing = [name for name in FILES if (base / name).exists() or (base / name).is_symlink()]
     if standing:
-        click.echo(f"error: {', '.join(standing)} exist{'s' if len(standing) == 1 else ''} in {base}; nothing was written.", err=True)
+        click.echo(
+            f"error: {', '.join(standing)} exist{'s' if len(standing) == 1 else ''} in {base}; nothing was written.",
+            err=True,
+        )
         return exit_codes.BAD_INPUT
     for name, text in FILES.items():
         path = base / name

@@ -41,7 +41,9 @@ class Verbs(click.Group):
         command: click.Command = import_module(f"statecfg.cli.{VERBS[cmd_name][0]}").command
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown verb gets a suggestion."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from difflib import get_close_matches
@@ -59,16 +61,18 @@ class Verbs(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a first walk through the verbs, and what the exit status says."""
         with formatter.section("Start here"):
-            formatter.write_dl([
-                ("statecfg init demo", "a project in ./demo"),
-                ("cd demo", ""),
-                ("statecfg plan playbooks/hello.yml", "what would change, and how"),
-                ("statecfg apply playbooks/hello.yml", "ask, then do exactly that"),
-            ])
+            formatter.write_dl(
+                [
+                    ("statecfg init demo", "a project in ./demo"),
+                    ("cd demo", ""),
+                    ("statecfg plan playbooks/hello.yml", "what would change, and how"),
+                    ("statecfg apply playbooks/hello.yml", "ask, then do exactly that"),
+                ]
+            )
         with formatter.section("Exit status"):
             formatter.write_text(
-                "0 done · 1 a resource failed · 2 changes pending (with --detailed-exitcode) · 3 an outcome is unknown · "
-                "4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved plan is stale · "
+                "0 done · 1 a resource failed · 2 changes pending (with --detailed-exitcode) · 3 an outcome is unknown "
+                "· 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved plan is stale · "
                 "7 another run holds the host · 130 interrupted"
             )
 
@@ -85,8 +89,8 @@ def statecfg() -> None:
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit status.
 
-    Parameters: `arguments` without the program's name, None for the process's own. Source of the statuses: DESIGN, section
-    "Command line".
+    Parameters: `arguments` without the program's name, None for the process's own. Source of the statuses: DESIGN,
+    section "Command line".
     """
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import click
@@ -27,22 +27,32 @@ class Selection:
 
 @dataclass(frozen=True)
 class Conversation:
-    """How to talk to the hosts.
+    """How to talk to the hosts; None is what was not said.
 
-    `forks` hosts at once; `become` whether to act as another user (`become_user`) on the host; `ask_become_pass` whether to
-    ask for that password; `user` to log in as; `ssh_config` a file or "none"; `accept_new_host_keys`; `keep_going`;
-    `lock_timeout` seconds to wait for another run to end.
+    `forks` hosts at once; `become` whether to act as another user (`become_user`) on the host; `ask_become_pass`
+    whether to ask for that password; `user` to log in as; `ssh_config` a file or "none"; `accept_new_host_keys`;
+    `keep_going`; `lock_timeout` seconds to wait for another run to end.
     """
 
-    forks: int = 16
-    become: bool = False
-    become_user: str = "root"
+    forks: int | None = None
+    become: bool | None = None
+    become_user: str | None = None
     ask_become_pass: bool = False
     user: str | None = None
     ssh_config: str | None = None
-    accept_new_host_keys: bool = False
-    keep_going: bool = False
-    lock_timeout: float = 0.0
+    accept_new_host_keys: bool | None = None
+    keep_going: bool | None = None
+    lock_timeout: float | None = None
+
+    def settled(self, settings: Any) -> Conversation:
+        """Return this with what was not given on the command line taken from the project's settings."""
+        given = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
+        stands = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}
+        return replace(self, **{**_DEFAULTS, **stands, **given})
+
+
+_DEFAULTS: dict[str, Any] = {"forks": 16, "become_user": "root", "lock_timeout": 0.0}
+_SETTINGS = ("forks", "become", "become_user", "ssh_config", "accept_new_host_keys", "keep_going", "lock_timeout")
 
 
 @dataclass(frozen=True)
@@ -76,45 +86,108 @@ def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-def _option(*flags: str, **keywords: Any) -> Callable[[F], F]:
+def _option(*flags: str, from_environment: bool = True, **keywords: Any) -> Callable[[F], F]:
     """Return click's option, with an environment variable of its name: `--forks` is also STATECFG_FORKS."""
     name = next(flag for flag in flags if flag.startswith("--"))
-    return click.option(*flags, envvar="STATECFG_" + name[2:].replace("-", "_").upper(), **keywords)
+    variable = "STATECFG_" + name[2:].replace("-", "_").upper() if from_environment else None
+    return click.option(*flags, envvar=variable, **keywords)
 
 
 inventory_option = _option(
-    "-i", "--inventory", metavar="FILE", type=click.Path(), help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml."
+    "-i",
+    "--inventory",
+    metavar="FILE",
+    type=click.Path(),
+    help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml.",
 )
 
 selection = _all(
     inventory_option,
-    _option("-l", "--limit", metavar="PATTERN", help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'."),
-    _option("-t", "--tags", metavar="TAG", multiple=True, help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas."),
-    _option("-e", "--extra-vars", metavar="VARS", multiple=True, help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated."),
+    _option(
+        "-l",
+        "--limit",
+        metavar="PATTERN",
+        help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'.",
+    ),
+    _option(
+        "-t",
+        "--tags",
+        metavar="TAG",
+        multiple=True,
+        help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas.",
+    ),
+    _option(
+        "-e",
+        "--extra-vars",
+        metavar="VARS",
+        multiple=True,
+        from_environment=False,
+        help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated.",
+    ),
 )
 
 conversation = _all(
-    _option("-f", "--forks", metavar="N", type=click.IntRange(1, 1000), default=16, show_default=True, help="How many hosts at the same time."),
-    _option("-b", "--become", is_flag=True, help="Act as another user on the hosts, by sudo or doas."),
-    _option("--become-user", metavar="USER", default="root", show_default=True, help="Who to become."),
-    _option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs."),
+    _option(
+        "-f", "--forks", metavar="N", type=click.IntRange(1, 1000), help="How many hosts at the same time. Default: 16."
+    ),
+    _option("-b", "--become", is_flag=True, default=None, help="Act as another user on the hosts, by sudo or doas."),
+    _option("--become-user", metavar="USER", help="Whom to become. Default: root."),
+    _option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs; implies -b."),
     _option("-u", "--user", metavar="USER", help="Log in as this user."),
-    _option("--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."),
-    _option("--accept-new-host-keys", is_flag=True, help="Trust and record the key of a host never seen before. A changed key is refused all the same."),
-    _option("--lock-timeout", metavar="SECONDS", type=click.FloatRange(0), default=0.0, show_default=True, help="Wait this long for another run on the host to end."),
+    _option(
+        "--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."
+    ),
+    _option(
+        "--accept-new-host-keys",
+        is_flag=True,
+        default=None,
+        help="Trust and record the key of a host never seen before. A changed key is refused all the same.",
+    ),
+    _option(
+        "--lock-timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(0),
+        help="Wait this long for another run on the host to end. Default: 0.",
+    ),
 )
 
 output = _all(
-    _option("-v", "--verbose", count=True, help="Show unchanged resources and every action; -vv for the output of commands as well."),
+    _option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Show unchanged resources and every action; -vv for the output of commands as well.",
+    ),
     _option("--diff", is_flag=True, help="Show differences in full, however long."),
     _option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
-    _option("--json-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the JSON report into a file as well."),
-    _option("--markdown-into", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report as Markdown for a pull request into a file as well."),
+    _option(
+        "--json-into",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Write the JSON report into a file as well.",
+    ),
+    _option(
+        "--markdown-into",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Write the report as Markdown for a pull request into a file as well.",
+    ),
     _option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending."),
-    _option("--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."),
+    _option(
+        "--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."
+    ),
 )
 
-out_option = _option("-o", "--out", metavar="PLAN", type=click.Path(dir_okay=False), help="Save the plan into this file, for `statecfg apply PLAN`.")
+keep_going_option = _option(
+    "--keep-going", is_flag=True, default=None, help="After a failure, leave out only what depends on it."
+)
+out_option = _option(
+    "-o",
+    "--out",
+    metavar="PLAN",
+    type=click.Path(dir_okay=False),
+    help="Save the plan into this file, for `statecfg apply PLAN`.",
+)
 no_color_option = _option("--no-color", is_flag=True, help="No colours.")
 json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 

@@ -28,9 +28,9 @@ statecfg plan playbooks/web.yml --detailed-exitcode  exit 2 when anything would 
 def command(playbook: str, out: str | None, **given: Any) -> int:
     """Show exactly what would change on the hosts; change nothing.
 
-    PLAYBOOK is a .yml, .py or .hy file. The whole playbook is checked before any host is contacted. Each host answers for
-    itself: what it would do is computed there, against the host as each step will find it. What can't be known before is
-    said to be `known after` the resource that decides it.
+    PLAYBOOK is a .yml, .py or .hy file. The whole playbook is checked before any host is contacted. Each host answers
+    for itself: what it would do is computed there, against the host as each step will find it. What can't be known
+    before is said to be `known after` the resource that decides it.
     """
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
@@ -40,8 +40,8 @@ def command(playbook: str, out: str | None, **given: Any) -> int:
     work = session.prepare(Path(playbook), chosen)
     finished = session.converse(work, "plan", how, shown)
     if out:
-        from statecfg import saved
-
-        saved.write(Path(out), saved.make(work, chosen, how, finished.report))
+        session.save(Path(out), work, chosen, how, finished)
     session.show_plan(finished, shown, out, playbook)
-    return exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report, shown.detailed_exitcode)
+    return (
+        exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report, shown.detailed_exitcode)
+    )

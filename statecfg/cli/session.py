@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,25 +88,32 @@ class _Talk:
 
 
 def converse(
-    work: Work, mode: str, how: Conversation, output: Output, *, expect: Mapping[str, Any] | None = None, asks: bool = False
+    work: Work,
+    mode: str,
+    how: Conversation,
+    output: Output,
+    *,
+    expect: Mapping[str, Mapping[str, str]] | None = None,
+    asks: bool = False,
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
-    Parameters: `mode` "plan", "apply" or "facts"; `expect` what a saved plan says of each host; `asks` whether to show the
-    plan and ask before applying it.
+    Parameters: `mode` "plan", "apply" or "facts"; `expect` what a saved plan says of each host; `asks` whether to
+    show the plan and ask before applying it.
     """
     from statecfg import fleet
 
+    how = how.settled(work.project.settings)
     talk = _Talk(work, output)
     become = _become(how)
     started = time.monotonic()
     with Interrupts() as interrupts, talk.progress:
         options = fleet.Options(
             mode=mode,
-            forks=how.forks,
-            keep_going=how.keep_going,
+            forks=how.forks or 1,
+            keep_going=bool(how.keep_going),
             become=become,
-            lock_timeout=how.lock_timeout,
+            lock_timeout=how.lock_timeout or 0.0,
             settings=_settings(how),
             expect=expect,
             confirm=talk.confirm if asks else None,
@@ -119,7 +127,7 @@ def converse(
 def _settings(how: Conversation) -> Any:
     from statecfg.transport import Settings
 
-    return Settings(ssh_config=how.ssh_config, accept_new=how.accept_new_host_keys)
+    return Settings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
 def _as_user(jobs: Iterable[fleet.Job], user: str | None) -> list[fleet.Job]:
@@ -131,7 +139,7 @@ def _become(how: Conversation) -> Any:
         return None
     from statecfg import fleet
 
-    return fleet.Become(user=how.become_user, password=_password() if how.ask_become_pass else None)
+    return fleet.Become(user=how.become_user or "root", password=_password() if how.ask_become_pass else None)
 
 
 def _password() -> str:
@@ -146,6 +154,34 @@ def _password() -> str:
 def detail(output: Output) -> Detail:
     """Return how much the views show."""
     return Detail(verbose=output.verbose > 0, full=output.diff)
+
+
+def save(path: Path, work: Work, chosen: Selection, how: Conversation, finished: Finished) -> None:
+    """Save a plan, with the digests and choices that it takes to see later whether it still holds."""
+    from statecfg import saved
+
+    choices = {"selection": asdict(chosen), "become": how.become, "become_user": how.become_user, "user": how.user}
+    saved.write(path, saved.make(finished.report, saved.digests(work.jobs), work.playbook or Path(), choices))
+
+
+def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
+    """Apply a saved plan: hosts for which the definition or the executor is another one now are refused, unvisited."""
+    from statecfg import saved
+
+    plan = saved.read(path)
+    choices = plan["choices"]
+    selection: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in choices["selection"].items()
+    }
+    given = {key: choices.get(key) for key in ("become", "become_user", "user") if getattr(how, key) is None}
+    with contextlib.chdir(plan["directory"]):
+        # Names in the choices (-i, @FILE) start from where the plan was made.
+        work = prepare(Path(plan["playbook"]), Selection(**selection))
+    refused = saved.refused(plan, saved.digests(work.jobs))
+    kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
+    finished = converse(replace(work, jobs=kept), "apply", replace(how, **given), output, expect=saved.expected(plan))
+    hosts = {**finished.report["hosts"], **{name: saved.refusal(differs) for name, differs in refused.items()}}
+    return replace(finished, report={**finished.report, "hosts": hosts})
 
 
 def show_plan(finished: Finished, output: Output, out: str | None, playbook: str) -> None:
@@ -165,5 +201,3 @@ def _plan(finished: Finished, output: Output, out: str | None, playbook: str) ->
 def show_outcome(finished: Finished, output: Output) -> None:
     """Show what an apply did."""
     show.report(finished.report, list(outcome_lines(finished.report, detail(output), finished.seconds)), output)
-
-

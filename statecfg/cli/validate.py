@@ -25,9 +25,9 @@ statecfg validate playbooks/web.yml -e port=81  as it is with that variable
 def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     """Check playbooks for every host they name, without touching one.
 
-    Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing, templates
-    that can't be rendered: everything that can be known before connecting, all at once, each with its place. Exit status 5
-    when anything is wrong.
+    Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing,
+    templates that can't be rendered: everything that can be known before connecting, all at once, each with its
+    place. Exit status 5 when anything is wrong.
     """
     chosen: Selection = take(Selection, given)
     from statecfg.cli import session

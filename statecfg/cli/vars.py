@@ -13,8 +13,8 @@ import click
 def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:
     """Return the variables of all `-e` arguments, later ones winning.
 
-    Parameters: `given` as written; `base` the directory that `@FILE` starts from. A value of `key=value` is taken as text,
-    never guessed to be a number or a truth value; JSON gives those. Raises click.BadParameter.
+    Parameters: `given` as written; `base` the directory that `@FILE` starts from. A value of `key=value` is taken as
+    text, never guessed to be a number or a truth value; JSON gives those. Raises click.BadParameter.
     """
     found: dict[str, Any] = {}
     for text in given:
@@ -34,15 +34,15 @@ def _one(text: str, base: Path) -> dict[str, Any]:
 
 
 def _file(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise click.BadParameter(f"{path}: {problem}", param_hint="-e") from problem
     if path.suffix == ".json":
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise click.BadParameter(f"{path}: {problem}", param_hint="-e") from problem
         return _object(text, str(path))
     from statecfg.dialects import yaml_text
 
-    value = yaml_text.load(text, str(path))
+    value = yaml_text.plain(yaml_text.load(path, "a mapping of names to values"))
     if not isinstance(value, dict):
         raise click.BadParameter(f"{path} must hold a mapping of names to values", param_hint="-e")
     return dict(value)

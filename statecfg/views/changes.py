@@ -64,7 +64,9 @@ def names_itself(node: Node, name: str) -> bool:
 
 
 def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> Iterator[Line]:
-    short = [change for change in changes if diff_of(change) is None and not (len(changes) > 1 and says_nothing(change))]
+    short = [
+        change for change in changes if diff_of(change) is None and not (len(changes) > 1 and says_nothing(change))
+    ]
     width = max((len(str(change.get("field") or "")) for change in short), default=0)
     for change in short:
         yield field_line(change, indent, width)
@@ -110,7 +112,11 @@ def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
     for text in shown[: len(shown) - left]:
         sign = text[:1]
         body = safe.line(text[1:].expandtabs(8)) if sign in ("+", "-", " ") else safe.line(text[1:])
-        yield make(" " * indent, (sign + (" " if sign in ("+", "-", " ") else "") + body, _SIGNS.get(sign, "")), hang=indent + 2)
+        yield make(
+            " " * indent,
+            (sign + (" " if sign in ("+", "-", " ") else "") + body, _SIGNS.get(sign, "")),
+            hang=indent + 2,
+        )
     if left:
         yield make((f"{' ' * indent}… {plural(left, 'more line')} (--diff shows all)", "dim"), hang=indent + 2)
 

@@ -10,7 +10,9 @@ from statecfg.views.progress import PlainProgress, Progress
 from statecfg.views.redact import Redactor
 
 
-def progress(stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int, environ: Mapping[str, str] = os.environ) -> Progress:
+def progress(
+    stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int, environ: Mapping[str, str] = os.environ
+) -> Progress:
     """Return live progress for a terminal, plain lines for everything else and under CI."""
     if stream.isatty() and not environ.get("CI") and environ.get("TERM") != "dumb":
         from statecfg.views.terminal_progress import LiveProgress

@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 def make(*spans: str | Span, hang: int = 0, right: str = "", rule: bool = False) -> Line:
     """Return a line of `spans` (text, or text and style), each made harmless on the way in."""
-    pairs = ((span, "") if isinstance(span, str) else span for span in spans)
+    pairs: Iterable[Span] = ((span, "") if isinstance(span, str) else span for span in spans)
     return Line(tuple((safe.line(text), style) for text, style in pairs), hang, safe.line(right), rule)
 
 

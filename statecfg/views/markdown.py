@@ -24,8 +24,8 @@ _DONE = {"add": "added", "change": "changed", "destroy": "destroyed"}
 def text(report: Report, limit: int = LIMIT) -> str:
     """Return the report as GitHub-flavoured Markdown of at most `limit` characters.
 
-    Holds no times, run ids or anything else that differs between two plans that say the same. Where it is cut, it says how
-    many resources were left out.
+    Holds no times, run ids or anything else that differs between two plans that say the same. Where it is cut, it
+    says how many resources were left out.
     """
     head = "\n".join(_head(report)) + "\n"
     parts: list[str] = [head]
@@ -56,18 +56,31 @@ _NOTE = 200
 
 def _cut(left: int, hosts: int, limit: int) -> str:
     whole = f" and {plural(hosts, 'whole host')}" if hosts else ""
-    return f"\n> **Cut at {limit:,} characters**: {plural(left, 'resource')} that would be listed{whole} left out. `statecfg plan` shows all.\n"
+    what = f"{plural(left, 'resource')} that would be listed{whole}"
+    return f"\n> **Cut at {limit:,} characters**: {what} left out. `statecfg plan` shows all.\n"
 
 
 def _head(report: Report) -> Iterator[str]:
     hosts = report["hosts"]
     kinds = count(hosts.values())
     applied = report.get("mode") == "apply"
-    title = f"Plan: {sentence(kinds)}" if not applied else "Applied: " + sentence(kinds).replace(" to add", " added").replace(" to change", " changed").replace(" to destroy", " destroyed")
+    title = (
+        f"Plan: {sentence(kinds)}"
+        if not applied
+        else "Applied: "
+        + sentence(kinds)
+        .replace(" to add", " added")
+        .replace(" to change", " changed")
+        .replace(" to destroy", " destroyed")
+    )
     yield f"### {title}"
     yield ""
     said = "" if applied else " · a dry run: nothing was changed"
-    yield f"{code(report['playbook'])} · {plural(len(hosts), 'host')}{said}" if report.get("playbook") else f"{plural(len(hosts), 'host')}{said}"
+    yield (
+        f"{code(report['playbook'])} · {plural(len(hosts), 'host')}{said}"
+        if report.get("playbook")
+        else f"{plural(len(hosts), 'host')}{said}"
+    )
     if kinds["unknown"]:
         yield ""
         yield f"{plural(kinds['unknown'], 'resource')} decided only while applying (known after another resource)."
@@ -82,7 +95,8 @@ def _opening(group: Group) -> str:
     kinds = count([host])
     status = "" if host["status"] == "ok" else f" — <b>{html.escape(MEANING.get(host['status'], host['status']))}</b>"
     shared = f" ({len(group.names)} hosts)" if len(group.names) > 1 else ""
-    lines = [f"\n<details><summary><b>{escaped(names(group.names, 12))}</b>{shared} — {sentence(kinds)}{status}</summary>\n\n"]
+    title = f"<b>{escaped(names(group.names, 12))}</b>{shared} — {sentence(kinds)}{status}"
+    lines = [f"\n<details><summary>{title}</summary>\n\n"]
     error = host.get("error")
     if error:
         lines.append(f"{fenced(_error(error))}\n")

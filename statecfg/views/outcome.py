@@ -10,7 +10,7 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Style, make
-from statecfg.views.plan import Detail, action_text, reasons
+from statecfg.views.plan import BRIEF, Detail, action_text, reasons
 from statecfg.views.tally import Group, Node, Report, count, fold, kind, names, nodes, plural
 
 LOG_LINES = 12
@@ -23,7 +23,7 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 }
 
 
-def outcome_lines(report: Report, detail: Detail = Detail(), seconds: float | None = None) -> Iterator[Line]:
+def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None = None) -> Iterator[Line]:
     """Yield the lines that show what an apply did.
 
     Parameters: `report` format 1, redacted; `detail` how much; `seconds` how long it took, None to leave it out.
@@ -39,7 +39,12 @@ def _summary(report: Report, seconds: float | None) -> Line:
     hosts = report["hosts"].values()
     kinds = count(hosts)
     added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
-    parts = [f"{added} added", f"{kinds['change']} changed", f"{destroyed} destroyed", f"{kinds['unchanged']:,} unchanged"]
+    parts = [
+        f"{added} added",
+        f"{kinds['change']} changed",
+        f"{destroyed} destroyed",
+        f"{kinds['unchanged']:,} unchanged",
+    ]
     bad: list[tuple[str, Style]] = []
     for what, style in (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown")):
         number = kinds[what]  # type: ignore[index]

@@ -30,11 +30,14 @@ class Detail(NamedTuple):
     full: bool = False
 
 
-def plan_lines(report: Report, detail: Detail = Detail(), dry: bool = True) -> Iterator[Line]:
+BRIEF = Detail()
+
+
+def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True) -> Iterator[Line]:
     """Yield the lines that show a plan.
 
-    Parameters: `report` format 1, redacted; `detail` how much; `dry` whether this is all that will happen, which is then
-    said at the start and at the end.
+    Parameters: `report` format 1, redacted; `detail` how much; `dry` whether this is all that will happen, which is
+    then said at the start and at the end.
     """
     if dry:
         yield make(("Dry run: nothing is changed on any host.", "skip"))
@@ -49,10 +52,14 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
     hosts = report["hosts"]
     kinds = count(hosts.values())
     if kinds["unknown"]:
-        yield make((f"{plural(kinds['unknown'], 'more resource')} decided only while applying (known after …).", "unknown"))
+        yield make(
+            (f"{plural(kinds['unknown'], 'more resource')} decided only while applying (known after …).", "unknown")
+        )
     broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
     if broken:
-        yield make((f"{len(broken)} of {plural(len(hosts), 'host')} without a plan to rely on: {names(broken)}", "remove"))
+        yield make(
+            (f"{len(broken)} of {plural(len(hosts), 'host')} without a plan to rely on: {names(broken)}", "remove")
+        )
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
     yield make(("Plan:", "bold"), f" {sentence(kinds)}.")

@@ -52,12 +52,21 @@ class Progress(Protocol):
 class PlainProgress:
     """Writes a line per event that matters, and one every 30 s when nothing else was written.
 
-    Parameters: `stream` usually stderr; `total` hosts of the run; `redactor` takes out secrets; `verbose` 0 to say only
-    what changes and what goes wrong, 1 for every node and all output; `heartbeat` seconds of silence before a sign of life.
+    Parameters: `stream` usually stderr; `total` hosts of the run; `redactor` takes out secrets; `verbose` 0 to say
+    only what changes and what goes wrong, 1 for every node and all output; `heartbeat` seconds of silence before a
+    sign of life.
     """
 
-    def __init__(self, stream: TextIO, total: int, redactor: Redactor, verbose: int = 0, heartbeat: float = HEARTBEAT) -> None:
-        self._stream, self._total, self._redactor, self._verbose, self._heartbeat = stream, total, redactor, verbose, heartbeat
+    def __init__(
+        self, stream: TextIO, total: int, redactor: Redactor, verbose: int = 0, heartbeat: float = HEARTBEAT
+    ) -> None:
+        self._stream, self._total, self._redactor, self._verbose, self._heartbeat = (
+            stream,
+            total,
+            redactor,
+            verbose,
+            heartbeat,
+        )
         self._write_lock = threading.Lock()
         self._ended = threading.Event()
         self._started = self._said = time.monotonic()
@@ -98,14 +107,17 @@ class PlainProgress:
         while not self._ended.wait(max(0.01, self._said + self._heartbeat - time.monotonic())):
             if time.monotonic() - self._said >= self._heartbeat:
                 busy = ", ".join(f"{host}: {what}" for host, what in list(self._current.items())[:3]) or "working"
-                self._say(f"… {duration(time.monotonic() - self._started)}, {self._finished} of {self._total} hosts done; {busy}")
+                spent = duration(time.monotonic() - self._started)
+                self._say(f"… {spent}, {self._finished} of {self._total} hosts done; {busy}")
 
 
 def doing(event: Event) -> str:
     """Return what a host is doing after this event, in a few words."""
     if event.kind == "node-started":
         return str(event.data.get("name", ""))
-    return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(event.kind, event.kind)
+    return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(
+        event.kind, event.kind
+    )
 
 
 def event_text(event: Event, verbose: int) -> Iterator[str]:

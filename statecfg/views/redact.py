@@ -58,4 +58,9 @@ def _spellings(value: str) -> Iterator[str]:
         yield from (piece, piece.strip(), repr(piece)[1:-1], shlex.quote(piece), html.escape(piece))
         yield from (json.dumps(piece)[1:-1], json.dumps(piece, ensure_ascii=False)[1:-1])
         yield from (quote(raw), quote(raw, safe=""), quote_plus(raw))
-        yield from (base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode(), raw.hex(), raw.hex().upper())
+        yield from (
+            base64.b64encode(raw).decode(),
+            base64.urlsafe_b64encode(raw).decode(),
+            raw.hex(),
+            raw.hex().upper(),
+        )

@@ -16,8 +16,8 @@ _PLAIN = re.compile(r"[ -~]*\Z")
 def line(text: str) -> str:
     """Return `text` as one line: every control, format, bidi, zero-width and surrogate character as a visible escape.
 
-    Parameters: `text` anything. Returns it with `\\n`, `\\t`, `\\x1b`, `\\u202e` and the like written out. Source: ECMA-48,
-    Unicode categories C*, Zl and Zp.
+    Parameters: `text` anything. Returns it with `\\n`, `\\t`, `\\x1b`, `\\u202e` and the like written out. Source:
+    ECMA-48, Unicode categories C*, Zl and Zp.
     """
     if _PLAIN.match(text):
         return text

@@ -9,7 +9,9 @@ from typing import TextIO
 from statecfg.views.lines import Line, plain
 
 # For streams whose encoding has none of the signs that we draw with.
-_ASCII = str.maketrans({"→": "->", "✗": "x", "✓": "ok", "…": "...", "·": "-", "↳": ">", "─": "-", "│": "|", "—": "-", "⏳": "*"})
+_ASCII = str.maketrans(
+    {"→": "->", "✗": "x", "✓": "ok", "…": "...", "·": "-", "↳": ">", "─": "-", "│": "|", "—": "-", "⏳": "*"}
+)
 
 
 def coloured(stream: TextIO, no_color: bool = False, environ: Mapping[str, str] = os.environ) -> bool:

@@ -85,7 +85,7 @@ def fold(report: Report) -> list[Group]:
 
 
 # What tells nothing of the plan: two hosts that differ in these only still share it.
-_OWN = frozenset({"facts", "duration", "seconds", "round_trips", "peer", "digest", "executor"})
+_OWN = frozenset({"facts", "duration", "seconds", "round_trips", "peer", "fingerprints"})
 
 
 def plural(number: int, noun: str) -> str:

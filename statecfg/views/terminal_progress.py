@@ -108,13 +108,21 @@ class LiveProgress:
         bar = Text("━" * filled, "green") + Text("━" * (_BAR - filled), "dim")
         now, output = (safe.line(self._redactor.text(text)) for text in (row.doing, row.output))
         spent = time.monotonic() - row.since
-        return [Text(safe.line(host), "bold"), bar, Text(now), Text(output, "dim"), Text(duration(spent) if spent >= 1 else "", "cyan")]
+        return [
+            Text(safe.line(host), "bold"),
+            bar,
+            Text(now),
+            Text(output, "dim"),
+            Text(duration(spent) if spent >= 1 else "", "cyan"),
+        ]
 
     def _footer(self, hidden: int) -> Text:
         spin = _SPIN[int(time.monotonic() * 8) % len(_SPIN)]
         more = f", {hidden} more at work" if hidden else ""
         text = Text(f"{spin} ", "cyan")
-        text.append(f"{self._finished} of {self._total} hosts done{more}, {duration(time.monotonic() - self._started)}", "dim")
+        text.append(
+            f"{self._finished} of {self._total} hosts done{more}, {duration(time.monotonic() - self._started)}", "dim"
+        )
         if self._bad:
             text.append(f", {self._bad} with errors", "red")
         return text

@@ -1,0 +1,84 @@
+"""`statecfg graph`: draw what requires what."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Selection, take
+
+EXAMPLES = """
+statecfg graph playbooks/web.yml                              layers as text
+statecfg graph playbooks/web.yml -o web.svg                   a picture (also .png, with the extra "png")
+statecfg graph playbooks/web.yml --format mermaid             for Markdown
+statecfg graph playbooks/web.yml --format dot | dot -Tpdf     for Graphviz
+"""
+FORMATS = ("text", "dot", "mermaid", "svg", "png")
+
+
+@click.command("graph", cls=Command, examples=EXAMPLES)
+@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@options.selection
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    help="What to make. Default: what the name after -o ends in, or text.",
+)
+@click.option(
+    "-o", "--output", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write it into this file."
+)
+@options.no_color_option
+def command(playbook: str, kind: str | None, target: str | None, no_color: bool, **given: Any) -> int:
+    """Draw what requires what, as text or as a picture; no host is contacted.
+
+    Resources stand in layers: all of a layer can be brought about side by side, once the layers before it are done.
+    Hosts with the same graph are drawn once.
+    """
+    chosen: Selection = take(Selection, given)
+    kind = kind or _of_name(target)
+    if kind == "png" and target is None and sys.stdout.isatty():
+        raise click.UsageError("A PNG picture is no text for a terminal: name a file with -o.")
+    from statecfg.cli import session
+    from statecfg.views import pictures
+
+    work = session.prepare(Path(playbook), chosen)
+    drawings = pictures.fold((job.host.name, job.definition.layers) for job in work.jobs)
+    if kind == "text":
+        _text(pictures.text_lines(drawings), target, no_color)
+        return exit_codes.DONE
+    _put(pictures.draw(kind, drawings), target)
+    return exit_codes.DONE
+
+
+def _of_name(target: str | None) -> str:
+    ending = Path(target).suffix[1:].lower() if target else ""
+    known = {"gv": "dot", "mmd": "mermaid", "txt": "text"}
+    ending = known.get(ending, ending)
+    return ending if ending in FORMATS else "text"
+
+
+def _text(lines: Any, target: str | None, no_color: bool) -> None:
+    from statecfg.views import stream
+    from statecfg.views.lines import plain
+
+    if target:
+        _put(plain(lines).encode(), target)
+    else:
+        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
+
+
+def _put(data: bytes, target: str | None) -> None:
+    if target is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(target).write_bytes(data)
+    except OSError as problem:
+        raise click.FileError(target, problem.strerror or str(problem)) from problem

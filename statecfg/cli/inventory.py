@@ -1,0 +1,45 @@
+"""`statecfg inventory`: hosts, groups and variables, and who set them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import options
+from statecfg.cli.options import Command
+
+EXAMPLES = """
+statecfg inventory                  every host with its address and groups
+statecfg inventory web --vars       one group's hosts, their variables, and the line that set each
+statecfg inventory 'web*,!web3' --json
+"""
+
+
+@click.command("inventory", cls=Command, examples=EXAMPLES)
+@click.argument("pattern", default="all")
+@options.inventory_option
+@click.option("--vars", "variables", is_flag=True, help="Show every variable, and the place that gave it its value.")
+@options.json_option
+@options.no_color_option
+def command(pattern: str, inventory: str | None, variables: bool, as_json: bool, no_color: bool) -> None:
+    """Show hosts, groups and variables, and who set them.
+
+    PATTERN is a name, a group, a glob or a combination, as for --limit; every host when left out. Of several that set a
+    variable, the host itself wins over its groups, and a group over the groups that hold it.
+    """
+    from statecfg import project
+    from statecfg.views import as_json as json_view
+    from statecfg.views import inventory as view
+    from statecfg.views import stream
+
+    known = project.find(Path.cwd()).inventory(Path(inventory) if inventory else None)
+    hosts = known.select(pattern)
+    won: dict[str, dict[str, Any]] = {host.name: known.who_won(host.name) for host in hosts}
+    if as_json:
+        sys.stdout.write(json_view.text(view.data(hosts, won)))
+        return
+    lines = view.variable_lines(hosts, won) if variables else view.host_lines(hosts)
+    stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))

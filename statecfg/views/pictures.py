@@ -1,0 +1,118 @@
+"""Graphs as text, DOT and Mermaid, and the way to the drawn ones; hosts with the same graph appear once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from statecfg.views import safe
+from statecfg.views.lines import BLANK, Line, make
+from statecfg.views.tally import names, plural
+
+Wire = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A graph to draw: the `hosts` that have it, and its nodes in `layers`, in their wire form."""
+
+    hosts: list[str]
+    layers: Sequence[Sequence[Wire]]
+
+    @property
+    def title(self) -> str:
+        """Return the hosts' names."""
+        return names(self.hosts)
+
+    def edges(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield each requirement as (what is required, what requires it, whether it triggers)."""
+        for layer in self.layers:
+            for node in layer:
+                for name in node.get("requires") or ():
+                    yield name, node["provides"], name in (node.get("triggers") or ())
+
+
+def fold(graphs: Iterable[tuple[str, Sequence[Sequence[Wire]]]]) -> list[Drawing]:
+    """Return a drawing for each different graph, with the hosts that share it."""
+    found: dict[str, Drawing] = {}
+    for host, layers in graphs:
+        shape = [[(n["provides"], n.get("requires"), n.get("triggers")) for n in layer] for layer in layers]
+        found.setdefault(json.dumps(shape, default=list), Drawing([], layers)).hosts.append(host)
+    return list(found.values())
+
+
+def draw(kind: str, drawings: Sequence[Drawing]) -> bytes:
+    """Return the drawings as "dot", "mermaid", "svg" or "png". Raises InvalidInput where PNG's library is missing."""
+    if kind == "dot":
+        return dot(drawings).encode()
+    if kind == "mermaid":
+        return mermaid(drawings).encode()
+    if kind == "png":
+        from statecfg.views import png
+
+        return png.draw(drawings)
+    from statecfg.views import svg
+
+    return svg.draw(drawings).encode()
+
+
+def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
+    """Yield the layers of each graph, each node with what it requires; `↻` marks what triggers it."""
+    for number, drawing in enumerate(drawings):
+        if number:
+            yield BLANK
+        shared = plural(len(drawing.hosts), "host") if len(drawing.hosts) > 1 else ""
+        yield make(("── ", "dim"), (drawing.title, "bold"), right=shared, rule=True)
+        for index, layer in enumerate(drawing.layers, 1):
+            yield make((f"  layer {index}", "skip"))
+            for node in layer:
+                yield make("    ", node["provides"], hang=6, right=node.get("position", ""))
+                yield from (_required(node, name) for name in node.get("requires") or ())
+        yield make(
+            (f"  {plural(sum(map(len, drawing.layers)), 'resource')} in {plural(len(drawing.layers), 'layer')}", "dim")
+        )
+
+
+def _required(node: Wire, name: str) -> Line:
+    triggers = name in (node.get("triggers") or ())
+    return make(("      ↻ ", "change") if triggers else ("      ← ", "dim"), (name, "dim"), hang=8)
+
+
+def dot(drawings: Sequence[Drawing]) -> str:
+    """Return the graphs in Graphviz' language, a cluster for each when there are several."""
+    out = ["digraph statecfg {", "  rankdir=LR;", '  node [shape=box, style="rounded,filled", fillcolor="#f6f8fa"];']
+    for number, drawing in enumerate(drawings):
+        out += [f"  subgraph cluster_{number} {{", f"    label={_dotted(drawing.title)};"]
+        for layer in drawing.layers:
+            out += [f"    {_dotted(f'{number}/' + n['provides'])} [label={_dotted(n['provides'])}];" for n in layer]
+        for required, node, triggers in drawing.edges():
+            style = ' [color="#bf8700", style=dashed]' if triggers else ""
+            out.append(f"    {_dotted(f'{number}/' + required)} -> {_dotted(f'{number}/' + node)}{style};")
+        out.append("  }")
+    return "\n".join([*out, "}", ""])
+
+
+def _dotted(text: str) -> str:
+    # A backslash would start an escape of DOT's own, such as \N for the node's name.
+    return '"' + safe.line(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def mermaid(drawings: Sequence[Drawing]) -> str:
+    """Return the graphs in Mermaid's language, a subgraph for each when there are several."""
+    out = ["flowchart LR"]
+    for number, drawing in enumerate(drawings):
+        ids = {n["provides"]: f"g{number}n{i}" for i, n in enumerate(n for layer in drawing.layers for n in layer)}
+        out.append(f"  subgraph g{number}[{_quoted(drawing.title)}]")
+        out += [f"    {ids[name]}[{_quoted(name)}]" for name in ids]
+        for required, node, triggers in drawing.edges():
+            out.append(f"    {ids[required]} {'-.->' if triggers else '-->'} {ids[node]}")
+        out.append("  end")
+    return "\n".join([*out, ""])
+
+
+def _quoted(text: str) -> str:
+    # Mermaid knows no backslash escapes: what its grammar or HTML would take for its own goes as a numeric entity.
+    marks = "".join(c if c.isalnum() or c in " :/._-=,@+" else f"#{ord(c)};" for c in safe.line(text))
+    return f'"{marks}"'
