@@ -1,0 +1,280 @@
+"""The entries of `resources:` in YAML: nodes, loops, conditions and includes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from statecfg import kinds, schema, secrets, templates
+from statecfg.declare import declare_at
+from statecfg.dialects import scalars, yaml_inventory, yaml_text
+from statecfg.dialects import yaml_text as tree
+from statecfg.graph import Graph
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput, nearest, problem, report
+from statecfg.remote.nodetype import NodeType
+
+SHAPE = "a list of resources"
+CONTROL = ("when", "for_each")
+INCLUDE_KEYS = ("include", "vars", *CONTROL)
+OPTIONS = ("requires", "restart_on", "provides", "protect", "tags")
+MAX_INCLUDES = 100
+
+Values = dict[str, Any]
+Chain = tuple[tuple[str, Place], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: a node type with its argument and attributes, or (without one) a file to include."""
+
+    kind: NodeType | None
+    argument: tree.Node
+    place: Place
+    attrs: Mapping[str, tree.Node] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)
+    when: tree.Node | None = None
+    each: tree.Node | None = None
+    file: str = ""
+
+
+class Entries:
+    """Reads and evaluates the entries of one playbook and of the files that it includes, each read once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[list[Entry], Values]] = {}
+        self._secrets: dict[int, secrets.Secret] = {}
+        self._known = frozenset(kinds.known())
+
+    def read(self, node: tree.Node | None, file: str) -> list[Entry]:
+        """Return the entries of a list; report what is wrong with them."""
+        if node is None or (isinstance(node, tree.Scalar) and node.value is None):
+            return []
+        found = yaml_text.sequence(node, "`resources:`", "- file: /etc/motd")
+        entries = [self._entry(item, file) for item in (found.items if found else [])]
+        return [entry for entry in entries if entry is not None]
+
+    def included_first(self, node: tree.Node | None) -> list[Entry]:
+        """Return the entries of a play's own `include:`, a file or a list of files."""
+        if node is None:
+            return []
+        items = node.items if isinstance(node, tree.Sequence) else [node]
+        return [Entry(None, item, item.place, file=item.file) for item in items]
+
+    def graphs(self, entries: list[Entry], scope: Values, chain: Chain) -> Iterator[Graph]:
+        """Yield the graph of each node, as the variables in `scope` have it; report what is wrong."""
+        for entry in entries:
+            for names in self._rounds(entry, scope):
+                inner = {**scope, **names} if names else scope
+                if not self._wanted(entry, inner):
+                    continue
+                if entry.kind is None:
+                    yield from self._included(entry, inner, chain)
+                else:
+                    graph = self._declared(entry, entry.kind, inner)
+                    if graph is not None:
+                        yield graph
+
+    # Reading
+
+    def _entry(self, node: tree.Node, file: str) -> Entry | None:
+        if not isinstance(node, tree.Mapping) or node.tag is not None:
+            detail = f"an entry is a map that begins with a node type; this is {yaml_text.describe(node)}"
+            text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
+            report(problem("SC0316", detail, f"such as: - package: {text}", node.place))
+            return None
+        when, each = node.items.get("when"), node.items.get("for_each")
+        if "include" in node.items:
+            yaml_text.known_keys(node, "an include", INCLUDE_KEYS)
+            rest = {"vars": node.items["vars"]} if "vars" in node.items else {}
+            place = node.keys["include"].place
+            return Entry(None, node.items["include"], place, rest, {}, when, each, file)
+        name = self._type_name(node)
+        if name is None:
+            return None
+        kind = self._kind(name, node.keys[name].place)
+        if kind is None:
+            return None
+        attrs = {key: value for key, value in node.items.items() if key != name and key not in CONTROL}
+        places = {key: node.keys[key].place for key in attrs}
+        return Entry(kind, node.items[name], node.keys[name].place, attrs, places, when, each, file)
+
+    @staticmethod
+    def _kind(name: str, place: Place) -> NodeType | None:
+        try:
+            return kinds.named(name, place)
+        except InvalidInput as error:
+            report(*error.problems)
+            return None
+
+    def _type_name(self, node: tree.Mapping) -> str | None:
+        """Return the key that names the entry's type; attributes may have the names of types (`user`, `group`)."""
+        named = [key for key in node.items if key in self._known]
+        for name in named:
+            kind = self._kind(name, node.keys[name].place)
+            if kind is None:
+                return None
+            taken = schema.of(kind).names
+            if all(key == name or key in taken for key in named):
+                return name
+        if named:
+            detail = f"{' and '.join(f'`{name}`' for name in named)} both name a node type"
+            places = [node.keys[name].place for name in named]
+            report(problem("SC0316", detail, "make two entries of it, each beginning with `-`", *places))
+            return None
+        unknown = next((key for key in node.items if key not in (*CONTROL, *OPTIONS)), None)
+        if unknown is None:
+            report(problem("SC0316", "the entry names no node type", "such as: - package: nginx", node.place))
+            return None
+        near = next((key for key in node.items if nearest(key, self._known)), unknown)
+        self._kind(near, node.keys[near].place)
+        return None
+
+    # Evaluating
+
+    def _value(self, node: tree.Node, scope: Values) -> Any:
+        """Return what a node stands for; problems of several values are reported together."""
+        if node.tag is not None:
+            # Once: all that use it get the same secret, and the environment is asked once.
+            if id(node) not in self._secrets:
+                self._secrets[id(node)] = yaml_text.plain(node, secrets.tagged)
+            return self._secrets[id(node)]
+        if isinstance(node, tree.Mapping):
+            return {key: self._value(item, scope) for key, item in node.items.items()}
+        if isinstance(node, tree.Sequence):
+            return [self._value(item, scope) for item in node.items]
+        assert isinstance(node, tree.Scalar)
+        if not isinstance(node.value, str):
+            return node.value
+        return templates.evaluate(node.value, scope, node.place, node.block)
+
+    def _try(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
+        try:
+            return self._value(node, scope), True
+        except InvalidInput as error:
+            report(*error.problems)
+            return None, False
+
+    def _declared(self, entry: Entry, kind: NodeType, scope: Values) -> Graph | None:
+        argument, right = self._try(entry.argument, scope)
+        attrs: Values = {}
+        for name, node in entry.attrs.items():
+            attrs[name], fine = self._try(node, scope)
+            right = right and fine
+        count = len(schema.of(kind).arguments)
+        args: list[Any] = [argument]
+        if count > 1:
+            args = argument if isinstance(argument, list) else [argument]
+        elif count == 0:
+            args = [] if argument is None else args
+        return declare_at(kind, args, attrs, entry.place, entry.places) if right else None
+
+    def _wanted(self, entry: Entry, scope: Values) -> bool:
+        if entry.when is None:
+            return True
+        answer, right = self._expression(entry.when, scope)
+        if right and not isinstance(answer, bool):
+            detail = f"`when:` gives {scalars.describe(answer)}"
+            hint = "write a comparison, such as: when: port > 80, or: when: name is defined"
+            report(problem("SC0318", detail, hint, entry.when.place))
+        return answer is True
+
+    def _rounds(self, entry: Entry, scope: Values) -> Iterator[Values]:
+        """Yield the names that each round of the entry's loop adds; one round without names where it has none."""
+        if entry.each is None:
+            yield {}
+            return
+        answer, right = self._expression(entry.each, scope)
+        if isinstance(answer, Mapping):
+            yield from ({"key": key, "value": value} for key, value in answer.items())
+        elif isinstance(answer, (list, tuple)):
+            yield from ({"item": item} for item in answer)
+        elif right:
+            detail = f"`for_each:` gives {scalars.describe(answer)}"
+            report(problem("SC0319", detail, "give it a list (`item`) or a map (`key`, `value`)", entry.each.place))
+
+    def _expression(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
+        if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None:
+            try:
+                return templates.expression(node.value, scope, node.place, node.block), True
+            except InvalidInput as error:
+                report(*error.problems)
+                return None, False
+        return self._try(node, scope)
+
+    # Including
+
+    def _included(self, entry: Entry, scope: Values, chain: Chain) -> Iterator[Graph]:
+        name, right = self._try(entry.argument, scope)
+        if not right:
+            return
+        if not isinstance(name, str) or not name:
+            detail = f"`include:` must be the path of a file; this is {scalars.describe(name)}"
+            report(problem("SC0310", detail, "write include: other.yml", entry.argument.place))
+            return
+        path = os.path.normpath(os.path.join(os.path.dirname(entry.file), name))
+        steps = (*chain, (path, entry.place))
+        if path in (file for file, _ in chain) or len(steps) > MAX_INCLUDES:
+            shown = [os.path.basename(file) for file, _ in steps]
+            start = [file for file, _ in steps].index(path)
+            places = [place for _, place in steps[start + 1 :]]
+            report(
+                problem("SC0317", " → ".join(shown[start:][-8:]), "take one of these includes out", *reversed(places))
+            )
+            return
+        if not os.path.isfile(path):
+            report(problem("SC0301", f"there is no file {name}", f"looked for {path}", entry.argument.place))
+            return
+        found = self._file(path)
+        if found is None:
+            return
+        entries, own = found
+        inner = {**scope}
+        for values in (own, play_variables(entry.attrs.get("vars"))):
+            for key, value in values.items():
+                try:
+                    inner[key] = templates.resolve(value, inner)
+                except InvalidInput as error:
+                    report(*error.problems)
+                    return
+        yield from self.graphs(entries, inner, steps)
+
+    def _file(self, path: str) -> tuple[list[Entry], Values] | None:
+        if path in self._files:
+            return self._files[path]
+        try:
+            root = yaml_text.load(path, SHAPE)
+        except InvalidInput as error:
+            report(*error.problems)
+            return None
+        own: Values = {}
+        if isinstance(root, tree.Mapping):
+            yaml_text.known_keys(root, "an included file", ("vars", "resources"))
+            own = dict(play_variables(root.items.get("vars")))
+            entries = self.read(root.items.get("resources"), path)
+        else:
+            entries = self.read(root, path)
+        self._files[path] = entries, own
+        return self._files[path]
+
+
+def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
+    """Return the variables of a `vars:` map; texts remember their places, since they may be templates."""
+    found = yaml_inventory.variables(node, "play", _author)
+    return MappingProxyType({name: value for name, (value, _) in found.items()})
+
+
+def _author(node: tree.Node) -> Any:
+    if node.tag is not None:
+        return yaml_text.plain(node, secrets.tagged)
+    if isinstance(node, tree.Mapping):
+        return {key: _author(item) for key, item in node.items.items()}
+    if isinstance(node, tree.Sequence):
+        return [_author(item) for item in node.items]
+    assert isinstance(node, tree.Scalar)
+    if isinstance(node.value, str) and templates.is_template(node.value):
+        return templates.Text(node.value, node.place, node.block)
+    return node.value
