@@ -87,6 +87,8 @@ class Play:
     :param hosts: pattern of the hosts it is for
     :param build: from a host to its graph, several, or None
     :param position: where it is written
+    :param complete: what makes of the merged variables those that hold, where some are templates: from the variables,
+        the host's name and its groups
     """
 
     name: str
@@ -96,6 +98,14 @@ class Play:
     position: Place = positions.NOWHERE
     file: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
+    complete: Callable[[Mapping[str, Any], str, tuple[str, ...]], Mapping[str, Any]] | None = None
+
+    def variables(
+        self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: str, groups: Iterable[str]
+    ) -> Mapping[str, Any]:
+        """Return what a host's variables are in this play: the inventory's, ours over them, `extra` over all."""
+        merged = {**inventory, **self.vars, **extra}
+        return merged if self.complete is None else self.complete(merged, host, tuple(groups))
 
     def __call__(self, host: HostContext) -> Any:
         """Return what the play's function returns for a host."""
@@ -158,7 +168,9 @@ def of_file(path: str, found: Iterable[Play]) -> list[Play]:
     """Return the plays that stand in the file itself. Raises InvalidInput where there is none, or a name twice."""
     plays = [each for each in found if each.file == path]
     if not plays:
-        raise InvalidInput([problem("SC0510", f"{path} defines no play", "define one with a pattern of hosts", Place(path, 1))])
+        raise InvalidInput(
+            [problem("SC0510", f"{path} defines no play", "define one with a pattern of hosts", Place(path, 1))]
+        )
     problems: list[Problem] = []
     for index, each in enumerate(plays):
         earlier = [other for other in plays[:index] if other.name == each.name]
