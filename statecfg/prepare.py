@@ -131,10 +131,11 @@ def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Ma
     from statecfg.graph import merge_graphs
     from statecfg.plays import HostContext, Vars, evaluate
 
-    made, merged = [], dict(host.vars)
+    made: list[Graph] = []
+    merged: Mapping[str, Any] = host.vars
     with collecting() as found:
         for play in plays:
-            merged = {**host.vars, **play.vars, **choice.extra}
+            merged = play.variables(host.vars, choice.extra, host.name, host.groups)
             context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
             made.append(evaluate(play, context))
     if found:
