@@ -19,7 +19,8 @@ Claims = Callable[[Any], Iterable[str]]
 
 def normal(path: str) -> str:
     """Return an absolute path without `//`, `.` and a closing `/`, and by the name that the host keeps it under."""
-    path = posixpath.normpath("/" + path.lstrip("/"))
+    if "//" in path or "/." in path or path[-1:] == "/":
+        path = posixpath.normpath("/" + path.lstrip("/"))
     for alias, real in SAME:
         if path == alias or path.startswith(alias + "/"):
             return real + path[len(alias) :]
@@ -33,7 +34,7 @@ def check(nodes: Iterable[Node]) -> list[Problem]:
     for node in nodes:
         if node.broken:
             continue
-        kind = node.attrs["type"]
+        kind = node.type
         if kind not in methods:
             methods[kind] = _claims(kind)
         claims = methods[kind]

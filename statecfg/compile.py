@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import inspect
 import json
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
-from pyrsistent import PVector, pmap, pvector
+from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg import claims, graph, problems
 from statecfg.context import WireContext
@@ -26,6 +28,7 @@ from statecfg.types import hidden
 
 __all__ = ["Definition", "WireContext", "compile_graph"]
 
+PLAIN = frozenset((str, int, bool, float, type(None)))
 MAX_DEPTH = 100  # of lists and maps inside an attribute
 Json = dict[str, Any]
 
@@ -50,7 +53,23 @@ class Definition:
 
 def compile_graph(given: Graph, context: WireContext) -> Definition:
     """Return the definition of a graph for one host. Raises InvalidInput with everything that is wrong."""
-    nodes = list(given.nodes())
+    with _uncollected():
+        return _compiled(list(given.nodes()), context)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the cycle collector from walking the nodes again and again while more are made, none of them garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     found = graph.check(nodes)
     if not found or found[0].code != "SC0115":
         found += claims.check(nodes)
@@ -71,8 +90,7 @@ def digest(layers: list[list[Json]]) -> str:
     total = hashlib.sha256()
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
     for layer in layers:
-        for node in layer:
-            total.update(encode(node).encode())
+        total.update(encode(layer).encode())
         total.update(b"\n")
     return total.hexdigest()
 
@@ -107,8 +125,9 @@ class _Packer:
             if names:
                 wire[key] = list(names)
         try:
-            attrs = {key: self._plain(value, 0) for key, value in sent["attrs"].items() if key != "type"}
-            options = {key: self._plain(value, 0) for key, value in node.options.items()}
+            # Sorted, since the order of a pmap is another in every process.
+            attrs = {key: value for key, value in sorted(self._map(sent["attrs"]).items()) if key != "type"}
+            options = self._map(node.options) if node.options else None
         except _CantSend as error:
             self.found.append(problem("SC0117", f"{node.provides}: {error}", error.help, node.position))
             return wire
@@ -131,8 +150,8 @@ class _Packer:
         return lambda node: two(node, self.context)
 
     def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
-        if "statecfg.secrets" in sys.modules:
-            node = node.replace(attrs=self._revealed(node.attrs))
+        if any(holds_secret(value) for _, value in node.attrs.iteritems()):
+            node = node.replace(attrs=pmap({key: self._revealed(value) for key, value in node.attrs.items()}))
         try:
             with problems.collecting() as found:
                 sent = prepare(node)
@@ -158,12 +177,12 @@ class _Packer:
 
     def _plain(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind is str or kind is int or kind is bool or value is None or kind is float:
+        if kind in PLAIN:
             return value
         if depth > MAX_DEPTH:
             raise _CantSend(f"lists and maps inside each other more than {MAX_DEPTH} deep")
         if isinstance(value, Mapping):
-            return {_key(key): self._plain(item, depth + 1) for key, item in value.items()}
+            return self._map(value, depth + 1)
         if isinstance(value, (list, tuple, PVector)):
             return [self._plain(item, depth + 1) for item in value]
         if isinstance(value, (Blob, bytes)):
@@ -179,6 +198,10 @@ class _Packer:
             "give text, numbers, lists or maps, or let the type's to_wire turn it into them",
         )
 
+    def _map(self, given: Mapping[str, Any], depth: int = 0) -> Json:
+        pairs = given.iteritems() if isinstance(given, PMap) else given.items()
+        return {_key(key): value if type(value) in PLAIN else self._plain(value, depth) for key, value in pairs}
+
     def _reveal(self, secret: Any) -> str:
         value: str = secret.reveal()
         self.secrets[secret.name] = value
@@ -189,10 +212,21 @@ class _Packer:
         if hidden(value):
             return self._reveal(value)
         if isinstance(value, Mapping):
-            return pmap({key: self._revealed(item) for key, item in value.items()})
+            return MappingProxyType({key: self._revealed(item) for key, item in value.items()})
         if isinstance(value, (list, tuple, PVector)):
             return pvector(map(self._revealed, value))
         return value
+
+
+def holds_secret(value: Any) -> bool:
+    """Return whether a value is a secret or, somewhere inside, holds one."""
+    if type(value) in PLAIN:
+        return False
+    if isinstance(value, Mapping):
+        return any(map(holds_secret, value.values()))
+    if isinstance(value, PVector):
+        return any(map(holds_secret, value))
+    return hidden(value)
 
 
 class _CantSend(Exception):
@@ -202,6 +236,8 @@ class _CantSend(Exception):
 
 
 def _key(key: Any) -> str:
+    if type(key) is str and key[:1] != "$":
+        return key
     if not isinstance(key, str):
         raise _CantSend(f"the key of a map must be text, got {kind_of(key)}: {show(key)}", "put it in quotes")
     return "$" + key if key.startswith("$") else str(key)  # `$blob` stands for content, see `decode_value`

@@ -198,10 +198,9 @@ class _Declaration:
                 self._unknown(name)
             elif value is not None or name not in known.optional or known.optional[name] is not None:
                 try:
-                    value = field.type.check(value)
                     if name in known.checks:
-                        value = types.frozen(validators.apply(known.checks[name], value))
-                    kept[name] = value
+                        value = validators.apply(known.checks[name], value)
+                    kept[name] = field.type.check(value)
                 except ValueError as error:
                     self._refuse(name, value, error)
         for name in known.required:

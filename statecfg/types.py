@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from pyrsistent import PVector, pmap, pvector
+from pyrsistent import PVector, pvector
 
 from statecfg.remote.model import Blob
 from statecfg.remote.values import Rule, Wrong, kind_of, show
 
 Json = dict[str, Any]
+_OPEN = frozenset((str, int, bool, float, list, dict, type(None)))
 INTEGERS = range(-(2**63), 2**63)
 
 
@@ -60,6 +61,8 @@ def mismatch(value: object, expects: str, help: str = "") -> Mismatch:
 
 def hidden(value: object) -> bool:
     """Return whether a value is a secret, whose content no message may show."""
+    if type(value) in _OPEN:
+        return False
     module = sys.modules.get("statecfg.secrets")
     return module is not None and isinstance(value, module.Secret)
 
@@ -115,14 +118,17 @@ def _bytes(value: Any) -> bytes:
 
 
 def frozen(value: Any) -> Any:
-    """Return a value of any type with its lists and maps made immutable. Raises `Wrong` for what can't be kept."""
+    """Return a value of any type with its lists and maps made immutable. Raises `Wrong` for what can't be kept.
+
+    Maps keep their order, which pyrsistent's don't: a template that walks one must give the same text every time.
+    """
     if isinstance(value, (str, int, float, bool, bytes, Blob)) or value is None:
         return value
     if isinstance(value, Mapping):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None and not hasattr(wrong, "name"):
             raise mismatch(wrong, "text as the key of a map")
-        return pmap({getattr(key, "name", key): frozen(item) for key, item in value.items()})
+        return types.MappingProxyType({getattr(key, "name", key): frozen(item) for key, item in value.items()})
     if isinstance(value, (list, tuple, PVector)):
         return pvector(map(frozen, value))
     return value
@@ -305,7 +311,7 @@ def _map(inner: Type) -> Type:
                 kept[str.__str__(name)] = inner.check(item)
             except Wrong as error:
                 raise _inside(error, f"`{name}`") from None
-        return pmap(kept)
+        return types.MappingProxyType(kept)
 
     return Type(expects, check, {"type": "object", "additionalProperties": inner.schema})
 

@@ -27,6 +27,8 @@ MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux less the closing NUL
 MAX_SHOWN = 80  # characters of a value in a message
 MAX_ID = 2**32 - 2  # the last user or group number; the one after it means "leave as it is" to chown
 SPECIAL = 0o7777
+# What nearly all paths are like; anything else goes through the rules one by one.
+_EVERYDAY_PATH = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[A-Za-z0-9_@%+=:,.-]{1,255})+\Z")
 
 
 class Wrong(ValueError):
@@ -67,6 +69,10 @@ def show(value: object) -> str:
         return "an integer of about %d digits" % (value.bit_length() * 30103 // 100000 + 1)
     if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
         return repr(value[: MAX_SHOWN - 5])[: MAX_SHOWN - 2] + "…" + ("'" if isinstance(value, str) else "")
+    if type(value).__name__ == "mappingproxy":
+        value = dict(value)  # type: ignore[call-overload]
+    elif type(value).__name__ in ("PVector", "pvector"):
+        value = list(value)  # type: ignore[call-overload]
     try:
         text = repr(value)
     except Exception as error:  # a value's own repr may do anything, and this is the message about that value
@@ -93,6 +99,8 @@ def encodable(value: str) -> str:
 
 def absolute_path(value: str) -> str:
     """Return the path. Raises Wrong where it is not absolute, or holds what a path to manage must not."""
+    if _EVERYDAY_PATH.match(value) and len(value) <= MAX_PATH:
+        return value
     if not value:
         raise Wrong("an empty path", "write an absolute path, such as /etc/motd")
     no_nul(encodable(value))
@@ -295,6 +303,7 @@ def kind_of(value: object) -> str:
         "pvector": "a list",
         "dict": "a map",
         "PMap": "a map",
+        "mappingproxy": "a map",
         "set": "a set",
         "date": "a date",
         "datetime": "a date and time",

@@ -1,0 +1,77 @@
+"""How long a graph takes from declaration to JSON, and whether the cost grows in proportion: `python bench/graph.py`."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+SIZES = (1_000, 10_000, 100_000)
+LAYERS = 20
+SECONDS = {100_000: 10.0}  # the bar for check, layers and serialization together
+BYTES = 1 << 30
+
+
+def measure(size: int) -> dict[str, float]:
+    """Return seconds for each step and the peak of memory, for a graph of `size` nodes in 20 layers."""
+    from statecfg.compile import WireContext, compile_graph
+    from statecfg.graph import Graph, merge_graphs
+    from statecfg.resources import file
+
+    start = time.perf_counter()
+    width = size // LAYERS
+    above: list[Graph] = []
+    made: list[Graph] = []
+    for layer in range(LAYERS):
+        row = []
+        for index in range(width):
+            # Half of the requirements by name, half by graph, as people write them.
+            requires = [above[index], made[(index * 7) % width].node.provides] if layer else ()
+            row.append(file(f"/srv/{layer}/{index}", content=f"{layer} {index}\n", mode="0644", requires=requires))
+        made.extend(row)
+        above = row
+    graph = merge_graphs(*made)
+    declared = time.perf_counter()
+    definition = compile_graph(graph, WireContext())
+    compiled = time.perf_counter()
+    text = json.dumps(definition.layers)
+    serialized = time.perf_counter()
+    assert len(definition.layers) == LAYERS and sum(map(len, definition.layers)) == size
+    return {
+        "nodes": size,
+        "declare": declared - start,
+        "compile": compiled - declared,
+        "serialize": serialized - compiled,
+        "megabytes": len(text) / 1e6,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def main() -> int:
+    """Measure each size in a process of its own and print a table; return 1 where a bar is missed."""
+    print(
+        f"{'nodes':>8} {'declare':>9} {'compile':>9} {'to JSON':>9} {'µs/node':>8} {'vs 1,000':>9} {'JSON':>8} {'peak':>9}"
+    )
+    missed = False
+    first = 0.0
+    for size in SIZES:
+        out = subprocess.run([sys.executable, __file__, str(size)], check=True, capture_output=True, text=True).stdout
+        row = json.loads(out)
+        work = row["compile"] + row["serialize"]
+        each = (row["declare"] + work) / size * 1e6
+        first = first or each
+        print(
+            f"{size:>8,} {row['declare']:>7.2f} s {row['compile']:>7.2f} s {row['serialize']:>7.2f} s {each:>8.1f} "
+            f"{each / first:>8.2f}× {row['megabytes']:>5.0f} MB {row['peak']:>6.0f} MB"
+        )
+        missed |= work > SECONDS.get(size, work) or row["peak"] * (1 << 20) > BYTES
+    return int(missed)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(measure(int(sys.argv[1]))))
+    else:
+        sys.exit(main())
