@@ -52,7 +52,7 @@ def match(pattern: str, names: Names, what: str, *places: Place) -> tuple[list[s
     if not chosen and not found:
         detail = f"{what} `{pattern}` selects none of {len(names.hosts)} hosts"
         found.append(problem("SC0406", detail, "check the terms that take hosts away", *places))
-    order = [*names.hosts, LOCAL]
+    order = dict.fromkeys([*names.hosts, LOCAL])
     return [host for host in order if host in chosen], found
 
 
