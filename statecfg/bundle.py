@@ -60,7 +60,7 @@ def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
                 _add(modules, "statecfg.resources", path, "resources")
     for _, module in wanted:
         if module not in modules:
-            from statecfg.dialects.hy_source import bundle_modules
+            from statecfg.dialects.host_source import bundle_modules
 
             modules.update(bundle_modules(module))
     text = json.dumps(modules, sort_keys=True, separators=(",", ":"))

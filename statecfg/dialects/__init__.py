@@ -35,7 +35,7 @@ def load(path: str | Path, project: Any = None) -> list[Play]:
     return plays
 
 
-def import_resource(name: str, path: str | Path) -> ModuleType:
+def load_module(name: str, path: str | Path) -> ModuleType:
     """Import the Hy file `path`, such as a node type's, as the module `name`."""
     module: ModuleType = import_module("statecfg.dialects.hy_source").load_module(name, os.path.abspath(path))
     return module

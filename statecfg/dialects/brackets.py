@@ -18,10 +18,14 @@ def check(text: str, path: str) -> Problem | None:
     for found in TOKEN.finditer(text):
         token = found.group()
         if found.group("open"):
-            return problem("SC0501", "this string is never closed", 'add the missing "', place(text, path, found.start()))
+            return problem(
+                "SC0501", "this string is never closed", 'add the missing "', place(text, path, found.start())
+            )
         if token in PAIRS:
             if open_ and found.start() == text.rfind("\n", 0, found.start()) + 1:
-                return _unclosed(text, path, open_, f", though line {place(text, path, found.start()).line} starts anew")
+                return _unclosed(
+                    text, path, open_, f", though line {place(text, path, found.start()).line} starts anew"
+                )
             open_.append((token, found.start()))
         elif token in CLOSERS:
             if not open_:

@@ -50,6 +50,12 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
     return plain_keywords(tree)
 
 
+def plain_python(text: str, path: str, name: str) -> str:
+    """Return a module of Hy itself as Python source."""
+    tree = hy_compile(read_many(text, filename=path), types.ModuleType(name), filename=path, source=text)
+    return ast.unparse(tree)
+
+
 def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
     found = brackets.check(text, path)
     if found is not None:

@@ -40,6 +40,10 @@ def _forget_other(root: str) -> None:
         old = os.path.abspath(_last_root[0]) + os.sep
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-            if file.startswith(old) and not file.startswith(PACKAGE) and not name.startswith(("statecfg.", "tests", "__main__")):
+            if (
+                file.startswith(old)
+                and not file.startswith(PACKAGE)
+                and not name.startswith(("statecfg.", "tests", "__main__"))
+            ):
                 del sys.modules[name]
     _last_root[:] = [root]

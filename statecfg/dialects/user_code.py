@@ -20,7 +20,9 @@ from statecfg.problems import InvalidInput, Place, Problem, problem, suggest
 
 DEADLINE = 60.0  # seconds
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-ARITY = re.compile(r"(takes|missing|got (an unexpected|multiple values)|unexpected keyword)\b.*argument|positional argument")
+ARITY = re.compile(
+    r"(takes|missing|got (an unexpected|multiple values)|unexpected keyword)\b.*argument|positional argument"
+)
 MANGLED = re.compile(r"\b[^\W\d]\w*\b")
 
 

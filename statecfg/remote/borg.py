@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import Action, ActionSpec, Keyword
+from statecfg.remote.model import Keyword
 from statecfg.remote.nodetype import REGISTRY, NodeType, Schema, register
 from statecfg.remote.ops import Op
 
@@ -105,62 +105,13 @@ def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> Non
     validators.make_validators(module, {attribute(name): more for name, more in clauses.items()})
 
 
-
 def method(kind: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a method (`check-node`, `to-wire`, …) of a node type, given itself or by its name."""
     if not isinstance(kind, NodeType):
         if attribute(kind) not in REGISTRY and kind not in REGISTRY:
             raise NameError("there is no node type %s" % kind)
         kind = REGISTRY.get(kind) or REGISTRY[attribute(kind)]
-    if name != "check-node":
-        return kind._register(METHODS[name], function)
-    given = NodeType(kind.name)
-    given.check(function)
-
-    def check(node: Any, nodes: Any, actions: Any, world: Any) -> ActionSpec:
-        return action_spec(given.run_check(node, nodes, actions, world))
-
-    kind.check(check)
-    return function
-
-
-def action_spec(answer: Any) -> ActionSpec:
-    """Return the action spec that a check's answer stands for: a list of actions, or a map with `:actions`."""
-    if isinstance(answer, ActionSpec):
-        return answer
-    if answer is None:
-        return ActionSpec()
-    if not hasattr(answer, "keys"):
-        return ActionSpec([as_action(each) for each in answer])
-    given = {attribute(str(getattr(key, "name", key))): answer[key] for key in answer}
-    unknown = sorted(set(given) - {"actions", "shutdown_first"})
-    if unknown:
-        raise TypeError("a check returned a map with %s; it may have :actions and :shutdown-first" % ", ".join(unknown))
-    shutdown = given.get("shutdown_first")
-    actions = [as_action(each) for each in given.get("actions") or ()]
-    return ActionSpec(actions, None if shutdown is None else as_action(shutdown))
-
-
-def as_action(given: Any) -> Action:
-    """Return an action for a plain map with `:op` and `:fn`, which is all the document asks of an action.
-
-    Such a function acts on the machine it finds, so on an imagined machine it is not called: anything may be
-    different after it.
-    """
-    if isinstance(given, Action):
-        return given
-    fields = {attribute(str(getattr(key, "name", key))): given[key] for key in given}
-    if "op" not in fields or not callable(fields.get("fn")):
-        raise TypeError("an action is a map with :op, a name, and :fn, a function of no arguments; got %r" % (given,))
-    function = fields["fn"]
-
-    def perform(machine: Any) -> Any:
-        from statecfg.remote.real import RealMachine
-
-        return function() if type(machine) is RealMachine else machine.run([str(fields["op"])])
-
-    args = {attribute(str(getattr(key, "name", key))): value for key, value in (fields.get("args") or {}).items()}
-    return Action(str(fields["op"]), args, perform, fields.get("body") or ())
+    return kind._register(METHODS[name], function)
 
 
 def shell(machine: Any) -> Callable[..., Any]:
@@ -218,7 +169,8 @@ hyx_numberXquestion_markX = _predicate(
     "number?", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
 )
 hyx_seqXquestion_markX = _predicate(
-    "seq?", lambda value: hasattr(value, "__iter__") and not hasattr(value, "keys") and not isinstance(value, (str, bytes))
+    "seq?",
+    lambda value: hasattr(value, "__iter__") and not hasattr(value, "keys") and not isinstance(value, (str, bytes)),
 )
 
 

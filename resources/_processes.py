@@ -1,0 +1,214 @@
+"""The table of processes, and the small program that starts and stops them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+
+from statecfg.remote.nodetype import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+# Run by the host's Python in a process of its own: the executor has threads, so it must not fork. It detaches the
+# program, reports a failed start (an exec that fails writes to a pipe that an exec that succeeds closes), and keeps
+# the record: who it is (pid and start time, since pids are used again), and what it was started with.
+PROGRAM = r"""
+import hashlib, json, os, signal, sys, time
+order = json.load(sys.stdin)
+record = os.path.join(order["place"], hashlib.sha256(order["key"].encode()).hexdigest() + ".json")
+def stat(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as stream:
+            fields = stream.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+def keep(value):
+    os.makedirs(order["place"], 0o700, exist_ok=True)
+    opened = os.open(record + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(opened, "w") as stream:
+        json.dump(dict(value, key=order["key"]), stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.rename(record + ".new", record)
+def become(fields):
+    import grp, pwd
+    user = pwd.getpwnam(fields["user"])
+    group = grp.getgrnam(fields["group"]).gr_gid
+    if os.geteuid() == 0:
+        os.setgroups(os.getgrouplist(user.pw_name, group))
+        os.setgid(group)
+        os.setuid(user.pw_uid)
+    elif (user.pw_uid, group) != (os.geteuid(), os.getegid()):
+        raise PermissionError(1, "only root may run it as %(user)s:%(group)s" % fields)
+    base = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    return dict(base, HOME=user.pw_dir, **order["env"])
+def start(fields, detached):
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        try:
+            if detached:
+                os.setsid()
+                if os.fork() != 0:
+                    os._exit(0)
+                null = os.open("/dev/null", os.O_RDWR)
+                for number in (0, 1, 2):
+                    os.dup2(null, number)
+            os.chdir("/")
+            pid = str(os.getpid())
+            env = become(fields)
+            os.write(tell, ("pid %s\n" % pid).encode())
+            os.execve(fields["pathname"], [fields["pathname"]] + fields["args"], env)
+        except BaseException as problem:
+            os.write(tell, ("error %s" % (getattr(problem, "strerror", None) or problem)).encode())
+            os._exit(127)
+    os.close(tell)
+    with os.fdopen(told) as stream:
+        said = stream.read()
+    if "error " in said:
+        sys.exit("%s can't be started: %s" % (fields["pathname"], said.partition("error ")[2]))
+    return int(said.split()[1])
+def stop(pid):
+    started = stat(pid)
+    for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
+        deadline = time.monotonic() + patience
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        while time.monotonic() < deadline:
+            if stat(pid) != started:
+                return
+            time.sleep(0.02)
+    sys.exit("process %d does not end" % pid)
+if order["do"] == "stop":
+    if order["pid"] and stat(order["pid"]) is not None:
+        stop(order["pid"])
+    if os.path.exists(record):
+        os.unlink(record)
+elif order["do"] == "start":
+    pid = start(order["fields"], True)
+    # What ends in its first moments was never running: say so now, and how it can be found out.
+    began = stat(pid)
+    time.sleep(0.1)
+    if began is None or stat(pid) != began:
+        sys.exit("%s ended at once; block? is for programs that end" % order["fields"]["pathname"])
+    keep(dict(order["fields"], pid=pid, started=began))
+else:
+    pid = start(order["fields"], False)
+    status = os.waitpid(pid, 0)[1]
+    if status:
+        sys.exit("%s: %s" % (order["fields"]["pathname"],
+            "exit status %d" % (status >> 8) if status >> 8 else "ended by signal %d" % (status & 127)))
+    keep(order["fields"])
+"""
+LAUNCHER = [sys.executable, "-I", "-S", "-c", PROGRAM]
+
+
+def place() -> str:
+    """Return where the records of processes are kept."""
+    from statecfg.remote.state import directory
+
+    return os.path.join(directory(), "processes")
+
+
+def fields(
+    pathname: str, args: Sequence[str], env: Mapping[str, str], user: str, group: str, once: Optional[bool]
+) -> Dict[str, Any]:
+    """Return what is known of a process that is as it should be; of its environment the names and a digest."""
+    text = json.dumps([pathname, list(args), dict(env), user, group, bool(once)], sort_keys=True)
+    return {
+        "pathname": pathname,
+        "args": list(args),
+        "env": sorted(env),
+        "user": user,
+        "group": group,
+        "running": not once,
+        "definition": hashlib.sha256(text.encode()).hexdigest()[:16],
+    }
+
+
+@table("processes")
+def processes(host: Any) -> Dict[str, Dict[str, Any]]:
+    """Return the processes by the names of their nodes, and every one that runs, by its number (`pid 123`)."""
+    found: Dict[str, Dict[str, Any]] = {}
+    folder = place()
+    if host.stat(folder) is not None:
+        for entry in host.listdir(folder):
+            if entry.endswith(".json"):
+                known = json.loads(host.read(os.path.join(folder, entry)).decode())
+                if not known["running"] or _started(known["pid"]) == known["started"]:
+                    found[known.pop("key")] = known
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            running = _running(int(name))
+            if running is not None:
+                found["pid " + name] = running
+    return found
+
+
+def _started(pid: int) -> Optional[str]:
+    try:
+        with open("/proc/%d/stat" % pid) as stream:
+            values = stream.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if values[0] in "ZX" else values[19]
+
+
+def _running(pid: int) -> Optional[Dict[str, Any]]:
+    from statecfg.remote.accounts import user_name
+
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as stream:
+            words = [word.decode("utf-8", "surrogateescape") for word in stream.read().split(b"\0")[:-1]]
+        owner = os.stat("/proc/%d" % pid).st_uid
+    except OSError:
+        return None
+    if not words or _started(pid) is None:
+        return None
+    return {"pathname": words[0], "args": words[1:], "user": user_name(owner), "running": True, "pid": pid}
+
+
+def find(known: Mapping[str, Mapping[str, Any]], key: str, wanted: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """Return the process of a node: the one on record, else one that runs and is the same; None for neither."""
+    if key in known:
+        return known[key]
+    if not wanted["running"]:
+        return None
+    for entry in known.values():
+        if all(entry.get(name) == wanted[name] for name in ("pathname", "args", "user", "running")):
+            return entry
+    return None
+
+
+def same(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a process is as wanted. Of one that statecfg did not start, group and environment are not known."""
+    return "definition" not in now or now["definition"] == wanted["definition"]
+
+
+def absolute(path: str) -> str:
+    """Return an absolute path. Raises ValueError for another."""
+    if not path.startswith("/"):
+        raise ValueError("the path of a program starts with /")
+    return path
+
+
+def texts(env: Mapping[Any, Any]) -> Dict[str, str]:
+    """Return an environment with its names and values as text. Raises ValueError for what has no text of its own."""
+    return {str(getattr(name, "name", name)): _text(value) for name, value in env.items()}
+
+
+def words(args: Sequence[Any]) -> List[str]:
+    """Return arguments as text. Raises ValueError for what has no text of its own."""
+    return [_text(value) for value in args]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError("expected text or a number, got %r" % (value,))
+    return str(value)

@@ -1,0 +1,80 @@
+"Processes: programs that run in the background, or once to their end."
+
+(require statecfg.dialects.hy [node-type make-validators defop defmethod])
+(import statecfg.dialects.hy [map? seq? some-fn true? false? nil? string? keyword? name])
+(import json sys)
+(import statecfg.resources [_processes])
+(import statecfg.remote.model [CheckError])
+
+
+(node-type process
+  "A process: a program that runs with these arguments, as this user, in this environment.
+
+  It is started in the background, detached from the run, and is known by a record that statecfg keeps of it. Where it
+  runs with other arguments, another user or another environment than it was last started with, or a node of
+  `restart_on` changes, it is stopped before anything else is done (`service-down`, its shutdown-first action) and
+  started again in its turn (`ensure-running`). One that was not started by statecfg counts where its program,
+  arguments and user are the same. With `block?` the program runs once, to its end, which must be exit status 0; it
+  runs again when what is written here changes.
+
+  :param pathname: absolute path of the program
+  :param user: whom it runs as
+  :param group: the group it runs as
+  :param env: its environment, beside PATH, LANG and HOME
+  :param args: its arguments
+  :param block?: run it once, to its end, for at most 600 seconds
+  :param absent: it is not to run; one that does is stopped"
+  :arguments [pathname]
+  :required-attrs [user group env args]
+  :optional-attrs [block? absent]
+  :produces-ops [service-down ensure-running])
+
+(make-validators
+  (pathname (some-fn string?) _processes.absolute)
+  (user (some-fn string? keyword?) name)
+  (group (some-fn string? keyword?) name)
+  (env map? _processes.texts)
+  (args seq? _processes.words)
+  (block? (some-fn true? false? nil?))
+  (absent (some-fn true? false? nil?)))
+
+
+(defop service-down
+  "Stop a process: TERM, then KILL after ten seconds."
+  [process pid]
+  (.run machine _processes.LAUNCHER
+        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "place" (_processes.place)}))
+        :effect {"processes" {process None}}))
+
+
+(defop ensure-running
+  "Start a process in the background; with `block?` run it to its end."
+  [process pathname args env user group block?]
+  (setv fields (_processes.fields pathname args env user group block?))
+  (.run machine _processes.LAUNCHER
+        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (_processes.place)
+                                     "env" env "fields" fields}))
+        :effect {"processes" {process fields}}))
+
+
+(defmethod claims process [attrs]
+  [(.join " " ["process:" (:user attrs) (:pathname attrs) #* (:args attrs)])])
+
+
+(defmethod check-node process [node world]
+  (setv attrs (:attrs node)
+        path (:pathname attrs)
+        key (:provides node)
+        wanted (_processes.fields path (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs))
+        now (_processes.find (.table world "processes") key wanted))
+  (when (:absent attrs)
+    (return (if (and now (:running now)) [(service-down key (:pid now))] [])))
+  (when (and (.settled world path) (is (.stat world path) None))
+    (raise (CheckError f"there is no program {path} on this host")))
+  (setv start (ensure-running key path (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
+                              (bool (:block? attrs))))
+  (cond
+    (is now None) [start]
+    (and (_processes.same now wanted) (not world.triggered-by)) []
+    (:running now) {:actions [start] :shutdown-first (service-down key (:pid now))}
+    True [start]))

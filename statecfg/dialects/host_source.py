@@ -1,0 +1,254 @@
+"""Turns a Hy file, or a playbook that defines node types, into plain Python that hosts run without Hy or statecfg."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import statecfg
+from statecfg.dialects.keywords import body_start, dotted, needs_hy
+from statecfg.graph import Graph
+from statecfg.plays import Play
+from statecfg.positions import PACKAGE
+from statecfg.problems import InvalidInput, Place, problem
+from statecfg.remote.nodetype import NodeType
+
+LINES = "__statecfg_lines__"  # in a module on a host: (file, {line there: line in the file it was written in})
+OLDEST = (3, 8)
+ON_CONTROLLER = (Graph, Play)
+HY = ("hy", "funcparserlib")  # the packages that Hy's run time is made of
+
+Modules = dict[str, tuple[bool, str, str]]
+
+
+def bundle_modules(name: str) -> Modules:
+    """Return a loaded module of node types as hosts get it, with what it imports and Hy itself where it needs that.
+
+    The result maps module names to whether it is a package, the file's name, and its source. Raises InvalidInput.
+    """
+    found: Modules = {}
+    waiting = [name]
+    while waiting:
+        module = sys.modules[waiting.pop()]
+        if module.__name__ in found or module.__file__ is None:
+            continue
+        tree = host_tree(module)
+        found[module.__name__] = (hasattr(module, "__path__"), _file_name(module), python_source(tree, module.__file__))
+        waiting += _own_imports(tree)
+        if needs_hy(tree):
+            found.update(_hy_runtime())
+    return found
+
+
+def compile_for_host(path: str) -> tuple[str, bool]:
+    """Return the Python source that a file becomes on hosts, and whether it needs Hy there (see `HY`).
+
+    :param path: a `.hy` file, which is loaded where it is not yet
+    Raises InvalidInput where it can't be compiled, or needs a newer Python than hosts have.
+    """
+    file = os.path.abspath(path)
+    loaded = (module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == file)
+    module = next(loaded, None)
+    if module is None:
+        stem = os.path.splitext(os.path.basename(file))[0]
+        module = import_module("statecfg.dialects").load_module(f"statecfg.resources.{stem}", file)
+    tree = host_tree(module)
+    return python_source(tree, file), needs_hy(tree)
+
+
+def host_tree(module: ModuleType) -> ast.Module:
+    """Return the tree of what hosts need of a module: not its plays, nor what only the controller can import."""
+    assert module.__file__ is not None
+    with open(module.__file__, encoding="utf-8") as stream:
+        text = stream.read()
+    if module.__file__.endswith(".hy"):
+        scratch = ModuleType(module.__name__)
+        scratch.__package__ = module.__package__
+        tree: ast.Module = import_module("statecfg.dialects.hy_source").compile_text(text, module.__file__, scratch)
+    else:
+        tree = ast.parse(text, module.__file__)
+    playbook = any(isinstance(value, Play) for value in vars(module).values())
+    tree.body = [kept for node in tree.body for kept in _for_host(node, module, playbook)]
+    _drop_dependents(tree, module)
+    tree = ast.fix_missing_locations(_PlainText().visit(tree))
+    if not needs_hy(tree):
+        tree.body = [node for node in tree.body if ast.unparse(node) != "import hy"]
+    return tree
+
+
+def _for_host(node: ast.stmt, module: ModuleType, playbook: bool) -> Iterator[ast.stmt]:
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        yield from _import_for_host(node, module)
+    elif isinstance(node, ast.Import):
+        node.names = [item for item in node.names if not _controllers(item.name)]
+        if node.names:
+            yield node
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = dotted(node.value.func) or dotted(getattr(node.value.func, "func", node))
+        # Macros are for compiling. In a playbook, other calls are for the controller, except those of our own macros.
+        if not called.startswith("hy.macros.") and (not playbook or called.startswith("_borg.") or "." in called):
+            yield node
+    elif not (_bound(node) and all(isinstance(vars(module).get(name), ON_CONTROLLER) for name in _bound(node))):
+        yield node
+
+
+def _import_for_host(node: ast.ImportFrom, module: ModuleType) -> Iterator[ast.stmt]:
+    source = node.module or ""
+    if source == "statecfg.dialects.hy":
+        source = node.module = "statecfg.remote.borg"
+    for item in node.names:
+        home = statecfg._HOMES.get(item.name, "") if source == "statecfg" else source
+        value = vars(module).get(item.asname or item.name)
+        foreign = isinstance(value, NodeType) and value.module != module.__name__  # declared with, on the controller
+        if home and not foreign and not _controllers(home):
+            yield ast.copy_location(ast.ImportFrom(home, [item], 0), node)
+
+
+def _controllers(name: str) -> bool:
+    """Return whether a module stays on the controller."""
+    return name == "statecfg" or (
+        name.startswith("statecfg.") and not name.startswith(("statecfg.remote", "statecfg.resources"))
+    )
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _drop_dependents(tree: ast.Module, module: ModuleType) -> None:
+    # Statements that use at once what was dropped would fail on a host: `hosts = [d, f]`.
+    while True:
+        known = {name for node in tree.body for name in _all_bound(node)}
+        gone = [
+            node
+            for node in tree.body
+            if not isinstance(node, ast.FunctionDef) and _used(node) - known & set(vars(module))
+        ]
+        missing = [node for node in gone if any(name in vars(module) and name not in known for name in _used(node))]
+        if not missing:
+            return
+        tree.body = [node for node in tree.body if node not in missing]
+
+
+def _all_bound(node: ast.stmt) -> set[str]:
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    names |= {each.name for each in ast.walk(node) if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import | ast.ImportFrom):
+            names |= {(item.asname or item.name).partition(".")[0] for item in each.names}
+    return names
+
+
+def _used(node: ast.stmt) -> set[str]:
+    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    return used - {"__name__", "__file__", "hy"}
+
+
+class _PlainText(ast.NodeTransformer):
+    """Writes f-strings as calls of `format`: nested quotes in them are a syntax error before Python 3.12."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        pieces = [_piece(part) for part in node.values]
+        joined = ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.List(pieces, ast.Load())], [])
+        return ast.copy_location(joined, node)
+
+
+def _piece(part: ast.expr) -> ast.expr:
+    if not isinstance(part, ast.FormattedValue):
+        return part
+    value = part.value
+    if part.conversion != -1:
+        name = {"r": "repr", "s": "str", "a": "ascii"}[chr(part.conversion)]
+        value = ast.Call(ast.Name(name, ast.Load()), [value], [])
+    return ast.Call(ast.Name("format", ast.Load()), [value, part.format_spec or ast.Constant("")], [])
+
+
+def python_source(tree: ast.Module, path: str) -> str:
+    """Return the tree as source for hosts' Python; a table in it leads from its lines back to those of `path`.
+
+    Raises InvalidInput where it uses syntax newer than Python 3.8.
+    """
+    written = f"{LINES} = None"
+    tree.body.insert(body_start(tree), ast.parse(written).body[0])
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    try:
+        again = ast.parse(source, feature_version=OLDEST)
+    except SyntaxError as error:
+        hint = "hosts run Python 3.8 or newer"
+        raise InvalidInput([problem("SC0516", str(error.msg), hint, Place(path, _line(tree, source, error)))]) from None
+    table = _table(tree, again)
+    name = os.path.join(os.path.basename(os.path.dirname(path)), os.path.basename(path))
+    return source.replace(written, f"{LINES} = {(name, table)!r}", 1) + "\n"
+
+
+def _table(written: ast.AST, unparsed: ast.AST) -> dict[int, int]:
+    """Return line of the unparsed source → line of the file, for the lines on which the file's line changes."""
+    lines: dict[int, int] = {}
+    for one, other in zip(ast.walk(written), ast.walk(unparsed), strict=False):
+        if type(one) is not type(other):
+            break
+        here, there = getattr(other, "lineno", None), getattr(one, "lineno", None)
+        if here is not None and there is not None:
+            lines[here] = min(lines.get(here, there), there) if not isinstance(one, ast.stmt) else there
+    return dict(sorted(lines.items()))
+
+
+def _line(tree: ast.Module, source: str, error: SyntaxError) -> int:
+    lines = _table(tree, ast.parse(source))
+    return max((line for here, line in lines.items() if here <= (error.lineno or 1)), default=1)
+
+
+def _own_imports(tree: ast.Module) -> list[str]:
+    """Return the modules that a tree imports and that neither Python nor the bundle brings: the project's own."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{item.name}" for item in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {item.name for item in node.names}
+    return sorted(name for name in names if _is_projects(sys.modules.get(name)))
+
+
+def _is_projects(module: Any) -> bool:
+    from statecfg.dialects.user_code import LIBRARIES
+
+    file = getattr(module, "__file__", None) or ""
+    ours = file.startswith(PACKAGE) or (
+        getattr(module, "__name__", "").startswith("statecfg.resources") and file.endswith(".py")
+    )
+    return bool(file) and (file.endswith(".hy") or not ours) and not file.startswith(LIBRARIES)
+
+
+def _file_name(module: ModuleType) -> str:
+    folder, name = os.path.split(module.__file__ or "")
+    return f"{os.path.basename(folder)}/{name}"
+
+
+def _hy_runtime() -> Modules:
+    found: Modules = {}
+    for package in HY:
+        folder = os.path.dirname(import_module(package).__file__ or "")
+        for place, _, files in os.walk(folder):
+            for file in sorted(files):
+                stem, suffix = os.path.splitext(file)
+                if suffix not in (".py", ".hy"):
+                    continue
+                path = os.path.join(place, file)
+                inside = os.path.relpath(os.path.join(place, stem), os.path.dirname(folder)).replace(os.sep, ".")
+                name = inside.removesuffix(".__init__")
+                with open(path, encoding="utf-8") as stream:
+                    text = stream.read()
+                if suffix == ".hy":
+                    text = import_module("statecfg.dialects.hy_source").plain_python(text, path, name)
+                found[name] = (stem == "__init__", inside.replace(".", "/") + ".py", text)
+    return found
