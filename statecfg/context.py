@@ -137,10 +137,10 @@ class WireContext:
         """
         from statecfg import templates
 
-        given = {**self.vars, **(variables or {})}
+        given = {"host": {"name": self.host, "groups": list(self.groups)}, **self.vars, **(variables or {})}
         if "\n" in template or "{" in template:
             return templates.render_text(template, given, node.position)
-        return templates.render_file(self.find(node, template, "templates"), given, node.position)
+        return templates.render_file(self.find(node, template, "templates"), given, node.position, self.base)
 
     def report(self, node: Node, detail: str, help: str = "") -> None:
         """Report that a node can't be prepared, and why."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from statecfg import kinds, schema, secrets, templates
+from statecfg import kinds, problems, schema, secrets, templates
 from statecfg.declare import declare_at
 from statecfg.dialects import scalars, yaml_inventory, yaml_text
 from statecfg.dialects import yaml_text as tree
 from statecfg.graph import Graph
 from statecfg.positions import Place
-from statecfg.problems import InvalidInput, nearest, problem, report
+from statecfg.problems import InvalidInput, Problem, nearest, problem, report
 from statecfg.remote.nodetype import NodeType
 
 SHAPE = "a list of resources"
@@ -170,7 +170,12 @@ class Entries:
             args = argument if isinstance(argument, list) else [argument]
         elif count == 0:
             args = [] if argument is None else args
-        return declare_at(kind, args, attrs, entry.place, entry.places) if right else None
+        if not right:
+            return None
+        with problems.collecting() as found:
+            graph = declare_at(kind, args, attrs, entry.place, entry.places)
+        report(*(_about_templates(item, entry) for item in found))
+        return graph
 
     def _wanted(self, entry: Entry, scope: Values) -> bool:
         if entry.when is None:
@@ -259,6 +264,17 @@ class Entries:
             entries = self.read(root, path)
         self._files[path] = entries, own
         return self._files[path]
+
+
+def _about_templates(found: Problem, entry: Entry) -> Problem:
+    """Return the problem with another help where a template gave a number for a text: it is in quotes already."""
+    nodes = (entry.argument, *entry.attrs.values())
+    written = [node for node in nodes if isinstance(node, tree.Scalar) and isinstance(node.value, str)]
+    places = {entry.places.get(name, node.place) for name, node in entry.attrs.items() if node in written}
+    templated = any(templates.is_template(node.value) for node in written) and found.places[0] in (entry.place, *places)
+    if templated and found.help.startswith("put it in quotes"):
+        return replace(found, help="make a text of it: `{{ … | string }}`")
+    return found
 
 
 def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
