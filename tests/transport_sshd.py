@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from statecfg.transport import Settings, Target
+from statecfg.transport import Settings, Target, connect
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "/usr/sbin/sshd"
 
@@ -136,3 +136,14 @@ def _wait_until_listening(server: Sshd) -> None:
         if server.process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"sshd did not start: {server.log()}")
         time.sleep(0.02)
+
+
+def talk(target: Target, settings: Settings) -> str:
+    """Connect, echo a word, and return the peer."""
+    connection = connect(target, settings)
+    try:
+        stream = connection.open(["echo", "hi"])
+        assert stream.read(10) == b"hi\n"
+        return connection.peer
+    finally:
+        connection.close()

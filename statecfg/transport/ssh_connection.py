@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shlex
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from .dial import Gate, dial, gate, resolve
 from .errors import ConnectionLost, TransportError, Unreachable
 from .host_keys import require_trust, trusted
 from .known_hosts import HostKey
+from .quoting import command_line
 from .route import Hop, route
 from .ssh import FAILURES, RSA, Transport, paramiko, shut
 from .ssh_login import login
@@ -45,7 +45,7 @@ class SshConnection:
         try:
             channel = transport.open_session(timeout=self.channel_timeout)
             stream = SshStream(self.host, channel)
-            transport.request_exec(channel, shlex.join(command))
+            transport.request_exec(channel, command_line(command))
         except FAILURES as error:
             raise ConnectionLost(self.host, f"cannot open a channel: {error}") from error
         return stream

@@ -1,0 +1,136 @@
+"""The small parts of the transports by themselves: quoting, cleaning, gates, tails, deadlines."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.transport import TransportError, Unreachable
+from statecfg.transport.dial import HANDSHAKES_PER_ADDRESS, Gate, gate, resolve, within
+from statecfg.transport.errors import MAX_TEXT, clean
+from statecfg.transport.quoting import command_line, quote
+from statecfg.transport.tail import Tail
+
+# sh and bash are everywhere; the others are tried where they are.
+SHELLS = ["sh", "bash", *(s for s in ("dash", "zsh", "fish", "tcsh", "csh", "ksh", "mksh") if shutil.which(s))]
+
+
+def awkward_words() -> list[str]:
+    chance = random.Random(1)
+    letters = "ab '\\!\"$`*~{}()[]?#^;&|<>%=@,\t"
+    return ["", "it's", "\\", "!x", "$HOME", "=ls", "%1", "-n", "~", "ä", "x\\'y"] + [
+        "".join(chance.choice(letters) for _ in range(12)) for _ in range(40)
+    ]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_takes_a_word_as_it_is(shell: str) -> None:
+    words = awkward_words()
+    line = command_line(["printf", "%s\\n", *words])
+    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:-1] == words
+
+
+def test_plain_words_stay_readable() -> None:
+    assert command_line(["/usr/bin/python3", "-I", "a b"]) == "/usr/bin/python3 -I 'a b'"
+    assert quote("it's!") == r"'it'\''s'\!"
+
+
+def test_a_nul_is_refused() -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        command_line(["a\0b"])
+
+
+@given(st.text())
+def test_cleaned_text_holds_no_control_characters(text: str) -> None:
+    cleaned = clean(text)
+    assert len(cleaned) <= MAX_TEXT
+    assert all(c.isprintable() or c in "\n\t" or c.isspace() for c in cleaned)
+    cleaned.encode()
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\x07", "\x9b", "\r", "\b", "\u202e", "\u200b", "\u2028", "\ud800", "\0"])
+def test_what_could_fool_a_terminal_is_replaced(char: str) -> None:
+    error = TransportError("host", f"a{char}b", f"c{char}d")
+    assert str(error) == "host: a\ufffdb\n  c\ufffdd"
+
+
+def test_a_summary_is_one_line() -> None:
+    assert TransportError("host", "a\nb").summary == "a b"
+
+
+def test_a_gate_lets_in_so_many_and_fewer_after_refusals() -> None:
+    door = Gate(8)
+    inside, most = 0, 0
+    lock = threading.Lock()
+
+    def visit() -> None:
+        nonlocal inside, most
+        with door.enter("h", 10):
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            time.sleep(0.01)
+            with lock:
+                inside -= 1
+
+    def crowd() -> int:
+        nonlocal most
+        most = 0
+        threads = [threading.Thread(target=visit) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return most
+
+    assert crowd() == 8
+    door.turned_away()
+    door.turned_away()
+    assert crowd() == 2
+    for _ in range(20):
+        door.let_in()
+    assert crowd() == 8
+
+
+def test_a_gate_does_not_make_one_wait_for_ever() -> None:
+    door = Gate(1)
+    with door.enter("first", 1), pytest.raises(Unreachable, match="no place"), door.enter("second", 0.1):
+        pass
+
+
+def test_there_is_one_gate_for_an_address() -> None:
+    assert gate("192.0.2.1") is gate("192.0.2.1")
+    assert gate("192.0.2.1") is not gate("192.0.2.2")
+    assert gate("192.0.2.1").limit == HANDSHAKES_PER_ADDRESS == 8
+
+
+@given(st.lists(st.binary(max_size=50)), st.integers(1, 40))
+def test_a_tail_is_the_end_of_what_was_added(chunks: list[bytes], limit: int) -> None:
+    tail = Tail(limit)
+    for chunk in chunks:
+        tail.add(chunk)
+    assert tail.bytes() == b"".join(chunks)[-limit:]
+    assert sum(map(len, tail.chunks)) < limit + 50
+
+
+def test_within_returns_raises_and_gives_up() -> None:
+    assert within(5, lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        within(5, lambda: 1 // 0)
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        within(0.1, lambda: time.sleep(2))
+    assert time.monotonic() - begun < 1
+
+
+def test_addresses_need_no_resolver() -> None:
+    assert [a[1][0] for a in resolve("h", "127.0.0.1", 22, 0.0)] == ["127.0.0.1"]
+    assert [a[1][0] for a in resolve("h", "::1", 22, 0.0)] == ["::1"]
