@@ -82,6 +82,11 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return machine.run(argv, {"apt": {"lists": {"updated": UPDATED}}}, env=QUIET, timeout=TIMEOUT)
 
 
+def installed(version: Optional[str]) -> Optional[Entry]:
+    """Return the fields of a package that is installed at a version; of none where it is removed."""
+    return {"version": version, "state": None} if version is not None else None
+
+
 @op(turn="apt", batch="packages")
 def install(machine: Machine, packages: List[Entry]) -> Result:
     """Install or change to the given versions, all in one transaction.
@@ -96,10 +101,9 @@ def install(machine: Machine, packages: List[Entry]) -> Result:
             return updated
     effect: Entry = {"packages": {}, "unknown": BRINGS}
     for package in packages:
-        effect["packages"].update({name: {"version": version} for name, version in package["others"].items()})
+        effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
     for package in packages:
-        version = package["version"]
-        effect["packages"][package["name"]] = {"version": version} if version else {"version": "newest"}
+        effect["packages"][package["name"]] = installed(package["version"] or "newest")
     named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
     argv = ["apt-get", "-qy", *LOCK, *KEEP, "--no-remove", "--allow-downgrades", "install", "--", *dict.fromkeys(named)]
     return machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)

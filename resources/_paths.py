@@ -10,7 +10,7 @@ from statecfg.remote.ops import op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.world import Machine, Stat, World
@@ -104,18 +104,35 @@ def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
     raise CheckError("%s is %s, not %s%s" % (path, found, wanted, "; " + help if help else ""))
 
 
-def require_parent(world: World, path: str, nodes: Mapping[str, Node], parents: bool = False) -> None:
-    """Raise CheckError where the directory that `path` is to stand in neither is there nor is coming."""
+def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node], parents: bool = False) -> None:
+    """Raise CheckError where the directory that `path` is to stand in neither is there nor is coming before it."""
     parent = posixpath.dirname(path)
-    if world.apparent(parent) is not None or not world.settled(parent):
+    stat = world.apparent(parent)
+    if stat is not None or not world.settled(parent):
+        # In a plan it may be there only because a node of the same layer makes it: in no order, when it is done.
+        maker = "directory:" + parent
+        if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):
+            raise CheckError("%s makes its directory: add it to requires" % maker)
         return
     if parents and parent != path:
-        require_parent(world, parent, nodes, True)
+        require_parent(world, parent, node, nodes, True)
         return
-    for name, node in sorted(nodes.items()):
-        if node.attrs.get("path") == parent and not node.attrs.get("absent"):
+    for name, other in sorted(nodes.items()):
+        if other.attrs.get("path") == parent and not other.attrs.get("absent"):
             raise CheckError("its directory %s is not there yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
+
+
+def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
+    """Return the names of the nodes that a node requires, directly or through others."""
+    found: Set[str] = set()
+    waiting = list(node.requires)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in nodes:
+            found.add(name)
+            waiting.extend(nodes[name].requires)
+    return found
 
 
 def nothing_yet(world: World, path: str) -> bool:

@@ -52,9 +52,9 @@ def start(fields, detached):
     if os.fork() == 0:
         try:
             if detached:
-                os.setsid()
                 if os.fork() != 0:
                     os._exit(0)
+                os.setsid()
                 null = os.open("/dev/null", os.O_RDWR)
                 for number in (0, 1, 2):
                     os.dup2(null, number)
@@ -74,10 +74,12 @@ def start(fields, detached):
     return int(said.split()[1])
 def stop(pid):
     started = stat(pid)
+    # What we started leads a group of its own, and its children end with it.
+    end = os.killpg if os.getpgid(pid) == pid else os.kill
     for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience
         try:
-            os.kill(pid, number)
+            end(pid, number)
         except ProcessLookupError:
             return
         while time.monotonic() < deadline:

@@ -7,10 +7,11 @@ import posixpath
 from statecfg.remote.model import CheckError, Unknown
 from statecfg.remote.nodetype import table
 from statecfg.remote.ops import op
+from statecfg.resources._paths import required
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+    from typing import Any, Dict, List, Mapping, Optional, Sequence
 
     from statecfg.remote.model import Node, Result
     from statecfg.remote.world import Machine, World
@@ -111,21 +112,14 @@ def _file(name: str) -> str:
     return name.partition("@")[0] + "@." + name.rpartition(".")[2] if "@" in name else name
 
 
-def file_changes(name: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]) -> bool:
+def file_changes(unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a required node changes the unit's file or one of its drop-ins."""
-    wanted = {posixpath.join(place, _file(name)) for place in PLACES}
+    wanted = {posixpath.join(place, _file(unit)) for place in PLACES}
     drop_ins = tuple(path + ".d/" for path in wanted)
-    seen: Set[str] = set()
-    waiting = list(node.requires)
-    while waiting:
-        required = waiting.pop()
-        if required in seen or required not in nodes:
-            continue
-        seen.add(required)
-        waiting.extend(nodes[required].requires)
-        path = nodes[required].attrs.get("path")
+    for name in required(node, nodes):
+        path = nodes[name].attrs.get("path")
         ours = isinstance(path, str) and (path in wanted or path.startswith(drop_ins))
-        if ours and any(layer.get(required) for layer in actions):
+        if ours and any(layer.get(name) for layer in actions):
             return True
     return False
 

@@ -44,15 +44,16 @@ def useradd(
     comment: Optional[str],
     system: bool,
     create_home: bool,
+    gid: Optional[int] = None,
 ) -> Result:
-    """Make a user, with a group of its own where `group` is not given."""
+    """Make a user, with a group of its own where `group` is not given; `gid`: that group's number, where known."""
     given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
     argv = ["useradd", *options(given), "--create-home" if create_home else "--no-create-home"]
     argv += [] if group else ["--user-group"]
     argv += ["--groups", ",".join(groups)] if groups else []
     argv += ["--system"] if system else []
     place = home or "/home/" + name
-    fields = {"uid": uid, "home": place, "shell": shell, "comment": comment or "", "groups": groups}
+    fields = {"uid": uid, "gid": gid, "home": place, "shell": shell, "comment": comment or "", "groups": groups}
     effect: Dict[str, Any] = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
     if not group:
         effect["groups"] = {name: {"members": []}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.model import CheckError
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
 from statecfg.remote.world import ANYTHING
@@ -114,6 +115,7 @@ def check(node: Node, world: World) -> List[Action]:
     attrs = node.attrs
     if not needed(node, world):
         return []
+    require_directory(attrs, world)
     argv = words(attrs["argv"] if attrs.get("argv") is not None else attrs["shell"])
     options = {name: attrs.get(name) for name in ("cwd", "user", "env")}
     return [run(argv, effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=attrs.get("expect"), **options)]
@@ -140,8 +142,16 @@ def needed(node: Node, world: World) -> bool:
 
 def succeeds(guard: Union[List[str], str], attrs: Dict[str, Any], world: World) -> bool:
     """Return whether a guard's command ends with status 0."""
+    require_directory(attrs, world)
     given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
     return world.probe(words(guard), **given).status == 0
+
+
+def require_directory(attrs: Dict[str, Any], world: World) -> None:
+    """Raise CheckError where the directory to run in neither is there nor is coming."""
+    cwd = attrs.get("cwd")
+    if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
+        raise CheckError("the directory it runs in, cwd %s, does not exist; what makes it? Then require that" % cwd)
 
 
 def words(command: Union[List[str], str]) -> List[str]:

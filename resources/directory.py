@@ -129,7 +129,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     missing = _paths.nothing_yet(world, path)
     if missing:
         if not attrs.get("parents"):
-            _paths.require_parent(world, path, nodes)
+            _paths.require_parent(world, path, node, nodes)
         owner, group = _paths.owners(world, attrs)
         mode = _paths.mode_bits(attrs.get("mode"))
         actions.append(mkdir(path, mode, owner, group, bool(attrs.get("parents"))))

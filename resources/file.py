@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, Argv, LocalPath, Mode, Owner, OwnerGroup, Suffix, Text
+    from statecfg.remote.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
     from statecfg.remote.world import Machine, World
 
 CONTENT = ("content", "source", "template")
@@ -25,7 +25,7 @@ CONTENT = ("content", "source", "template")
 def file(
     path: AbsolutePath,
     *,
-    content: Optional[Text] = None,
+    content: Optional[Content] = None,
     source: Optional[LocalPath] = None,
     template: Optional[LocalPath] = None,
     vars: Optional[Dict[str, Any]] = None,
@@ -114,7 +114,7 @@ def to_wire(node: Any, context: Any) -> Any:
         content = Blob.of(context.render(node, attrs["template"], dict(attrs.get("vars") or {})))
     elif attrs.get("source") is not None:
         content = context.read(node, attrs["source"])
-    elif isinstance(content, (str, bytes)):  # a secret is none of these, and stays one until it is sent
+    elif isinstance(content, (str, bytes, Blob)):  # a secret is none of these, and stays one until it is sent
         content = Blob.of(content)
     return node.with_attrs(content=content, source=None, template=None, vars=None)
 
@@ -147,7 +147,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if stat is None:
         if content is None:
             raise CheckError('%s does not exist and no content is given; content: "" makes an empty file' % path)
-        _paths.require_parent(world, path, nodes)
+        _paths.require_parent(world, path, node, nodes)
     elif stat.kind == "symlink":
         _paths.refuse(path, stat, "a file", "follow: true manages the file that it leads to")
     elif stat.kind != "file":

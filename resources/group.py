@@ -95,6 +95,10 @@ def check(node: Node, world: World) -> List[Action]:
             raise CheckError("%s is the first group of %s; give them another" % (name, ", ".join(sorted(inside))))
         return [groupdel(name)]
     actions: List[Action] = []
+    if gid is not None and (entry is None or gid != entry.get("gid")):
+        taken = [other for other, fields in world.table("groups").items() if fields.get("gid") == gid]
+        if taken:
+            raise CheckError("the number %d is taken by group %s" % (gid, taken[0]))
     if entry is None:
         actions.append(groupadd(name, gid, bool(attrs.get("system"))))
     elif gid is not None and gid != entry.get("gid"):

@@ -67,6 +67,8 @@ def contradictions(attrs: Dict[str, Any]) -> None:
     for name in ("purge", "dependents"):
         if attrs.get(name) and not attrs.get("absent"):
             raise ValueError("%s goes with absent" % name)
+    if (attrs.get("update_cache") or 0) < 0:
+        raise ValueError("update_cache is a number of seconds, 0 or more")
 
 
 @package.check
@@ -77,8 +79,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if attrs.get("absent"):
         return removal(node, nodes, world, entry)
     version = attrs.get("version")
-    installed = entry is not None and "state" not in entry
-    if installed and (version is None or fnmatch.fnmatchcase(str(entry["version"]), version)):  # type: ignore[index]
+    found = entry["version"] if entry is not None and not entry.get("state") else None
+    if found is not None and (version is None or fnmatch.fnmatchcase(found, version)):
         return []
     actions = [_apt.configure()] if _apt.interrupted(world) else []
     age = attrs.get("update_cache")
@@ -87,14 +89,14 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     item = {"name": attrs["name"], "version": version, "others": {}}
     if not stale and moment != _apt.UPDATED:
         try:
-            item = choice(world, attrs["name"], version)
+            item = choice(world, attrs["name"], version, (entry or {}).get("version"))
         except Unknown:  # that it is to be installed is known all the same; what comes along is not
             pass
     return [*actions, _apt.install([dict(item, update=age) if stale else item])]
 
 
-def choice(world: World, name: str, version: Optional[str]) -> Dict[str, Any]:
-    """Return what apt would install for a package. Raises CheckError where it can't or would not."""
+def choice(world: World, name: str, version: Optional[str], unpacked: Optional[str]) -> Dict[str, Any]:
+    """Return what apt would install for a package, or configure. Raises CheckError where it can't or would not."""
     wanted = name + ("=" + version if version else "")
     try:
         steps = _apt.simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", wanted])
@@ -104,7 +106,7 @@ def choice(world: World, name: str, version: Optional[str]) -> Dict[str, Any]:
         raise
     if name not in steps and steps:
         raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(sorted(steps))))
-    return {"name": name, "version": steps.pop(name, None), "others": steps}
+    return {"name": name, "version": steps.pop(name, unpacked), "others": steps}
 
 
 def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional[Dict[str, Any]]) -> List[Action]:

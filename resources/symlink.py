@@ -83,7 +83,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if attrs.get("absent"):
         return [_paths.remove(path)] if stat is not None else []
     if stat is None:
-        _paths.require_parent(world, path, nodes)
+        _paths.require_parent(world, path, node, nodes)
     if stat is None or stat.kind != "symlink" or stat.target != target:
         owner, group = _paths.owners(world, attrs)
         return [link(path, target, owner, group)]

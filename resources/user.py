@@ -74,6 +74,9 @@ def contradictions(attrs: Dict[str, Any]) -> None:
         raise ValueError("remove_home goes with absent")
     if attrs.get("exact_groups") and attrs.get("groups") is None:
         raise ValueError("exact_groups needs groups; an empty list for none")
+    password = attrs.get("password_hash")
+    if isinstance(password, str) and ":" in password:
+        raise ValueError("password_hash with a colon: give the hash alone, without the user's name")
     if attrs["name"] == "root" and (attrs.get("absent") or attrs.get("uid")):
         raise ValueError("root can neither go nor get another number")
 
@@ -103,6 +106,7 @@ def creation(world: World, attrs: Dict[str, Any]) -> Action:
         if taken:
             raise CheckError("the number %d is taken by user %s" % (uid, taken[0]))
     group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)
+    known = world.entry("groups", group) if group is not None else None
     create_home = attrs.get("create_home")
     return _users.useradd(
         name,
@@ -114,6 +118,7 @@ def creation(world: World, attrs: Dict[str, Any]) -> Action:
         comment=attrs.get("comment"),
         system=bool(attrs.get("system")),
         create_home=create_home if create_home is not None else not attrs.get("system"),
+        gid=(known or {}).get("gid"),
     )
 
 
