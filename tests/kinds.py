@@ -1,0 +1,102 @@
+"""Node types that tests of the graph use, so that none depends on what real ones look like."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from statecfg.graph import Graph, merge_graphs
+from statecfg.problems import InvalidInput, Problem, collecting
+from statecfg.remote.model import Blob
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.values import AbsolutePath, Argv, Mode, Name, Names, Port, Text, UserName
+
+
+def even(number: int) -> int:
+    if number % 2:
+        raise ValueError("not even")
+    return number
+
+
+@node_type
+def t_plain(name: Name, *, text: Text | None = None, after: list[str] | None = None) -> None:
+    """A node about nothing."""
+
+
+@node_type
+def t_rich(
+    path: AbsolutePath,
+    *,
+    owner: UserName,
+    mode: Mode = "0644",
+    count: int = 3,
+    ratio: float | None = None,
+    state: Literal["on", "off"] = "on",
+    names: Names | None = None,
+    env: dict[str, str] | None = None,
+    argv: Argv | None = None,
+    port: Port | None = None,
+    flag: bool = False,
+    twos: Annotated[int, even] | None = None,
+    either: int | list[int] | None = None,
+    free: Any = None,
+) -> None:
+    """One of everything.
+
+    :param path: where it is
+    :param owner: who it belongs to,
+        in one name
+    :param count: how many
+    """
+
+
+@t_rich.validate
+def _together(attrs: dict[str, Any]) -> None:
+    if attrs["flag"] and attrs["count"] == 0:
+        raise ValueError("flag needs a count")
+
+
+@node_type
+def t_path(path: AbsolutePath, *, absent: bool = False, source: Text | None = None, body: Text | None = None) -> None:
+    """A thing at a path, with content from the controller."""
+
+
+@t_path.claims
+def _claims(attrs: dict[str, Any]) -> list[str]:
+    return ["path:" + attrs["path"]]
+
+
+@t_path.to_wire
+def _to_wire(node: Any, context: Any) -> Any:
+    if node.attrs.get("body") is not None:
+        return node.with_attrs(body=Blob.of(node.attrs["body"]))
+    source = node.attrs.get("source")
+    return node if source is None else node.with_attrs(body=context.read(node, source), source=None)
+
+
+def chain(*names: str) -> Graph:
+    """Return a graph in which each node requires the one after it."""
+    made: Graph | None = None
+    for name in reversed(names):
+        made = t_plain(name, provides=name, requires=[made] if made is not None else [])
+    assert made is not None
+    return made
+
+
+def of_edges(edges: dict[str, list[str]]) -> Graph:
+    """Return a graph of nodes named by the keys, requirements by name."""
+    return merge_graphs(*(t_plain(name, provides=name, requires=wanted) for name, wanted in edges.items()))
+
+
+@contextlib.contextmanager
+def refused(*codes: str) -> Iterator[list[Problem]]:
+    """Expect InvalidInput with exactly these codes; yield a list that holds the problems afterwards."""
+    found: list[Problem] = []
+    try:
+        with collecting() as reported:
+            yield found
+    except InvalidInput as error:
+        reported = [*reported, *error.problems]
+    found.extend(reported)
+    assert sorted(item.code for item in found) == sorted(codes), "\n".join(map(str, found))
