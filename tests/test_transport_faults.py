@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from statecfg.transport import (
@@ -24,7 +25,7 @@ from statecfg.transport import (
     dial,
 )
 from tests.hosts import Host
-from tests.transport_sshd import Sshd, running_sshd, talk
+from tests.transport_sshd import Sshd, make_key, running_sshd, talk
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +216,54 @@ def test_a_silent_partition_is_noticed(
             assert stream.read(1) is None
     assert time.monotonic() - begun < 12
     connection.close()
+
+
+class Flooding(paramiko.ServerInterface):
+    """A server that lets everybody in and starts whatever is asked for."""
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return paramiko.AUTH_SUCCESSFUL
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        return True
+
+
+def test_a_server_that_ignores_the_window_is_cut_off(tmp_path: Path) -> None:
+    host_key = paramiko.PKey.from_path(make_key(tmp_path / "host"))
+    user_key = make_key(tmp_path / "user")
+    sent = 0
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        (tmp_path / "known").write_text(f"[127.0.0.1]:{port} ssh-ed25519 {host_key.get_base64()}\n")
+
+        def serve() -> None:
+            nonlocal sent
+            with listener.accept()[0] as sock, paramiko.Transport(sock) as transport:
+                transport.add_server_key(host_key)
+                transport.start_server(server=Flooding())
+                channel = transport.accept(10)
+                time.sleep(0.2)
+                channel.out_window_size = 1 << 40
+                with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                    while transport.is_active() and sent < 200_000_000:
+                        sent += channel.send(b"x" * 32_000)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        target = Target("x", "127.0.0.1", port, "u", (str(user_key),))
+        settings = Settings(ssh_config="none", known_hosts=(str(tmp_path / "known"),), use_agent=False)
+        connection = connect(target, settings)
+        stream = connection.open(["anything"])
+        thread.join(20)
+        assert not thread.is_alive()
+        with pytest.raises(ConnectionLost):
+            while stream.read(5):
+                pass
+        connection.close()
+    assert sent < 30_000_000

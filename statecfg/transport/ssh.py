@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+from collections.abc import Callable
 
 from .limits import LimitedPackets
 
@@ -32,8 +33,10 @@ _log.addHandler(logging.NullHandler())
 _log.propagate = False
 _log.setLevel(logging.CRITICAL + 1)
 
-# RFC 4254, section 6.5.
-MSG_CHANNEL_REQUEST = 98
+Feed = Callable[[paramiko.Channel, paramiko.Message], None]
+
+# RFC 4254, section 9.
+MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA, MSG_CHANNEL_REQUEST = 94, 95, 98
 
 KEX = ("mlkem768x25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "diffie-hellman-group16-sha512")
 CIPHERS = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
@@ -57,6 +60,19 @@ class LimitedPacketizer(LimitedPackets, Packetizer):
         raise NeedRekeyException
 
 
+# What may lie here unread; paramiko announces a window of 2 MiB, and does not see to it that it is kept.
+MAX_UNREAD = 4 * 1024 * 1024
+
+
+def _within_window(feed: Feed) -> Feed:
+    def checked(channel: paramiko.Channel, message: paramiko.Message) -> None:
+        if len(channel.in_buffer) + len(channel.in_stderr_buffer) > MAX_UNREAD:
+            raise paramiko.SSHException("the server sends more than was asked for")
+        feed(channel, message)
+
+    return checked
+
+
 class Transport(paramiko.Transport):
     """A transport that offers what we trust, and no host certificates, since we can't check them."""
 
@@ -66,6 +82,11 @@ class Transport(paramiko.Transport):
     _preferred_macs: tuple[str, ...] = MACS
     _preferred_keys: tuple[str, ...] = HOST_KEYS
     _preferred_pubkeys: tuple[str, ...] = HOST_KEYS
+
+    _channel_handler_table = {  # noqa: RUF012 - paramiko's own name
+        number: _within_window(handler) if number in (MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA) else handler
+        for number, handler in paramiko.Transport._channel_handler_table.items()  # type: ignore[attr-defined]
+    }
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
         super().__init__(sock, packetizer_class=LimitedPacketizer)

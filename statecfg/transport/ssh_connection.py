@@ -41,11 +41,11 @@ class SshConnection:
 
         The answer to the request itself is not waited for: if it is a refusal, reading says so.
         """
-        transport = self.transports[-1]
+        transport, line = self.transports[-1], command_line(command)
         try:
             channel = transport.open_session(timeout=self.channel_timeout)
             stream = SshStream(self.host, channel)
-            transport.request_exec(channel, command_line(command))
+            transport.request_exec(channel, line)
         except FAILURES as error:
             raise ConnectionLost(self.host, f"cannot open a channel: {error}") from error
         return stream

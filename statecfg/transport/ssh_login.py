@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -61,11 +62,13 @@ def _login_failure(
     return AuthenticationFailed(hop.name, f"it did not accept any key for {hop.user}{end} (offered: {offered})", hint)
 
 
-_keys: dict[str, tuple[bytes, paramiko.PKey]] = {}
+_keys: dict[tuple[str, int], tuple[bytes, paramiko.PKey]] = {}
 
 
 def _load_key(path: str) -> tuple[bytes, paramiko.PKey]:
-    if path not in _keys:
+    """Read a private key file, once per process as long as it stays as it is."""
+    mark = (path, os.stat(path).st_mtime_ns)
+    if mark not in _keys:
         try:
             key = paramiko.PKey.from_path(path)
         except TypeError as error:
@@ -75,8 +78,8 @@ def _load_key(path: str) -> tuple[bytes, paramiko.PKey]:
             raise KeyLocked from error
         except (ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
             raise KeyUnusable(f"no private key that can be used ({error})") from error
-        _keys[path] = (key.asbytes(), key)
-    return _keys[path]
+        _keys[mark] = (key.asbytes(), key)
+    return _keys[mark]
 
 
 def _agent_keys(hop: Hop, agents: list[paramiko.Agent]) -> list[tuple[bytes, paramiko.PKey]]:
