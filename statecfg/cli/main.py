@@ -126,6 +126,7 @@ def _explain(problem: Exception) -> int:
     from statecfg.problems import InvalidInput
 
     if not isinstance(problem, InvalidInput):
+        problem.add_note("This is a mistake in statecfg, not yours. Please report it with the lines above.")
         raise problem
     from pathlib import Path
 

@@ -172,12 +172,12 @@ output = _all(
         type=click.Path(dir_okay=False),
         help="Write the report as Markdown for a pull request into a file as well.",
     ),
-    _option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending."),
     _option(
         "--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."
     ),
 )
 
+detailed_option = _option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending.")
 keep_going_option = _option(
     "--keep-going", is_flag=True, default=None, help="After a failure, leave out only what depends on it."
 )

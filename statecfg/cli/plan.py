@@ -24,6 +24,7 @@ statecfg plan playbooks/web.yml --detailed-exitcode  exit 2 when anything would 
 @options.selection
 @options.conversation
 @options.out_option
+@options.detailed_option
 @options.output
 def command(playbook: str, out: str | None, **given: Any) -> int:
     """Show exactly what would change on the hosts; change nothing.

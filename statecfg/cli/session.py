@@ -73,10 +73,10 @@ class _Talk:
 
     def confirm(self, report: Mapping[str, Any]) -> bool:
         """Show the plan and ask; a plan with nothing to do needs no answer."""
-        if not pending(report):
+        clean = self.redactor.data({**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}})
+        if not pending(clean):
             return True
         self.progress.pause()
-        clean = self.redactor.data(dict(report))
         show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
         try:
             agreed = click.confirm("\nApply these changes?", default=False, err=True)
@@ -85,6 +85,12 @@ class _Talk:
         self.declined = not agreed
         self.progress.resume()
         return agreed
+
+
+def _so_far(host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host's report in the middle of a run: one that has planned, and waits, is as it should be."""
+    waits = "fingerprints" in host and not host.get("error")
+    return {**host, "status": "ok"} if waits else dict(host)
 
 
 def converse(

@@ -23,6 +23,14 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 }
 
 
+UNTOUCHED = ("unreachable", "refused", "locked")
+
+
+def touched(host: Mapping[str, Any]) -> bool:
+    """Say whether anything may have been done on a host; what an untouched one reports is a plan at most."""
+    return host["status"] not in UNTOUCHED
+
+
 def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None = None) -> Iterator[Line]:
     """Yield the lines that show what an apply did.
 
@@ -37,7 +45,7 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
 
 def _summary(report: Report, seconds: float | None) -> Line:
     hosts = report["hosts"].values()
-    kinds = count(hosts)
+    kinds = count(host for host in hosts if touched(host))
     added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
     parts = [
         f"{added} added",
@@ -51,7 +59,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
         if number:
             bad.append((f", {number} {what}", style))  # type: ignore[arg-type]
     statuses = Counter(host["status"] for host in hosts)
-    lost = sum(statuses[status] for status in ("unreachable", "refused", "locked"))
+    lost = sum(statuses[status] for status in UNTOUCHED)
     if lost:
         bad.append((f", {plural(lost, 'host')} not touched", "remove"))
     where = f" on {plural(len(report['hosts']), 'host')}"
@@ -72,7 +80,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     host = group.host
     yield host_lines.heading(group)
     yield from host_lines.trouble(host)
-    listed = list(nodes(host))
+    listed = list(nodes(host)) if touched(host) else []
     skipped = [node for node in listed if node["outcome"] == "skipped"]
     for node in listed:
         if node["outcome"] in ("changed", "failed", "unknown") or detail.verbose:

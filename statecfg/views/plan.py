@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -115,5 +116,10 @@ def action_text(action: dict[str, Any]) -> str:
     """Return an action as `op(key: value, …)`, long values cut."""
     from statecfg.views.changes import value_text
 
-    args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in (action.get("args") or {}).items())
+    given = dict(action.get("args") or {})
+    if isinstance(given.get("argv"), list):
+        # A command reads best as one; how its plan works and how long it may take is for the JSON report.
+        text = shlex.join(map(str, given["argv"]))
+        return f"{action['op']}: {text}" if len(text) <= 400 else f"{action['op']}: {text[:399]}…"
+    args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in given.items())
     return f"{action['op']}({args})" if len(args) <= 400 else f"{action['op']}({args[:399]}…)"

@@ -53,7 +53,7 @@ class PlainProgress:
     """Writes a line per event that matters, and one every 30 s when nothing else was written.
 
     Parameters: `stream` usually stderr; `total` hosts of the run; `redactor` takes out secrets; `verbose` 0 to say
-    only what changes and what goes wrong, 1 for every node and all output; `heartbeat` seconds of silence before a
+    only what changes and what goes wrong, 1 for every node, 2 for all output; `heartbeat` seconds of silence before a
     sign of life.
     """
 
@@ -131,7 +131,7 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
             yield f"{outcome} {data.get('name', '')}"
     elif event.kind == "action-finished" and data.get("status") == "error":
         yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
-    elif event.kind == "output" and verbose:
+    elif event.kind == "output" and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"
     elif event.kind == "finished" and data.get("status") not in ("ok", None):

@@ -17,7 +17,7 @@ def line(text: str) -> str:
     """Return `text` as one line: every control, format, bidi, zero-width and surrogate character as a visible escape.
 
     Parameters: `text` anything. Returns it with `\\n`, `\\t`, `\\x1b`, `\\u202e` and the like written out. Source:
-    ECMA-48, Unicode categories C*, Zl and Zp.
+    ECMA-48, Unicode categories C* and Z* (a no-break space in a configuration is a trap, too).
     """
     if _PLAIN.match(text):
         return text
@@ -31,7 +31,7 @@ def block(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _visible(char: str) -> str:
-    if category(char)[0] != "C" and category(char) not in ("Zl", "Zp") and not _hidden(char):
+    if category(char)[0] not in "CZ" and not _hidden(char) or char in " \u3000":
         return char
     named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
     code = ord(char)

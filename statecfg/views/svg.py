@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from statecfg.views import layout
+from statecfg.views import layout, safe
 from statecfg.views.layout import Box, Edge, Layout
 from statecfg.views.pictures import Drawing
 
@@ -50,7 +50,7 @@ def _graph(one: Layout) -> Iterator[str]:
 def _box(box: Box) -> Iterator[str]:
     fill, line = layout.color_of(box.type)
     yield (
-        f'<g><title>{html.escape(box.name)}</title><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
+        f'<g><title>{html.escape(safe.line(box.name))}</title><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
         f'height="{box.height}" rx="7" fill="{fill}" stroke="{line}"/>'
     )
     yield _text(box.x + 12, box.y + 15, box.type, 10, "#57606a")

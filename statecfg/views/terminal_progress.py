@@ -37,7 +37,7 @@ class LiveProgress:
     """Draws the busy hosts over and over until the run ends, then takes the drawing away.
 
     Parameters: `stream` a terminal; `total` hosts of the run; `redactor` takes out secrets; `color` whether to colour;
-    `verbose` 1 to keep a line for each finished node and all output above the drawing.
+    `verbose` 1 to keep a line for each finished node above the drawing, 2 for all output as well.
     """
 
     def __init__(self, stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int = 0) -> None:
@@ -105,7 +105,7 @@ class LiveProgress:
 
     def _cells(self, host: str, row: _Row) -> list[Text]:
         filled = round(_BAR * row.done / row.total) if row.total else 0
-        bar = Text("━" * filled, "green") + Text("━" * (_BAR - filled), "dim")
+        bar = Text("━" * filled, "green") + Text("─" * (_BAR - filled), "dim")
         now, output = (safe.line(self._redactor.text(text)) for text in (row.doing, row.output))
         spent = time.monotonic() - row.since
         return [

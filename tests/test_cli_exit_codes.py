@@ -1,0 +1,52 @@
+"""The exit status for every outcome, and which one wins when several happened."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from statecfg.cli import exit_codes
+
+
+def report(mode="plan", **hosts):
+    return {"format": 1, "mode": mode, "hosts": hosts}
+
+
+def host(status="ok", *outcomes, **more):
+    nodes = [{"name": f"n{i}", "outcome": outcome} for i, outcome in enumerate(outcomes)]
+    return {"status": status, "layers": [nodes], **more}
+
+
+@pytest.mark.parametrize(
+    ("given", "detailed", "expected"),
+    [
+        (report(), False, 0),
+        (report(a=host("ok", "unchanged")), True, 0),
+        (report(a=host("ok", "changed")), False, 0),
+        (report(a=host("ok", "changed")), True, 2),
+        (report(a=host("ok", "unknown")), False, 0),
+        (report(a=host("ok", "unknown")), True, 2),
+        (report(a=host("ok", owed=["service:x"])), True, 2),
+        (report(a=host("ok", "failed")), False, 1),
+        (report("apply", a=host("ok", "changed")), True, 0),
+        (report("apply", a=host("ok", "unknown")), False, 3),
+        (report("apply", a=host("failed", "failed", "skipped")), False, 1),
+        (report("apply", a=host("unknown")), False, 3),
+        (report("apply", a=host("unreachable")), False, 4),
+        (report("apply", a=host("refused")), False, 6),
+        (report("apply", a=host("locked")), False, 7),
+        (report("apply", a=host("failed"), b=host("unreachable"), c=host("unknown")), False, 3),
+        (report("apply", a=host("locked"), b=host("unreachable"), c=host("refused")), False, 4),
+        (report("plan", a=host("ok", "changed"), b=host("refused")), True, 6),
+    ],
+)
+def test_status_of_a_report(given, detailed, expected):
+    assert exit_codes.of_report(given, detailed) == expected
+
+
+def test_worst_wins_in_the_published_order():
+    order = (3, 8, 1, 4, 7, 6, 5, 2, 0)
+    for worse, better in itertools.combinations(order, 2):
+        assert exit_codes.worst([better, worse, better]) == worse
+    assert exit_codes.worst([]) == 0

@@ -1,0 +1,102 @@
+"""The plan as Markdown: folded, bounded, escaped, the same bytes for the same plan."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+
+from statecfg.views import markdown
+
+REPORTS = Path(__file__).parent / "reports"
+
+
+def plan():
+    return json.loads((REPORTS / "plan.json").read_text())
+
+
+def change(name, diff):
+    return {"object": name, "field": "content", "before": "a", "after": "b", "diff": diff}
+
+
+def node(name, diff="@@ -1 +1 @@\n-a\n+b\n"):
+    return {
+        "name": f"file:{name}",
+        "type": "file",
+        "outcome": "changed",
+        "changes": [change(name, diff)],
+        "actions": [],
+    }
+
+
+def report(nodes, hosts=("web1",)):
+    each = {name: {"status": "ok", "layers": [nodes], "summary": {}} for name in hosts}
+    return {"format": 1, "run": "r", "mode": "plan", "playbook": "web.yml", "hosts": each}
+
+
+def test_says_what_matters_first():
+    text = markdown.text(plan())
+    assert text.startswith("### Plan: 15 to add, 9 to change, 6 to destroy\n")
+    assert "a dry run: nothing was changed" in text
+    assert "<b>web1, web2, web3</b> (3 hosts)" in text
+    assert "known after `package:nginx`" in text
+    assert "+    listen 8080;" in text
+    assert "could not be reached" in text
+
+
+def test_same_plan_same_bytes():
+    one, other = plan(), plan()
+    other["run"] = "another"
+    other["hosts"] = dict(reversed(other["hosts"].items()))
+    for host in other["hosts"].values():
+        host["peer"] = "192.0.2.1"
+    assert markdown.text(one) == markdown.text(other)
+
+
+def test_never_longer_than_a_comment_and_says_what_is_missing():
+    many = report([node(f"/etc/{i}", "@@ -1 +1 @@\n" + "+line of text\n" * 100) for i in range(300)], ["a", "b"])
+    text = markdown.text(many)
+    assert len(text) <= markdown.LIMIT
+    left = int(re.search(r"Cut at 60,000 characters\*\*: (\d+) resources", text)[1])
+    assert left + text.count("**`file:/etc/") == 300
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_many_different_hosts_are_cut_as_wholes():
+    hosts = {f"host{i:05}": {"status": "ok", "layers": [[node(f"/etc/{i}")]], "summary": {}} for i in range(2000)}
+    text = markdown.text({**report([]), "hosts": hosts})
+    assert len(text) <= markdown.LIMIT
+    assert re.search(r"\d+ whole hosts left out", text)
+
+
+def test_one_huge_diff_leaves_room_for_others():
+    text = markdown.text(report([node("/big", "@@ -1 +1 @@\n" + "+x\n" * 50_000), node("/small")]))
+    assert len(text) <= markdown.LIMIT
+    assert "more lines left out" in text
+    assert "**`file:/small`**" in text
+
+
+def test_a_single_line_longer_than_everything():
+    assert (
+        len(markdown.text(report([node("/big" + "x" * 100_000, "@@ -1 +1 @@\n+" + "y" * 100_000)]))) <= markdown.LIMIT
+    )
+
+
+def test_no_content_ends_its_fence_or_becomes_markup():
+    evil = node("/x</details>`<img src=x>", "@@ -1 +1 @@\n+````\n+</details><script>\n+```\n")
+    given = report([evil], ["<b>host`"])
+    text = markdown.text(given)
+    assert "`````diff" in text
+    assert "<b>&lt;b&gt;host`</b>" in text
+    outside = re.sub(r"(`{3,})diff\n.*?\n\s*\1", "", text, flags=re.S)
+    outside = re.sub(r"(`+).+?\1", "", outside)
+    assert "<script" not in outside
+    assert "<img" not in outside
+
+
+def test_report_is_left_alone():
+    given = plan()
+    before = copy.deepcopy(given)
+    markdown.text(given)
+    assert given == before

@@ -1,0 +1,151 @@
+"""What people see of a plan and of an apply, from reports as data; the expected texts stand beside them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from statecfg.views import stream
+from statecfg.views.lines import make, plain
+from statecfg.views.outcome import duration, outcome_lines
+from statecfg.views.plan import Detail, plan_lines
+from statecfg.views.tally import of_changes
+from statecfg.views.terminal import render
+
+REPORTS = Path(__file__).parent / "reports"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def lines_of(name, **detail):
+    report = json.loads((REPORTS / f"{name}.json").read_text())
+    if report["mode"] == "plan":
+        return list(plan_lines(report, Detail(**detail)))
+    return list(outcome_lines(report, Detail(**detail), 12.3))
+
+
+def shown(lines, monkeypatch, columns, color=False):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    return render(lines, Terminal(), color)
+
+
+@pytest.mark.parametrize("name", ["plan", "converged", "apply-failed"])
+def test_plain_text_is_as_agreed(name):
+    """Set REGENERATE=1 to write the expected texts anew, and read the difference before committing it."""
+    expected = REPORTS / f"{name}.txt"
+    text = plain(lines_of(name))
+    if os.environ.get("REGENERATE"):
+        expected.write_text(text)
+    assert text == expected.read_text()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_terminal_rows_fit_and_say_the_same(columns, monkeypatch):
+    from rich.cells import cell_len
+
+    lines = lines_of("plan", full=True, verbose=True)
+    text = shown(lines, monkeypatch, columns)
+    assert max(cell_len(row) for row in text.splitlines()) <= columns
+    squeezed = "".join(text.replace("─", "").split())
+    for line in lines:
+        assert "".join(line.text.replace("─", "").split()) in squeezed
+
+
+def test_colours(monkeypatch):
+    text = shown(lines_of("plan"), monkeypatch, 100, color=True)
+    assert "\x1b[32mfile:/etc/motd" in text
+    assert "\x1b[31mfile:/etc/old.conf" in text
+    assert "\x1b[33mfile:/etc/nginx/conf.d/site.conf" in text
+    assert "\x1b[32m+     listen 8080;" in text
+    assert "\x1b[31m-     listen 80;" in text
+    assert "\x1b" not in shown(lines_of("plan"), monkeypatch, 100)
+
+
+def test_the_last_line_can_be_searched_for():
+    assert plain(lines_of("plan")).splitlines()[-1] == "Plan: 15 to add, 9 to change, 6 to destroy."
+
+
+def test_a_dry_run_says_so_first_and_last():
+    rows = plain(lines_of("converged")).splitlines()
+    assert rows[0] == "Dry run: nothing is changed on any host."
+    assert rows[-2] == "Dry run: nothing was changed."
+
+
+def test_unchanged_is_hidden_until_asked_for():
+    assert "file:/etc/app/07.conf" not in plain(lines_of("plan"))
+    assert "file:/etc/app/07.conf" in plain(lines_of("plan", verbose=True))
+
+
+def test_lists_are_cut_with_their_number_and_whole_with_diff():
+    assert "… 8 more objects" in plain(lines_of("plan"))
+    assert "page19.html" in plain(lines_of("plan", full=True))
+
+
+def test_a_long_text_line_ends_in_a_number_not_in_a_thousand_rows(monkeypatch):
+    text = shown([make("+ " + "x" * 100_000, hang=2)], monkeypatch, 80)
+    assert len(text.splitlines()) == 6
+    assert "more characters" in text
+
+
+def test_wide_characters_count_double(monkeypatch):
+    from rich.cells import cell_len
+
+    text = shown([make("+ " + "日本語" * 40, hang=2)], monkeypatch, 80)
+    assert all(cell_len(row) <= 80 for row in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ([], "change"),
+        ([{"before": None, "after": "x"}], "add"),
+        ([{"before": "x", "after": None}], "destroy"),
+        ([{"before": "x", "after": "y"}, {"before": None, "after": "z"}], "change"),
+        ([{"field": "kind", "before": "file", "after": "symlink"}], "replace"),
+        ([{"field": "kind", "before": None, "after": "file"}], "add"),
+        ([{"before": False, "after": True}], "change"),
+    ],
+)
+def test_kind_of_change(changes, kind):
+    assert of_changes(changes) == kind
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 5 s"), (7260, "2 h 1 min")]
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environ", "flag", "expected"),
+    [
+        (True, {}, False, True),
+        (False, {}, False, False),
+        (True, {"NO_COLOR": "1"}, False, False),
+        (True, {"NO_COLOR": ""}, False, True),
+        (False, {"FORCE_COLOR": "1"}, False, True),
+        (False, {"FORCE_COLOR": "0"}, False, False),
+        (True, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+        (True, {"FORCE_COLOR": "1"}, True, False),
+        (True, {"TERM": "dumb"}, False, False),
+    ],
+)
+def test_when_there_are_colours(terminal, environ, flag, expected):
+    assert stream.coloured(Terminal() if terminal else io.StringIO(), flag, environ) is expected
+
+
+def test_a_stream_without_our_signs_gets_ascii():
+    raw = io.BytesIO()
+    text = io.TextIOWrapper(raw, encoding="ascii")
+    stream.write([make("a → b … ✓ ↳")], text, color=False)
+    assert raw.getvalue() == b"a -> b ... ok >\n"

@@ -1,0 +1,43 @@
+"""Problems with their line, a mark under the word, and what to do."""
+
+from __future__ import annotations
+
+from statecfg.problems import Place, Problem
+from statecfg.views.lines import plain
+from statecfg.views.problems import problem_lines
+
+
+def test_a_problem_shows_its_line_and_marks_the_word(tmp_path):
+    (tmp_path / "web.yml").write_text("resources:\n\t- file: /etc/motd\n\t  moed: x\n")
+    wrong = Problem(
+        "SC0101", "unknown attribute", "file has no attribute `moed`", "did you mean `mode`?", (Place("web.yml", 3, 4),)
+    )
+    assert plain(problem_lines([wrong], tmp_path)) == (
+        "error[SC0101]: unknown attribute\n"
+        "  --> web.yml:3:4\n"
+        "    │\n"
+        "  3 │       moed: x\n"
+        "    │       ^^^^\n"
+        "  file has no attribute `moed`\n"
+        "  help: did you mean `mode`?\n"
+        "\n"
+        "1 problem found; nothing was touched.\n"
+    )
+
+
+def test_all_places_are_shown_and_missing_files_are_no_harm(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    wrong = Problem(
+        "SC0110", "duplicate name", "file:/a twice", "", (Place(str(tmp_path / "a.py"), 1), Place("gone.py", 7))
+    )
+    text = plain(problem_lines([wrong], tmp_path))
+    assert "--> a.py:1\n" in text
+    assert "1 │ x = 1" in text
+    assert "and gone.py:7" in text
+
+
+def test_after_twenty_comes_their_number(tmp_path):
+    text = plain(problem_lines([Problem("SC0101", "unknown attribute", str(i)) for i in range(45)], tmp_path))
+    assert text.count("error[") == 20
+    assert "… and 25 more problems" in text
+    assert text.endswith("45 problems found; nothing was touched.\n")

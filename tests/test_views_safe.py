@@ -1,0 +1,113 @@
+"""Nothing that a host or a user wrote reaches a terminal, a log or a document as anything but visible characters."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from statecfg.problems import Place, Problem
+from statecfg.views import as_json, markdown, pictures, safe
+from statecfg.views.facts import facts_lines
+from statecfg.views.lines import plain
+from statecfg.views.outcome import outcome_lines
+from statecfg.views.plan import Detail, plan_lines
+from statecfg.views.problems import problem_lines
+from statecfg.views.terminal import render
+
+REPORTS = Path(__file__).parent / "reports"
+BYTES = [bytes([number]).decode("utf-8", "surrogateescape") for number in range(256)]
+LATIN = [chr(number) for number in range(256)]
+SEQUENCES = [
+    "\x1b[31m", "\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://x\x07", "\x1b]52;c;aGk=\x07", "\x1bP1$r\x1b\\", "\x9b31m",
+    "\x9d0;t\x9c", "\r\nfake line", "a\rb", "a\bb", "\x7f", "\x00", "\u202eevil", "\u2066x\u2069", "\u200b", "\u200d", "\ufeff",
+    "\u2028", "\u2029", "\u061c", "\u00ad", "\ud800", "x", "\udfff", "\U000e0041", "\U000e0100", "\u3164", "\u115f", "\u034f", "\u180e",
+    "\ufe00", "\ufff9", "\ue000", "\x85", "\x0b", "\x0c",
+]  # fmt: skip
+HOSTILE = "".join(BYTES) + "".join(LATIN) + "".join(SEQUENCES)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def assert_harmless(text: str) -> None:
+    for char in text:
+        assert char == "\n" or safe.line(char) == char, repr(char)
+
+
+def poisoned(value, poison: str):
+    """Return a report with `poison` in every string that a host may have written."""
+    if isinstance(value, dict):
+        keep = ("status", "outcome", "mode")
+        return {key: item if key in keep else poisoned(item, poison) for key, item in value.items()}
+    if isinstance(value, list):
+        return [poisoned(item, poison) for item in value]
+    return value + poison if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("text", [*BYTES, *LATIN, *SEQUENCES])
+def test_a_line_is_one_visible_line(text):
+    shown = safe.line(text)
+    assert shown.isprintable()
+    assert "\n" not in shown
+    assert safe.line(shown) == shown
+
+
+def test_what_people_write_stays_as_it_is():
+    for text in ("grün", "日本語", "Привет", "naïve ☕", "a → b", "⚠️", "C:\\new\\x41"):
+        assert safe.line(text) == text
+
+
+def test_escapes_name_the_character():
+    assert safe.line("\x1b[0m\u202e\ud800\U000e0041\t") == "\\x1b[0m\\u202e\\ud800\\U000e0041\\t"
+
+
+def test_a_block_keeps_its_lines_and_aligns_tabs():
+    assert safe.block("a\tb\n\x1b\n") == ["a       b", "\\x1b"]
+
+
+@pytest.mark.parametrize("name", ["plan.json", "apply-failed.json", "converged.json"])
+@pytest.mark.parametrize("full", [False, True])
+def test_no_view_lets_anything_through(name, full):
+    report = poisoned(json.loads((REPORTS / name).read_text()), HOSTILE)
+    detail = Detail(verbose=full, full=full)
+    for make in (plan_lines, outcome_lines):
+        lines = list(make(report, detail))
+        assert_harmless(plain(lines))
+        assert_harmless(render(lines, Terminal(), color=False))
+    assert_harmless(markdown.text(report))
+    assert_harmless(as_json.text(report))
+
+
+def test_colours_are_the_only_escapes_on_a_terminal():
+    report = poisoned(json.loads((REPORTS / "plan.json").read_text()), HOSTILE)
+    shown = render(list(plan_lines(report)), Terminal(), color=True)
+    import re
+
+    assert "\x1b[" in shown
+    assert_harmless(re.sub(r"\x1b\[[0-9;]*m", "", shown))
+
+
+def test_facts_problems_and_pictures_are_harmless(tmp_path):
+    report = {"mode": "facts", "hosts": {"h" + HOSTILE: {"status": "ok", "layers": [], "facts": {HOSTILE: HOSTILE}}}}
+    assert_harmless(plain(facts_lines(report)))
+    (tmp_path / "x.yml").write_bytes(HOSTILE.encode("utf-8", "replace").replace(b"\n", b""))
+    wrong = Problem("SC0101", HOSTILE, HOSTILE, HOSTILE, (Place("x.yml", 1, 3), Place("gone", 1)))
+    assert_harmless(plain(problem_lines([wrong] * 25, tmp_path)))
+    node = {"provides": "file:" + HOSTILE, "type": "file", "requires": [], "position": HOSTILE}
+    drawings = pictures.fold([("h" + HOSTILE, [[node]])])
+    assert_harmless(plain(pictures.text_lines(drawings)))
+    for kind in ("dot", "mermaid", "svg"):
+        assert_harmless(pictures.draw(kind, drawings).decode())
+
+
+def test_json_gives_back_what_was_reported():
+    report = poisoned(copy.deepcopy(json.loads((REPORTS / "plan.json").read_text())), HOSTILE)
+    assert json.loads(as_json.text(report)) == report
