@@ -56,7 +56,7 @@ def available() -> List[str]:
 def add_directory(directory: str) -> None:
     """Let the node types of a project's `resources/` join ours. Raises InvalidInput where one has a name of ours."""
     directory = os.path.abspath(directory)
-    if directory in __path__ or not os.path.isdir(directory):
+    if not os.path.isdir(directory) or os.path.realpath(directory) in map(os.path.realpath, __path__):
         return
     twice = sorted(set(available()).intersection(available_in(directory)))
     if twice:

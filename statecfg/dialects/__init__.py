@@ -31,7 +31,9 @@ def load(path: str | Path, project: Any = None) -> list[Play]:
         raise InvalidInput([problem("SC0515", f"{path} is in no language that playbooks are written in", hint)])
     if not os.path.isfile(file):
         raise InvalidInput([problem("SC0118", f"there is no playbook {path}", "", Place(str(path), 0))])
-    plays: list[Play] = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, _root(file, project))
+    root = _root(file, project)
+    import_module("statecfg.dialects.modules").enter(root)
+    plays: list[Play] = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
     return plays
 
 
@@ -43,6 +45,6 @@ def load_module(name: str, path: str | Path) -> ModuleType:
 
 def _root(file: str, project: Any) -> str:
     if project is not None:
-        return os.path.abspath(getattr(project, "root", project))
+        return str(os.path.abspath(getattr(project, "root", project)))
     directory = os.path.dirname(file)
     return os.path.dirname(directory) if os.path.basename(directory) == "playbooks" else directory

@@ -7,7 +7,7 @@ import sys
 import types
 
 from statecfg.dialects import hy_source
-from statecfg.dialects.modules import importing, module_name
+from statecfg.dialects.modules import built_within, importing, module_name
 from statecfg.dialects.user_code import guarded
 from statecfg.plays import Play, collected, of_file
 
@@ -25,4 +25,4 @@ def load(path: str, root: str) -> list[Play]:
     with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}"):
         sys.modules[module.__name__] = module
         hy_source.execute(module, path)
-    return of_file(path, found)
+    return built_within(of_file(path, found), root, os.path.dirname(path))

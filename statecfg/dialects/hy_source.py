@@ -52,7 +52,9 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
 
 def plain_python(text: str, path: str, name: str) -> str:
     """Return a module of Hy itself as Python source."""
-    tree = hy_compile(read_many(text, filename=path), types.ModuleType(name), filename=path, source=text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # "will shadow the core macro": these are the core macros
+        tree = hy_compile(read_many(text, filename=path), types.ModuleType(name), filename=path, source=text)
     return ast.unparse(tree)
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import importlib
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
-from statecfg.positions import PACKAGE
+from statecfg import resources
+from statecfg.plays import HostContext, Play
+from statecfg.remote.nodetype import REGISTRY
 
-_last_root: list[str] = []
+_OURS = list(resources.__path__)
+_root = ""
+_imported: set[str] = set()  # modules that the present project's playbooks brought
 
 
 def module_name(path: str) -> str:
@@ -24,26 +30,45 @@ def module_name(path: str) -> str:
 @contextlib.contextmanager
 def importing(root: str, directory: str) -> Iterator[None]:
     """Let `import` find the modules of the project at `root` and those beside a playbook in `directory`."""
-    _forget_other(root)
-    before = list(sys.path)
+    enter(root)
+    path, known = list(sys.path), set(sys.modules)
     sys.path[:0] = dict.fromkeys((os.path.abspath(directory), os.path.abspath(root)))
     importlib.invalidate_caches()
     try:
         yield
     finally:
-        sys.path[:] = before
+        sys.path[:] = path
+        below = (os.path.abspath(root) + os.sep, os.path.abspath(directory) + os.sep)
+        _imported.update(name for name in set(sys.modules) - known if _file(sys.modules[name]).startswith(below))
 
 
-def _forget_other(root: str) -> None:
-    # `resources` of another project must not be taken for this one's.
-    if _last_root and _last_root[0] != root:
-        old = os.path.abspath(_last_root[0]) + os.sep
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-            if (
-                file.startswith(old)
-                and not file.startswith(PACKAGE)
-                and not name.startswith(("statecfg.", "tests", "__main__"))
-            ):
-                del sys.modules[name]
-    _last_root[:] = [root]
+def built_within(plays: list[Play], root: str, directory: str) -> list[Play]:
+    """Return the plays, whose functions may import what their playbook may."""
+
+    def wrapped(each: Play) -> Play:
+        def build(host: HostContext) -> Any:
+            with importing(root, directory):
+                return each.build(host)
+
+        return dataclasses.replace(each, build=build)
+
+    return [wrapped(each) for each in plays]
+
+
+def enter(root: str) -> None:
+    """Make `root` the present project: its `resources/` join ours, and another project's modules are forgotten."""
+    global _root
+    if _root != root:
+        for name in _imported:
+            sys.modules.pop(name, None)
+            for kind in [kind for kind in REGISTRY.values() if kind.module == name]:
+                del REGISTRY[kind.name]
+                vars(resources).pop(kind.name, None)
+        _imported.clear()
+        resources.__path__[:] = _OURS
+        _root = root
+    resources.add_directory(os.path.join(root, "resources"))
+
+
+def _file(module: Any) -> str:
+    return getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", None) or ()), "")

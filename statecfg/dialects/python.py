@@ -6,7 +6,7 @@ import os
 import sys
 import types
 
-from statecfg.dialects.modules import importing, module_name
+from statecfg.dialects.modules import built_within, importing, module_name
 from statecfg.dialects.user_code import guarded
 from statecfg.plays import Play, collected, of_file
 
@@ -25,4 +25,4 @@ def load(path: str, root: str) -> list[Play]:
             code = compile(stream.read(), path, "exec", dont_inherit=True)
         sys.modules[module.__name__] = module
         exec(code, module.__dict__)  # noqa: S102 - a playbook is a program
-    return of_file(path, found)
+    return built_within(of_file(path, found), root, os.path.dirname(path))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 from statecfg.remote.model import Keyword
 from statecfg.remote.nodetype import REGISTRY, NodeType, Schema, register
 from statecfg.remote.ops import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
     Clause = Sequence[Callable[[Any], Any]]
 
@@ -130,18 +132,43 @@ def merge_graphs(*graphs: Any) -> Any:
     return import_module("statecfg.graph").merge_graphs(*graphs)
 
 
+_present = threading.local()  # the machine that a plain map's `:fn` is to act on, while it is called
+
+
+def acting_on(machine: Any, function: Callable[[], Any]) -> Any:
+    """Call a function of no arguments, in which `spit` and `slurp` act on `machine`, and return what it returns."""
+    before = getattr(_present, "machine", None)
+    _present.machine = machine
+    try:
+        return function()
+    finally:
+        _present.machine = before
+
+
+def _machine() -> Any:
+    from statecfg.remote.real import RealMachine
+
+    return getattr(_present, "machine", None) or RealMachine()
+
+
 def spit(path: str, content: Union[str, bytes]) -> Any:
-    """Write `content` to `path` on this very machine. In the body of an op `spit` is the op's machine's instead."""
-    from statecfg.remote.real import RealMachine
-
-    return RealMachine().spit(path, content)
+    """Write `content` to `path` on the machine of the action that is being taken, else on this very one."""
+    return _machine().spit(path, content)
 
 
-def slurp(path: str) -> str:
-    """Return the text of the file `path` on this very machine. In the body of an op it is the op's machine's."""
-    from statecfg.remote.real import RealMachine
+def slurp(path: str) -> Any:
+    """Return the text of the file `path` on the machine of the action that is being taken, else on this very one."""
+    return _machine().slurp(path)
 
-    return RealMachine().slurp(path)
+
+def written_at(module: Mapping[str, Any], file: str, line: int) -> Tuple[str, int]:
+    """Return where a line of a module was written, for one that was compiled from Hy.
+
+    :param module: the module's globals, in which the compiled source left its table of lines
+    """
+    written, table = module.get("__statecfg_lines__") or (file, {})
+    nearest = max((here for here in table if here <= line), default=None)
+    return written, line if nearest is None else table[nearest]
 
 
 def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Dict[str, Any]:

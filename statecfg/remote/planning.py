@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.borg import acting_on, written_at
 from statecfg.remote.guard import WriteAttempt, reading_only
 from statecfg.remote.model import Action, ActionSpec, CheckError, Unknown, error
 from statecfg.remote.world import ANYTHING
@@ -209,7 +210,7 @@ def as_action(item: Any, node: Node) -> Action:
         function, op = item["fn"], str(item["op"])
     except (TypeError, KeyError):
         raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item)) from None
-    return Action(op, dict(item.get("args") or {}), lambda machine: function(), item.get("body") or ())
+    return Action(op, dict(item.get("args") or {}), lambda machine: acting_on(machine, function), item.get("body") or ())
 
 
 def settled(result: Any) -> Result:
@@ -240,6 +241,6 @@ def trace(problem: BaseException) -> str:
     while step is not None:
         name = step.tb_frame.f_code.co_filename
         if "statecfg/remote" not in name.replace("\\", "/"):
-            place = " (%s:%d)" % (name, step.tb_lineno)
+            place = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
         step = step.tb_next
     return "%s: %s%s" % (type(problem).__name__, problem, place)
