@@ -117,8 +117,7 @@ def remove(machine: Machine, packages: List[Entry]) -> Result:
     """
     effect: Entry = {"packages": {}, "unknown": BRINGS}
     for package in packages:
-        kept = {} if package["purge"] else {package["name"]: {"state": "config-files"}}
-        effect["packages"].update(dict.fromkeys((package["name"], *package["others"])), **kept)
+        effect["packages"].update({name: None for name in (package["name"], *package["others"])})
     for verb, purge in (("remove", False), ("purge", True)):
         names = [package["name"] for package in packages if package["purge"] is purge]
         if names:
