@@ -37,6 +37,7 @@ def parse(root: Node, file: str) -> Inventory:
     """Make an inventory from a YAML tree. Raises InvalidInput with everything wrong in it."""
     with problems.collecting() as found:
         hosts, own, groups = _read(root)
+    found.sort(key=lambda item: item.places[:1])
     try:
         inventory = Inventory(hosts, own, groups, file)
     except InvalidInput as error:

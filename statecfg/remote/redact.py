@@ -112,6 +112,6 @@ def _encoded(text: str) -> Iterator[str]:
     for before, skipped in ((0, 0), (1, 2), (2, 3)):
         whole = binascii.b2a_base64(b"\0" * before + data, newline=False).decode("ascii")
         letters = whole[skipped : (before + len(data)) * 8 // 6]
-        if len(letters) > SHORTEST:
+        if len(letters) >= SHORTEST:
             yield letters
             yield letters.replace("+", "-").replace("/", "_")

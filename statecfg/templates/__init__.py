@@ -123,8 +123,17 @@ class _Files(BaseLoader):
         for folder in self.folders:
             path = os.path.join(folder, *parts)
             if os.path.isfile(path):
-                return _read(path), path, lambda: True
+                state = _state(path)
+                return _read(path), path, lambda: _state(path) == state
         raise TemplateNotFound(template)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _read(path: str) -> str:
@@ -243,7 +252,9 @@ def _explain(error: Exception, place: Place, block: bool, variables: Mapping[str
         return problem("SC0301", detail, "put it beside the playbook or into templates/", *places)
     if isinstance(error, RecursionError):
         chain = _chain(error.__traceback__)
-        return problem("SC0317", " → ".join(chain) or "a macro that calls itself", "break the loop", *places[-1:])
+        if len(chain) > 1:
+            return problem("SC0317", " → ".join(chain), "break the loop", *places[-1:])
+        return problem("SC0323", "it calls itself too deeply", "break the loop", *places[-1:])
     return problem("SC0322", f"{type(error).__name__}: {error}", "check the values that it uses", *places)
 
 

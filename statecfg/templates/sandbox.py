@@ -115,7 +115,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             lstrip_blocks=True,
             autoescape=False,
             finalize=finalized,
-            auto_reload=False,
+            auto_reload=True,
         )
         self.filters = {name: _guarded(name, f) for name, f in self.filters.items() if name not in _RANDOM}
         self.globals.pop("lipsum", None)

@@ -1,0 +1,211 @@
+"""Inventories: who belongs where, who wins, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from statecfg.dialects import yaml_inventory, yaml_text
+from statecfg.inventory import Inventory
+from statecfg.problems import InvalidInput
+
+TEXT = """\
+hosts:
+  web1: {address: 192.0.2.1, port: 2222, user: deploy, key: [~/.ssh/a, /k], become: true, vars: {port: 1}}
+  web2:
+  web10: {jump: "bastion,ops@other:22", become: doas, become_user: app, python: /usr/bin/python3}
+  db1: {transport: local}
+groups:
+  all: {vars: {port: 0, zone: none}}
+  site: {groups: [web], vars: {port: 3, level: site}}
+  web: {hosts: [web1, web2, web10], vars: {port: 2}}
+  eu: {hosts: [web2, db1], vars: {zone: eu}}
+"""
+
+
+def read(text: str) -> Inventory:
+    return yaml_inventory.parse(yaml_text.parse(text, "inventory.yml", "hosts"), "inventory.yml")
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        read(text)
+    return [
+        f"{item.code} {' '.join(map(str, item.places))} {item.detail} ({item.help})" for item in caught.value.problems
+    ]
+
+
+def test_hosts():
+    known = read(TEXT)
+    web1 = known.hosts["web1"]
+    assert (web1.address, web1.port, web1.user, web1.become) == ("192.0.2.1", 2222, "deploy", "sudo")
+    assert web1.identity_files == ("~/.ssh/a", "/k")
+    assert web1.groups == ("site", "web")
+    assert str(web1.position) == "inventory.yml:2:3"
+    assert known.hosts["web2"].address == "web2"
+    web10 = known.hosts["web10"]
+    assert (web10.proxy_jump, web10.become, web10.become_user) == ("bastion,ops@other:22", "doas", "app")
+    assert known.hosts["db1"].transport == "local"
+
+
+def test_who_won():
+    known = read(TEXT)
+    won = {
+        name: {key: f"{value} {place.line}" for key, (value, place) in known.who_won(name).items()}
+        for name in known.hosts
+    }
+    assert won["web1"] == {"port": "1 2", "zone": "none 7", "level": "site 8"}
+    assert won["web2"] == {"port": "2 9", "zone": "eu 10", "level": "site 8"}
+    assert won["db1"] == {"port": "0 7", "zone": "eu 10"}
+    assert known.hosts["web2"].vars == {"port": 2, "zone": "eu", "level": "site"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hosts"),
+    [
+        ("all", "web1 web2 web10 db1"),
+        ("web", "web1 web2 web10"),
+        ("site", "web1 web2 web10"),
+        ("web2,web1", "web1 web2"),
+        ("web2:db1", "web2 db1"),
+        ("web*", "web1 web2 web10"),
+        ("web?", "web1 web2"),
+        ("web[12]", "web1 web2"),
+        ("~^web[0-9]$", "web1 web2"),
+        ("~a{1,1}b$,web1", None),
+        ("web:&eu", "web2"),
+        ("web:!eu", "web1 web10"),
+        ("!eu:web", "web1 web10"),
+        ("!web", "db1"),
+        ("!~web", "db1"),
+        ("@local", "@local"),
+        ("web1,@local", "web1 @local"),
+        ("eu , web1", "web1 web2 db1"),
+    ],
+)
+def test_patterns(pattern, hosts):
+    if hosts is None:
+        with pytest.raises(InvalidInput):
+            read(TEXT).select(pattern)
+    else:
+        assert " ".join(host.name for host in read(TEXT).select(pattern)) == hosts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "limit", "code", "words"),
+    [
+        ("wbe", None, "SC0406", "did you mean `web`"),
+        ("web:!web", None, "SC0406", "take hosts away"),
+        ("web:!tpyo", None, "SC0406", ""),
+        ("web,", None, "SC0407", "single commas"),
+        ("", None, "SC0407", ""),
+        ("web::eu", None, "SC0407", ""),
+        ("~we(b", None, "SC0407", ""),
+        ("x*", None, "SC0406", ""),
+        ("web", "nothing", "SC0406", ""),
+        ("web", "db1", "SC0406", ""),
+        ("web", "", "SC0407", ""),
+    ],
+)
+def test_patterns_that_match_nothing(pattern, limit, code, words):
+    with pytest.raises(InvalidInput) as caught:
+        read(TEXT).select(pattern, limit)
+    assert {item.code for item in caught.value.problems} == {code}
+    assert any(words in item.help for item in caught.value.problems)
+
+
+def test_position_in_a_regular_expression():
+    with pytest.raises(InvalidInput, match=r"`we\(b` is wrong at character 3"):
+        read(TEXT).select("~we(b")
+
+
+def test_limit():
+    known = read(TEXT)
+    assert [host.name for host in known.select("web", "eu")] == ["web2"]
+    assert [host.name for host in known.select("all", "web1,db1")] == ["web1", "db1"]
+    assert known.select("web", "db1", empty_ok=True) == []
+    assert [host.name for host in known.select("@local", "@local")] == ["@local"]
+
+
+def test_no_file():
+    known = yaml_inventory.load(None)
+    local = known.select("@local")[0]
+    assert (local.name, local.transport) == ("@local", "local")
+    with pytest.raises(InvalidInput, match="-i"):
+        known.select("web")
+
+
+def test_local_may_have_variables():
+    known = read('hosts:\n  "@local": {vars: {x: 1}, python: /usr/bin/python3}\n')
+    local = known.select("@local")[0]
+    assert (local.transport, local.vars, local.python) == ("local", {"x": 1}, "/usr/bin/python3")
+
+
+def test_all_mistakes_at_once():
+    found = refused(
+        "hosts:\n"
+        "  web1: {adress: a, port: 99999, become: maybe}\n"
+        "  -oProxyCommand=x: {}\n"
+        "  a b: {}\n"
+        "  web2: {address: '-x', user: 'a;b', port: '22', python: python3, vars: [1]}\n"
+        "  web3: {port: true, transport: telnet, jump: 'a b'}\n"
+        "grups: {}\n"
+    )
+    starts = [item.split(" ")[0] + " " + item.split(" ")[1] for item in found]
+    assert starts == [
+        "SC0311 inventory.yml:2:10",
+        "SC0405 inventory.yml:2:27",
+        "SC0405 inventory.yml:2:42",
+        "SC0401 inventory.yml:3:3",
+        "SC0401 inventory.yml:4:3",
+        "SC0405 inventory.yml:5:19",
+        "SC0405 inventory.yml:5:31",
+        "SC0405 inventory.yml:5:44",
+        "SC0405 inventory.yml:5:58",
+        "SC0310 inventory.yml:5:73",
+        "SC0405 inventory.yml:6:16",
+        "SC0405 inventory.yml:6:33",
+        "SC0405 inventory.yml:6:47",
+        "SC0311 inventory.yml:7:1",
+    ]
+    assert "did you mean `groups`" in found[-1]
+    assert "did you mean `address`" in found[0]
+
+
+def test_circles():
+    text = "groups:\n  a: {groups: [b]}\n  b: {groups: [c]}\n  c: {groups: [a]}\n"
+    places = "inventory.yml:2:16 inventory.yml:3:16 inventory.yml:4:16"
+    assert refused(text) == [f"SC0402 {places} a → b → c → a (take one of these out of the other)"]
+    assert refused("groups: {a: {groups: [a]}}")[0].startswith("SC0402 inventory.yml:1:23 a → a")
+
+
+def test_group_named_like_a_host():
+    found = refused("hosts: {web: {}}\ngroups:\n  web: {hosts: [web]}\n")
+    assert found[0].startswith("SC0403 inventory.yml:3:3 inventory.yml:1:9")
+
+
+def test_unknown_members():
+    found = refused("hosts: {web1: {}}\ngroups: {a: {hosts: [wbe1], groups: [b]}}\n")
+    assert ["did you mean `web1`" in found[0], found[1][:6]] == [True, "SC0404"]
+
+
+def test_groups_that_disagree():
+    text = "hosts: [w]\ngroups:\n  a: {hosts: [w], vars: {x: 1}}\n  b: {hosts: [w], vars: {x: 2}}\n"
+    assert refused(text)[0].startswith("SC0408 inventory.yml:3:29 inventory.yml:4:29")
+    assert read(text.replace("x: 2", "x: 1")).hosts["w"].vars == {"x": 1}
+    assert read(text.replace("hosts: [w]\n", "hosts: {w: {vars: {x: 3}}}\n", 1)).hosts["w"].vars == {"x": 3}
+
+
+def test_secrets_in_variables(monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "correct horse")
+    found = read("hosts: {db: {vars: {password: !secret {env: DB_PASSWORD}}}}").hosts["db"].vars["password"]
+    assert (repr(found), found.reveal()) == ("<secret DB_PASSWORD>", "correct horse")
+    monkeypatch.delenv("DB_PASSWORD")
+    assert refused("hosts: {db: {vars: {password: !secret {env: DB_PASSWORD}}}}")[0].startswith(
+        "SC0420 inventory.yml:1:31"
+    )
+
+
+def test_many_hosts():
+    names = [f"h{n}" for n in range(3000)]
+    text = "hosts: [" + ", ".join(names) + "]\ngroups: {a: {hosts: [" + ", ".join(names) + "], vars: {x: 1}}}"
+    assert len(read(text).select("a:!h1")) == 2999

@@ -1,0 +1,67 @@
+"""Projects: where they begin and what their settings may say."""
+
+from __future__ import annotations
+
+import pytest
+
+from statecfg import project
+from statecfg.problems import InvalidInput
+
+
+def test_found_upward(tmp_path):
+    deep = tmp_path / "playbooks" / "more"
+    deep.mkdir(parents=True)
+    (deep / "web.yml").write_text("")
+    assert project.find(deep / "web.yml").root == deep
+    (tmp_path / "inventory.yml").write_text("hosts: [web1]")
+    found = project.find(deep / "web.yml")
+    assert (found.root, found.inventory_file, found.resources) == (tmp_path, tmp_path / "inventory.yml", None)
+    assert list(found.inventory().hosts) == ["web1"]
+    assert found.relative(deep / "web.yml") == "playbooks/more/web.yml"
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "statecfg.toml").write_text('inventory = "hosts/all.yml"\nforks = 4\nlock_timeout = 3\n')
+    found = project.find(deep)
+    assert (found.inventory_file, found.resources) == (tmp_path / "hosts" / "all.yml", tmp_path / "resources")
+    assert (found.settings.forks, found.settings.lock_timeout, found.settings.become) == (4, 3.0, None)
+
+
+def test_directory_called_playbooks(tmp_path):
+    (tmp_path / "playbooks").mkdir()
+    assert project.find(tmp_path / "playbooks" / "web.yml").root == tmp_path
+    assert list(project.find(tmp_path).inventory().hosts) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place", "words"),
+    [
+        ("forks = 4\nfork = 4\n", "SC0411", ":2:1", "did you mean `forks`"),
+        ("forks = 0\n", "SC0410", ":1:1", "1 to 1000"),
+        ("forks = true\n", "SC0410", ":1:1", "1 to 1000"),
+        ('become = "yes"\n', "SC0410", ":1:1", "true or false"),
+        ("lock_timeout = nan\n", "SC0410", ":1:1", "0 or more"),
+        ("a = 1\nb = \n", "SC0410", ":2:5", "in quotes"),
+        ("[tools]\nx = 1\n", "SC0411", ":1:1", "there are"),
+    ],
+)
+def test_wrong_settings(tmp_path, text, code, place, words):
+    path = tmp_path / "statecfg.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        project.read_settings(path)
+    first = caught.value.problems[0]
+    assert (first.code, str(first.places[0])) == (code, f"{path}{place}")
+    assert words in first.help
+
+
+def test_settings_that_anyone_could_change(tmp_path):
+    path = tmp_path / "statecfg.toml"
+    path.write_text("forks = 4\n")
+    path.chmod(0o666)
+    with pytest.raises(InvalidInput, match="chmod o-w"):
+        project.read_settings(path)
+    path.chmod(0o644)
+    tmp_path.chmod(0o777)
+    with pytest.raises(InvalidInput, match="its directory"):
+        project.read_settings(path)
+    tmp_path.chmod(0o1777)
+    assert project.read_settings(path).forks == 4

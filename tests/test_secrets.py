@@ -1,0 +1,192 @@
+"""Secrets: used, and never shown, in any spelling."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import html
+import json
+import logging
+import pickle
+import shlex
+import traceback
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from statecfg import secrets
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput
+from statecfg.remote.redact import Redactor
+
+CANARIES = [
+    "hunter22",
+    "p@ss",
+    "with space and more",
+    "quote'single",
+    'quote"double',
+    "back\\slash\\n",
+    "per%cent%20",
+    "dollar$HOME`id`",
+    "amp&<tag>",
+    "ümläut-ßecret",
+    "emoji😀secret",
+    "line one\nline two is longer\nthree",
+    "tab\tseparated",
+    "a/b+c=d?e#f",
+    "12345678",
+    "${jinja}{{ x }}",
+    "-----BEGIN KEY-----\n" + "QUJD" * 16 + "\n-----END KEY-----\n",
+    "x" * 4096,
+    "é" * 2000,
+    "trailing space ",
+]
+
+
+def spellings(value: str) -> list[str]:
+    raw = value.encode()
+    found = [value, json.dumps(value), json.dumps(value, ensure_ascii=False), repr(value), repr(raw), ascii(value)]
+    found += [shlex.quote(value), quote(value), quote(value, safe=""), quote_plus(value), html.escape(value)]
+    found += [raw.hex(), raw.hex().upper(), json.dumps(json.dumps({"k": value})), html.escape(value, quote=False)]
+    for before in (b"", b"x", b"xy"):
+        for after in (b"", b"z", b"zz"):
+            found.append(base64.b64encode(before + raw + after).decode())
+            found.append(base64.urlsafe_b64encode(before + raw + after).decode())
+    found.append(base64.encodebytes(raw).decode())
+    found += ["\n".join("+" + line for line in value.splitlines()), value.replace("\n", "\r\n")]
+    return found
+
+
+def hints(value: str) -> list[str]:
+    """What must not be left: runs of the value, in each encoding."""
+    raw = value.encode()
+    pieces = [line for line in value.splitlines() if len(line) > 7] or [value]
+    middle = base64.b64encode(raw)[8:-8].decode()
+    return pieces + ([middle] if len(middle) > 8 else []) + [raw.hex()]
+
+
+@pytest.mark.parametrize("value", CANARIES, ids=range(len(CANARIES)))
+def test_every_spelling_is_masked(value):
+    redactor = Redactor({"name": value})
+    for spelling in spellings(value):
+        masked = redactor.text(f"before {spelling} after")
+        assert "<secret name>" in masked, spelling[:60]
+        for hint in hints(value):
+            assert hint not in masked
+        assert masked.startswith("before ")
+        assert masked.endswith(" after")
+
+
+def test_json_is_masked():
+    redactor = Redactor({"pin": "123456", "word": "hunter22"})
+    data = {"a": ["x hunter22", 123456, 9912345699, 1.5, None, True], "hunter22": {"b": "ok"}}
+    assert redactor.value(data) == {
+        "a": ["x <secret word>", "<secret pin>", "99<secret pin>99", 1.5, None, True],
+        "<secret word>": {"b": "ok"},
+    }
+    assert Redactor({}).value(data) is data
+
+
+def test_the_longest_goes_first():
+    redactor = Redactor({"short": "hunter", "long": "hunter22"})
+    assert redactor.text("hunter22 hunter") == "<secret long> <secret short>"
+
+
+def test_what_is_no_secret_stays():
+    text = "package nginx 1.22 installed\n"
+    assert Redactor({"a": "hunter22", "b": "x" * 100}).text(text) == text
+
+
+@pytest.fixture
+def hidden(monkeypatch) -> secrets.Secret:
+    monkeypatch.setenv("CANARY", "canary-value-42")
+    return secrets.secret("db", env="CANARY")
+
+
+def test_never_shown(hidden, caplog):
+    shown = [
+        f"{hidden}",
+        f"{hidden!r}",
+        f"{hidden:>40}",
+        str(hidden),
+        f"{hidden} {hidden!r}",
+        str([hidden]),
+        str({"a": hidden}),
+    ]
+    logging.getLogger("x").error("value %r %s", hidden, hidden)
+    shown += [caplog.text, repr(dir(hidden))]
+
+    def fails(value):
+        copied = value
+        raise ValueError(copied)
+
+    try:
+        fails(hidden)
+    except ValueError as error:
+        shown += traceback.TracebackException.from_exception(error, capture_locals=True).format()
+    assert all("canary" not in text for text in shown)
+    assert shown[0] == shown[1] == "<secret db>"
+
+
+def test_never_carried_away(hidden):
+    for call in (pickle.dumps, json.dumps):
+        with pytest.raises(TypeError) as caught:
+            call(hidden)
+        assert "canary" not in str(caught.value)
+    assert copy.deepcopy({"a": hidden})["a"] is hidden
+    assert copy.copy(hidden) is hidden
+    assert not hasattr(hidden, "__dict__")
+
+
+def test_use_is_recorded(hidden, monkeypatch):
+    with secrets.recording() as used:
+        assert used == {}
+        assert hidden.reveal() == "canary-value-42"
+        monkeypatch.setenv("CANARY", "another-value")
+        secrets.secret("db", env="CANARY").reveal()
+        hidden.reveal()
+    assert {name: value.reveal() for name, value in used.items()} == {"db": "canary-value-42", "db-2": "another-value"}
+
+
+def test_files(tmp_path):
+    path = tmp_path / "token.txt"
+    path.write_text("from-a-file\n")
+    path.chmod(0o600)
+    assert secrets.secret("t", file=path).reveal() == "from-a-file"
+    assert secrets.tagged("!secret", {"file": "token.txt"}, Place(str(tmp_path / "x.yml"), 1)).name == "token"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        ({"env": "NOT_SET_ANYWHERE"}, "SC0420", "NOT_SET_ANYWHERE"),
+        ({"file": "missing"}, "SC0420", "can't be read"),
+        ({"file": "open"}, "SC0420", "everyone"),
+        ({"file": ".", "name": "d"}, "SC0420", "Is a directory"),
+        ({"file": "latin"}, "SC0420", "offset 3"),
+        ({"env": "SHORT"}, "SC0421", "3 characters"),
+        ({"env": "A", "file": "b"}, "SC0422", "either"),
+        ({}, "SC0422", "either"),
+        ("text", "SC0422", "either"),
+        ({"evn": "A"}, "SC0422", "evn"),
+        ({"env": "HOME", "name": "a b"}, "SC0422", "a b"),
+    ],
+)
+def test_mistakes(given, code, words, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHORT", "abc")
+    (tmp_path / "open").write_text("readable")
+    (tmp_path / "open").chmod(0o644)
+    (tmp_path / "latin").write_bytes(b"caf\xe9 value")
+    (tmp_path / "latin").chmod(0o600)
+    with pytest.raises(InvalidInput) as caught:
+        secrets.tagged("!secret", given, Place(str(tmp_path / "x.yml"), 3, 5))
+    first = caught.value.problems[0]
+    assert (first.code, first.places[0].line) == (code, 3)
+    assert words in first.detail
+    assert "abc" not in str(first)
+
+
+def test_place_of_a_call():
+    with pytest.raises(InvalidInput) as caught:
+        secrets.secret("x", env="NOT_SET_ANYWHERE")
+    assert caught.value.problems[0].places[0].file == __file__

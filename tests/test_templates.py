@@ -1,0 +1,182 @@
+"""Templates: values keep their types, mistakes have places, and nothing runs for ever."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from statecfg import secrets, templates
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput, Problem
+
+HERE = Place("play.yml", 7, 3)
+
+
+def problem_of(call, *args, **kwargs) -> Problem:
+    with pytest.raises(InvalidInput) as caught:
+        call(*args, **kwargs)
+    assert len(caught.value.problems) == 1
+    return caught.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("{{ port }}", 8080),
+        ("{{port}}", 8080),
+        ("{{ port + 1 }}", 8081),
+        ("{{ digits }}", "0755"),
+        ("{{ names }}", ["a", "b"]),
+        ("{{ table }}", {"k": "v"}),
+        ("{{ table.k }}", "v"),
+        ("{{ flag }}", True),
+        ("{{ nothing }}", None),
+        ("{{ names | map('upper') }}", ["A", "B"]),
+        ("{{ absent | default(3) }}", 3),
+        (" {{ port }}", " 8080"),
+        ("p{{ port }}", "p8080"),
+        ("{{ port }}{{ port }}", "80808080"),
+        ("{{ digits ~ port }}", "07558080"),
+        ("{% if flag %}x{% endif %}", "x"),
+        ("1{{ digits }}", "10755"),
+        ("plain", "plain"),
+        ("{not a template}", "{not a template}"),
+        ("line\n{{ port }}\n", "line\n8080\n"),
+        ("{{ '{{ port }}' }}", "{{ port }}"),
+        ("{{ quoted }}", "{{ port }}"),
+    ],
+)
+def test_values(text, result):
+    variables = {
+        "port": 8080,
+        "digits": "0755",
+        "names": ["a", "b"],
+        "table": {"k": "v"},
+        "flag": True,
+        "nothing": None,
+        "quoted": "{{ port }}",
+    }
+    found = templates.evaluate(text, variables, HERE)
+    assert (found, type(found)) == (result, type(result))
+
+
+def test_expressions():
+    variables = {"port": 80}
+    assert templates.expression("port > 79", variables, HERE) is True
+    assert templates.expression("{{ port > 80 }}", variables, HERE) is False
+    assert problem_of(templates.expression, "port >", variables, HERE).code == "SC0320"
+    assert problem_of(templates.expression, "port port", variables, HERE).code == "SC0320"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "detail", "help_text"),
+    [
+        ("{{ prot }}", "SC0321", "no variable `prot`", "did you mean `port`"),
+        ("x {{ prot }}", "SC0321", "no variable `prot`", "did you mean `port`"),
+        ("{{ table.kye }}", "SC0321", "no key `kye`", "did you mean `key`"),
+        ("{{ prot.x }}", "SC0321", "no variable `prot`", "`port`"),
+        ("{{ [prot] | join }}", "SC0321", "no variable `prot`", "`port`"),
+        ("{% for x in prot %}{% endfor %}", "SC0321", "no variable `prot`", "`port`"),
+        ("{{ port.x }}", "SC0321", "has no `x`", ""),
+        ("{{ port", "SC0320", "unexpected end", ""),
+        ("{% if port %}", "SC0320", "", "{% end"),
+        ("{{ port | uper }}", "SC0320", "uper", "did you mean `upper`"),
+        ("x{{ none }}", "SC0322", "None", "default"),
+        ("x{{ table }}", "SC0322", "a map", "tojson"),
+        ("{{ 1 / 0 }}", "SC0322", "ZeroDivisionError", ""),
+        ("{{ ''.__class__.__mro__ }}", "SC0322", "unsafe", ""),
+        ("{{ names.append(1) }}", "SC0322", "unsafe", ""),
+        ("{% include 'x.j2' %}", "SC0301", "x.j2", "templates/"),
+        ("{% include '/etc/passwd' %}", "SC0322", "outside", ""),
+        ("{% include '../../etc/passwd' %}", "SC0322", "outside", ""),
+        ("{{ lipsum() }}", "SC0321", "lipsum", ""),
+        ("{{ names | random }}", "SC0320", "random", ""),
+    ],
+)
+def test_mistakes(text, code, detail, help_text):
+    found = problem_of(templates.evaluate, text, {"port": 80, "table": {"key": 1}, "names": []}, HERE)
+    assert (found.code, found.places[-1]) == (code, HERE)
+    assert detail in found.detail
+    assert help_text in found.help
+
+
+def test_line_of_a_block():
+    found = problem_of(templates.evaluate, "one\ntwo {{ x }}\n", {}, HERE, block=True)
+    assert str(found.places[0]) == "play.yml:9"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+        "{{ 'x' * 10 ** 9 }}",
+        "{{ [0] * 10 ** 9 }}",
+        "{{ 10 ** (10 ** 8) }}",
+        "{{ 'x'.ljust(10 ** 9) }}",
+        "{{ 'x' | center(10 ** 9) }}",
+        "{{ '%1000000000d' % 1 }}",
+        "{{ '%1000000000d' | format(1) }}",
+        "{{ '{:1000000000}'.format(1) }}",
+        "{% set n = namespace(s='x') %}{% for i in range(64) %}{% set n.s = n.s ~ n.s %}{% endfor %}",
+        "{% set n = namespace(s='x') %}{% for i in range(64) %}{% set n.s = n.s + n.s %}{% endfor %}",
+        "{% for i in range(9999) %}{{ 'x' * 9999 }}{% endfor %}",
+    ],
+)
+def test_limits(text):
+    start = time.monotonic()
+    assert problem_of(templates.evaluate, text + ".", {}, HERE).code == "SC0323"
+    assert time.monotonic() - start < 15
+
+
+def test_files(tmp_path):
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "play").mkdir()
+    site = tmp_path / "play" / "site.j2"
+    site.write_text("a\n{% include 'part.j2' %}\n{% for n in names %}\n  {{ n }}\n{% endfor %}\nend\n")
+    (tmp_path / "templates" / "part.j2").write_text("part {{ port }}\n")
+    given = {"port": 80, "names": [1, 2]}
+    assert templates.render_file(site, given, HERE, tmp_path) == "a\npart 80\n  1\n  2\nend\n"
+    found = problem_of(templates.render_file, site, {"names": []}, HERE, tmp_path)
+    assert [str(place) for place in found.places] == [f"{tmp_path}/templates/part.j2:1", str(HERE)]
+    (tmp_path / "templates" / "part.j2").write_text("\n\n{{ x")
+    found = problem_of(templates.render_file, site, given, HERE, tmp_path)
+    assert [str(place) for place in found.places] == [f"{tmp_path}/templates/part.j2:3", str(HERE)]
+
+
+def test_include_loop(tmp_path):
+    (tmp_path / "a.j2").write_text("{% include 'b.j2' %}")
+    (tmp_path / "b.j2").write_text("{% include 'a.j2' %}")
+    found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
+    assert found.code == "SC0317"
+    assert "a.j2 → b.j2 → a.j2" in found.detail
+
+
+def test_encoding_of_files(tmp_path):
+    (tmp_path / "a.j2").write_bytes(b"x\ncaf\xe9")
+    found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
+    assert (found.code, found.places[0].line) == ("SC0313", 2)
+
+
+def test_secrets_are_used_and_recorded(monkeypatch):
+    monkeypatch.setenv("PW", "s3cret-value")
+    hidden = secrets.secret("pw", env="PW")
+    with secrets.recording() as used:
+        assert templates.evaluate("{{ pw }}", {"pw": hidden}, HERE) is hidden
+        assert used == {}
+        for text, result in (
+            ("p={{ pw }}", "p=s3cret-value"),
+            ("{{ 'p=' ~ pw }}", "p=s3cret-value"),
+            ("{{ 'p=' + pw }}", "p=s3cret-value"),
+            ("{{ pw | upper }}", "S3CRET-VALUE"),
+            ("{{ [pw, 'x'] | join(',') }}", "s3cret-value,x"),
+            ("{{ 'p=%s' % pw }}", "p=s3cret-value"),
+            ("{{ '{}'.format(pw) }}", "s3cret-value"),
+            ("{% for w in [pw] %}{{ w }}{% endfor %}", "s3cret-value"),
+            ("{{ {'a': pw} | tojson }}", '{"a": "s3cret-value"}'),
+        ):
+            assert templates.evaluate(text, {"pw": hidden}, HERE) == result
+    assert list(used) == ["pw"]
+    found = problem_of(templates.evaluate, "{{ pw | int(base=99) }}.{{ (pw ~ '').x }}", {"pw": hidden}, HERE)
+    assert "s3cret" not in str(found)

@@ -1,0 +1,244 @@
+"""Strict YAML: every surprise is an error at its place, with a cure."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from statecfg.dialects import yaml_text
+from statecfg.problems import InvalidInput, Problem
+
+AMBIGUOUS = """
+NO no No on ON off y Y n yes Yes
+0755 0644 00 010 0o755 0x1F 0b101 1_000 +1 -0 99999999999999999999 1.1111111111111111111111111111111
+1:30 12:30:45 3.10 1.0e3 1e3 .5 5. .inf -.inf .nan
+2024-01-01 2024-1-1 2024-01-01T10:00:00Z =
+"""
+
+
+def problems(data: str | bytes) -> list[Problem]:
+    with pytest.raises(InvalidInput) as caught:
+        yaml_text.parse(data, "f.yml", "a map")
+    return caught.value.problems
+
+
+def value(data: str):
+    return yaml_text.plain(yaml_text.parse(data, "f.yml", "a map"))
+
+
+@pytest.mark.parametrize(
+    "word",
+    AMBIGUOUS.split(),
+)
+def test_ambiguous(word):
+    found = problems(f"a: 1\nb: {word}\n")
+    assert [(item.code, str(item.places[0])) for item in found] == [("SC0309", "f.yml:2:4")]
+    assert "quote it" in found[0].help
+    assert value(f"b: '{word}'") == {"b": word}
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"),
+    [
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("0", 0),
+        ("-7", -7),
+        ("8080", 8080),
+        ("1.5", 1.5),
+        ("0.1", 0.1),
+        ("1.2.3", "1.2.3"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("80:80", "80:80"),
+        ("nginx", "nginx"),
+        ("yesterday", "yesterday"),
+        ("package:nginx", "package:nginx"),
+        ("/etc/motd", "/etc/motd"),
+        ("2024", 2024),
+        ("12abc", "12abc"),
+        ("-x", "-x"),
+        ("1-2", "1-2"),
+    ],
+)
+def test_certain(word, meaning):
+    found = value(f"a: {word}\n")["a"]
+    assert (found, type(found)) == (meaning, type(meaning))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "places", "words"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "SC0306", "f.yml:3:1 f.yml:1:1", "keep one"),
+        ("a: {b: 1, b: 2}", "SC0306", "f.yml:1:11 f.yml:1:5", "keep one"),
+        ("a:\n  - b\n c: d\n", "SC0315", "f.yml:3:2 f.yml:1:1", "line 1"),
+        ("a: 1\n\tb: 2\n", "SC0315", "f.yml:2:1", "spaces"),
+        ("a: @local\n", "SC0315", "f.yml:1:4", "starts with @"),
+        ("a: b: c\n", "SC0315", "f.yml:1:5", "quote"),
+        ("a: [1, 2\n", "SC0315", "f.yml:2:1 f.yml:1:4", "line 1"),
+        ("a: 'x\n", "SC0315", "f.yml:2:1 f.yml:1:4", "line 1"),
+        ('a: "\\q"\n', "SC0315", "f.yml:1:", "single quotes"),
+        ("a: {{ x }}\n", "SC0308", "f.yml:1:5", '"{{ name }}"'),
+        ("? [a]\n: b\n", "SC0308", "f.yml:1:3", "quote"),
+        ("1: b\n", "SC0308", "f.yml:1:1", "quote"),
+        ("on: b\n", "SC0309", "f.yml:1:1", "quote"),
+        ("~: b\n", "SC0308", "f.yml:1:1", "quote"),
+        ("b: &b {x: 1}\nc:\n  <<: *b\n", "SC0308", "f.yml:3:3", "write the keys out"),
+        ("a: &x [*x]\n", "SC0307", "f.yml:1:8 f.yml:1:4", "loop"),
+        ("a: &x {b: {c: *x}}\n", "SC0307", "f.yml:1:15 f.yml:1:4", "loop"),
+        ("a: *x\n", "SC0307", "f.yml:1:4", "quote"),
+        ("a: &name 1\nb: *nmae\n", "SC0307", "f.yml:2:4", "did you mean `name`"),
+        ("a: !!python/object/apply:os.system [ls]\n", "SC0312", "f.yml:1:4", "remove it"),
+        ("a: !!str 0755\n", "SC0312", "f.yml:1:4", "quote"),
+        ("a: !foo b\n", "SC0312", "f.yml:1:4", "!secret"),
+        ("a: 1\n---\nb: 2\n", "SC0304", "f.yml:2:1 f.yml:1:1", "a file of its own"),
+        ("", "SC0303", "f.yml:1", "write a map"),
+        ("# only\n\n", "SC0303", "f.yml:1", "write a map"),
+        ("---\n", "SC0303", "f.yml:1", "write a map"),
+        ("a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> x\n", "SC0314", "f.yml:2:1", "keep one side"),
+    ],
+)
+def test_refused(text, code, places, words):
+    first = problems(text)[0]
+    assert first.code == code
+    assert " ".join(map(str, first.places)).startswith(places)
+    assert words in first.help
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\xef\xbb\xbfa: 1", "offset 0: it starts with a byte order mark"),
+        ("a: 1".encode("utf-16"), "UTF-16"),
+        ("a: 1".encode("utf-16-be"), "looks like UTF-16"),
+        (b"a: 1\nb: caf\xe9\n", "offset 11: byte 0xe9; it looks like Latin-1"),
+        (b"a: 1\nb: \0", "offset 8: a NUL byte"),
+        (b"a: \x1b[31m", "offset 3: character U+001B"),
+        ("a: \x9f".encode(), "U+009F"),
+    ],
+)
+def test_encodings(data, words):
+    found = problems(data)
+    assert [item.code for item in found] == ["SC0313"]
+    assert words in found[0].detail
+
+
+def test_all_at_once():
+    found = problems("a: NO\na: 1\nb: !x 1\nc: 0644\n")
+    assert [item.code for item in found] == ["SC0309", "SC0306", "SC0312", "SC0309"]
+
+
+def test_problems_are_bounded():
+    assert len(problems("".join(f"k{i}: no\n" for i in range(1000)))) == yaml_text.MAX_PROBLEMS
+
+
+def alias_bomb() -> str:
+    names = "abcdefghi"
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]" for a, b in itertools.pairwise(names)]
+    return "\n".join(lines)
+
+
+BOMBS = {
+    "alias": alias_bomb(),
+    "merge": "a: &m0 {x: 1}\n" + "".join(f"b{i}: &m{i + 1} {{<<: [*m{i}, *m{i}]}}\n" for i in range(18)),
+    "deep list": "a: " + "[" * 5000,
+    "deep map": "{a: " * 5000,
+    "deep block": "".join(" " * i + "a:\n" for i in range(1500)),
+    "digits": "a: " + "9" * 5000,
+    "wide": "a: [" + "b," * 7_000_000 + "]",
+}
+
+MEASURE = """
+import resource, sys, time
+from statecfg.dialects import yaml_text
+from statecfg.problems import InvalidInput
+text = sys.stdin.read()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.process_time()
+try:
+    yaml_text.parse(text, "f.yml", "a map")
+except InvalidInput as error:
+    first = error.problems[0]
+    print(first.code, first.places[0], time.process_time() - start,
+          resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs(name):
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], input=BOMBS[name], capture_output=True, text=True, timeout=60
+    )
+    assert not done.stderr
+    code, place, seconds, kilobytes = done.stdout.split()
+    assert code in ("SC0305", "SC0308", "SC0309")
+    assert place.startswith("f.yml:")
+    # One second of the reference machine; CI machines are slower.
+    assert float(seconds) < 4
+    assert int(kilobytes) < 100 * 1024
+
+
+def test_depth_and_aliases_that_are_fine():
+    assert value("{a: " * 90 + "1" + "}" * 90)
+    assert value("a: &x [1, 2]\nb: *x\nc: &y k\n*y : 1\n") == {"a": [1, 2], "b": [1, 2], "c": "k", "k": 1}
+
+
+def test_large_file(tmp_path):
+    path = tmp_path / "big.yml"
+    with path.open("wb") as stream:
+        stream.truncate(100 * 1024 * 1024)
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    with pytest.raises(InvalidInput) as caught:
+        yaml_text.load(path, "a map")
+    assert caught.value.problems[0].code == "SC0302"
+    assert time.monotonic() - start < 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
+
+
+def test_files_that_are_none(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("missing.yml", ".", "pipe"):
+        with pytest.raises(InvalidInput) as caught:
+            yaml_text.load(tmp_path / name, "a map")
+        assert caught.value.problems[0].code == "SC0301"
+
+
+def test_marks():
+    root = yaml_text.parse("a: 1\nb:\n  - x\n  - |\n    text\n", "f.yml", "a map")
+    assert isinstance(root, yaml_text.Mapping)
+    assert str(root.keys["b"].place) == "f.yml:2:1"
+    listed = root.items["b"]
+    assert isinstance(listed, yaml_text.Sequence)
+    assert [str(item.place) for item in listed.items] == ["f.yml:3:5", "f.yml:4:5"]
+    assert [item.block for item in listed.items if isinstance(item, yaml_text.Scalar)] == [False, True]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(alphabet="ab:-[]{},&*!|>'\"#?% \n\t0.y<=@", max_size=60), st.text(max_size=40)))
+def test_any_text_is_read_or_refused(text):
+    try:
+        yaml_text.parse(text.encode("utf-8", "surrogatepass"), "f.yml", "a map")
+    except InvalidInput as error:
+        assert error.problems
+        assert all(item.places and item.places[0].line >= 1 for item in error.problems)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data):
+    try:
+        yaml_text.parse(data, "f.yml", "a map")
+    except InvalidInput as error:
+        assert error.problems
