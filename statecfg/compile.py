@@ -24,12 +24,11 @@ from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.values import kind_of, show
 from statecfg.remote.wire import INLINE, encode_value
-from statecfg.types import hidden
+from statecfg.types import MAX_DEPTH, hidden
 
 __all__ = ["Definition", "WireContext", "compile_graph"]
 
 PLAIN = frozenset((str, int, bool, float, type(None)))
-MAX_DEPTH = 100  # of lists and maps inside an attribute
 Json = dict[str, Any]
 
 
@@ -73,13 +72,13 @@ def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     found = graph.check(nodes)
     if not found or found[0].code != "SC0115":
         found += claims.check(nodes)
-    layers: list[list[Node]] = []
+    layers = [nodes]
     try:
-        layers = graph.in_layers(nodes) if not found else []
+        layers = layers if found else graph.in_layers(nodes)
     except InvalidInput as error:
         found += error.problems
     packer = _Packer(context)
-    wire = [[packer.pack(node) for node in layer] for layer in layers or [nodes]]
+    wire = [[packer.pack(node) for node in layer] for layer in layers]
     if found or packer.found:
         raise InvalidInput(found + packer.found)
     return Definition(wire, packer.blobs, sorted(packer.methods), packer.secrets, digest(wire))

@@ -105,18 +105,20 @@ class Node(Frozen):
 class Graph(Frozen):
     """Nodes and, among them, the one that the graph is about: ``{node, nodemap}``. Immutable; parts are shared."""
 
-    __slots__ = ("_map", "_node", "parts")
+    __slots__ = ("_map", "_names", "_node", "parts")
     fields = ("node", "nodemap")
 
     parts: tuple[Graph, ...]
     _node: Node | None
     _map: PMap[str, Node] | None
+    _names: PMap[str, Node] | None
 
     def __init__(self, node: Node | None, parts: Iterable[Graph] = ()) -> None:
         put = object.__setattr__
         put(self, "_node", node)
         put(self, "parts", tuple(parts))
         put(self, "_map", None)
+        put(self, "_names", None)
 
     @property
     def node(self) -> Node:
@@ -213,25 +215,33 @@ def _chosen(graph: Graph) -> Node | None:
     if len(graph.parts) != 2 or len(filled) != 2:
         return first
     second = filled[1].node
-    return second if reaches(graph, second, first.provides) and not reaches(graph, first, second.provides) else first
+    names = _names(graph)
+    return second if _reaches(names, second, first.provides) and not _reaches(names, first, second.provides) else first
 
 
-def reaches(graph: Graph, node: Node, name: str) -> bool:
-    """Return whether `node` requires the node called `name`, directly or through others of the graph."""
-    if name in node.requires:
-        return True
-    if not node.requires:
-        return False
-    nodes = {item.provides: item for item in graph.nodes()}
-    seen, waiting = set(node.requires), list(node.requires)
+def _names(graph: Graph) -> PMap[str, Node]:
+    """Return the nodes by name, of two with one name either; that of a merge shares what that of its parts holds."""
+    if graph._names is None:
+        if graph._node is None and len(graph.parts) == 2:
+            small, large = sorted(map(_names, graph.parts), key=len)
+            found = large.update(small)
+        else:
+            found = pmap({node.provides: node for node in graph.nodes()})
+        object.__setattr__(graph, "_names", found)
+    assert graph._names is not None
+    return graph._names
+
+
+def _reaches(names: Mapping[str, Node], node: Node, name: str) -> bool:
+    """Return whether `node` requires the node called `name`, directly or through others."""
+    seen, waiting = {node.provides}, [node]
     while waiting:
-        here = nodes.get(waiting.pop())
-        for required in here.requires if here is not None else ():
-            if required == name:
-                return True
-            if required not in seen:
-                seen.add(required)
-                waiting.append(required)
+        required = waiting.pop().requires
+        if name in required:
+            return True
+        new = [item for item in required if item in names and item not in seen]
+        seen.update(new)
+        waiting.extend(names[item] for item in new)
     return False
 
 
@@ -254,7 +264,7 @@ def in_layers(nodes: Iterable[Node]) -> list[list[Node]]:
     steps, waiting = 0, len(names)
     try:
         for layer in toposort({name: set(node.requires) for name, node in names.items()}):
-            made.append([names[name] for name in sorted(layer)])
+            made.append([names[name] for name in sorted(layer) if name in names])
             steps, waiting = steps + waiting, waiting - len(layer)
             if steps > MAX_STEPS:
                 raise InvalidInput([_too_deep(len(made), waiting)])

@@ -19,6 +19,7 @@ from statecfg.remote.values import Rule, Wrong, kind_of, show
 
 Json = dict[str, Any]
 _OPEN = frozenset((str, int, bool, float, list, dict, type(None)))
+MAX_DEPTH = 100  # of lists and maps inside an attribute
 INTEGERS = range(-(2**63), 2**63)
 
 
@@ -117,20 +118,22 @@ def _bytes(value: Any) -> bytes:
     raise mismatch(value, "bytes")
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: Any, depth: int = 0) -> Any:
     """Return a value of any type with its lists and maps made immutable. Raises `Wrong` for what can't be kept.
 
     Maps keep their order, which pyrsistent's don't: a template that walks one must give the same text every time.
     """
     if isinstance(value, (str, int, float, bool, bytes, Blob)) or value is None:
         return value
+    if depth > MAX_DEPTH:
+        raise Wrong(f"lists and maps inside each other more than {MAX_DEPTH} deep")
     if isinstance(value, Mapping):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None and not hasattr(wrong, "name"):
             raise mismatch(wrong, "text as the key of a map")
-        return types.MappingProxyType({getattr(key, "name", key): frozen(item) for key, item in value.items()})
+        return types.MappingProxyType({getattr(key, "name", key): frozen(item, depth + 1) for key, item in value.items()})
     if isinstance(value, (list, tuple, PVector)):
-        return pvector(map(frozen, value))
+        return pvector([frozen(item, depth + 1) for item in value])
     return value
 
 

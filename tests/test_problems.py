@@ -1,0 +1,86 @@
+"""Problems as values: collecting them, their codes, and suggestions for what was probably meant."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+import statecfg
+from statecfg.problems import CODES, InvalidInput, Place, collecting, nearest, problem, report, slips, suggest
+
+ONE = problem("SC0101", "one", "do this", Place("a.py", 3, 5), Place("b.py", 1))
+
+
+def test_outside_collecting_a_report_raises() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        report(ONE)
+    assert caught.value.problems == [ONE]
+
+
+def test_inside_collecting_evaluation_goes_on_and_echoes_are_dropped() -> None:
+    with collecting() as outer:
+        with collecting() as inner:
+            report(ONE, ONE)
+            report(ONE)
+        assert inner == [ONE] and outer == []
+        report()
+    assert outer == []
+
+
+def test_text_has_code_summary_detail_places_and_help() -> None:
+    assert str(InvalidInput([ONE])) == (
+        "error[SC0101]: unknown attribute: one\n  --> a.py:3:5\n  --> b.py:1\n  help: do this"
+    )
+
+
+def test_invalid_input_crosses_processes() -> None:
+    assert pickle.loads(pickle.dumps(InvalidInput([ONE]))).problems == [ONE]
+
+
+def test_a_place_twice_is_shown_once() -> None:
+    assert len(problem("SC0110", "", "", Place("a", 1), Place("a", 1)).places) == 1
+
+
+def test_codes_are_well_formed_and_used() -> None:
+    root = Path(statecfg.__file__).parent
+    table = root / "problems.py"
+    used = set()
+    for path in (*root.rglob("*.py"), *root.rglob("*.hy")):
+        if path != table:
+            used.update(re.findall(r"SC\d{4}", path.read_text()))
+    assert sorted(CODES) == list(CODES)
+    assert used <= set(CODES)
+    assert set(CODES) <= used
+    for code, (summary, meaning) in CODES.items():
+        assert re.fullmatch(r"SC\d{4}", code)
+        assert len(summary) <= 40 and not summary.endswith(".") and meaning.endswith("."), code
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "far"),
+    [("content", "content", 0), ("contnet", "content", 1), ("mod", "mode", 1), ("ab", "ba", 1), ("owner", "group", 3)],
+)
+def test_slips(one: str, other: str, far: int) -> None:
+    assert slips(one, other, 2) == min(far, 3) == slips(other, one, 2)
+
+
+def test_suggestion_names_the_nearest_and_lists_at_most_eight() -> None:
+    names = ["content", "mode", "owner", "group", "source", "template", "validate", "backup", "absent", "follow"]
+    assert suggest("contnet", names).startswith("did you mean `content`? (it may be: mode, owner")
+    assert suggest("dst", names, "takes") == (
+        "takes: content, mode, owner, group, source, template, validate, backup, …"
+    )
+    assert suggest("Mode", names).startswith("did you mean `mode`?")
+    assert suggest("x", []) == ""
+
+
+def test_one_letter_is_near_nothing_but_one_letter_names() -> None:
+    assert nearest("a", ["bcd", "owner"]) == []
+
+
+def test_suggestions_among_very_many_names_are_found() -> None:
+    names = [f"file:/etc/app/{index}.conf" for index in range(20_000)]
+    assert nearest("file:/etc/app/ngnix.conf", [*names, "file:/etc/app/nginx.conf"]) == ["file:/etc/app/nginx.conf"]

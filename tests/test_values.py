@@ -1,0 +1,181 @@
+"""The types of values: what they let pass, what they refuse, and the words they say it in."""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from statecfg.remote import values
+from statecfg.remote.model import Blob
+from statecfg.remote.values import Wrong, show
+from statecfg.schema import _NAMES
+from statecfg.types import Mismatch, TypeProblem, of_annotation
+
+
+def check(annotation: Any, value: Any) -> Any:
+    return of_annotation(annotation, _NAMES).check(value)
+
+
+PASS: list[tuple[str, Any, Any]] = [
+    ("AbsolutePath", "/etc/motd", "/etc/motd"),
+    ("AbsolutePath", "/etc//x", "/etc//x"),
+    ("AbsolutePath", "/srv/ä ö", "/srv/ä ö"),
+    ("AbsolutePath", "/srv/..x/...", "/srv/..x/..."),
+    ("AbsolutePath", "/" + "n" * 255, "/" + "n" * 255),
+    ("Mode", "0644", 0o644),
+    ("Mode", "644", 0o644),
+    ("Mode", "0o2755", 0o2755),
+    ("Mode", "01777", 0o1777),
+    ("UserName", "www-data", "www-data"),
+    ("UserName", "host$", "host$"),
+    ("Owner", "1000", "1000"),
+    ("Port", 65535, 65535),
+    ("Id", 0, 0),
+    ("Seconds", 5, 5.0),
+    ("bool", False, False),
+    ("float", 3, 3),
+    ("int", 2**63 - 1, 2**63 - 1),
+    ("str", pathlib.PurePath("/a/b"), "/a/b"),
+    ("Literal['a', 'b']", "b", "b"),
+    ("Optional[int]", None, None),
+    ("int | list[int]", [1], [1]),
+    ("PackageName", "libc6:i386", "libc6:i386"),
+    ("Suffix", ".bak", ".bak"),
+    ("LocalPath", "site.conf.j2", "site.conf.j2"),
+    ("Any", {"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),
+]
+
+
+def plain(value: Any) -> Any:
+    if hasattr(value, "items"):
+        return {key: plain(item) for key, item in value.items()}
+    return value if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") else [plain(item) for item in value]
+
+
+@pytest.mark.parametrize(("annotation", "given", "kept"), PASS, ids=lambda value: ascii(show(value))[:30])
+def test_passes(annotation: str, given: Any, kept: Any) -> None:
+    assert plain(check(annotation, given)) == kept
+
+
+# annotation, value, a part of the message, a part of the help
+REFUSED: list[tuple[str, Any, str, str]] = [
+    ("AbsolutePath", "", "an empty path", "/etc/motd"),
+    ("AbsolutePath", "etc/motd", "a relative path", "/etc/motd"),
+    ("AbsolutePath", "~/x", "`~` is not expanded", "/home/x"),
+    ("AbsolutePath", "/a/../b", "`..`", "the path it leads to"),
+    ("AbsolutePath", "/a/", "ends in `/`", "write '/a'"),
+    ("AbsolutePath", "/", "the root directory", "below it"),
+    ("AbsolutePath", "//./", "the root directory", ""),
+    ("AbsolutePath", "/" + "n" * 256, "a name of 256 bytes", ""),
+    ("AbsolutePath", "/" + "ä" * 150, "a name of 300 bytes", ""),
+    ("AbsolutePath", "/abc" * 1250, "a path of 5000 bytes; at most 4095", ""),
+    ("AbsolutePath", "/a\0b", "NUL byte at index 2", ""),
+    ("AbsolutePath", "/a\ud800", "not valid Unicode at index 2", ""),
+    ("AbsolutePath", ["/a"], "expected an absolute path, got a list: ['/a']", ""),
+    ("Mode", 644, "644 decimal is 01204", "write '0644'; 644 decimal is 01204"),
+    ("Mode", 0o644, "420 decimal is 0644", "'0644' if that was meant"),
+    ("Mode", -1, "no mode at all", "0644"),
+    ("Mode", "u+x", "a symbolic mode", "symbolic modes depend on what is there"),
+    ("Mode", "rw-r--r--", "a symbolic mode", "0644"),
+    ("Mode", "0844", "not a mode", "octal digits"),
+    ("Mode", "17777", "not a mode", "octal digits"),
+    ("Mode", True, "a truth value", "octal digits"),
+    ("UserName", "", "an empty name", ""),
+    ("UserName", "1000", "a number", "write the user's name"),
+    ("UserName", "n" * 33, "a name of 33 bytes", ""),
+    ("UserName", "a b", "not a name of a user", "letters, digits"),
+    ("GroupName", "wheel:x", "not a name of a group", ""),
+    ("Owner", "99999999999", "an id beyond", ""),
+    ("Owner", 1000, "expected a user name or id, got an integer", "quotes"),
+    ("Port", 0, "0; allowed is 1 to 65535", ""),
+    ("Port", 10**23, "64 bits", ""),
+    ("Port", "80", "expected a port, got text: '80'", "without quotes"),
+    ("Port", True, "expected a port, got a truth value: True", ""),
+    ("Id", 2**32 - 1, "allowed is 0 to 4294967294", ""),
+    ("int", 10**5000, "an integer of about 500", ""),
+    ("int", 1.0, "expected an integer, got a number", ""),
+    ("float", float("nan"), "nan is not a number", ""),
+    ("float", True, "expected a number", ""),
+    ("Seconds", 0, "0 is not a time", "600"),
+    ("bool", "yes", "expected a truth value, got text: 'yes'", "true and false"),
+    ("bool", 1, "expected a truth value, got an integer: 1", "true and false"),
+    ("str", None, "expected text, got nothing", ""),
+    ("str", 3.1, "expected text, got a number: 3.1", 'put it in quotes: "3.1"'),
+    ("Text", datetime.date(2024, 1, 2), "expected text, got a date", 'put it in quotes: "2024-01-02"'),
+    ("list[str]", "a", "expected a list, got text: 'a'", "['a']"),
+    ("list[str]", ["a", 2], "element 2: expected text, got an integer: 2", "quotes"),
+    ("list[str]", {"a"}, "expected a list, got a set", ""),
+    ("dict[str, str]", {"A": 1}, "`A`: expected text, got an integer", "quotes"),
+    ("dict[str, str]", {1: "A"}, "expected text as the key of a map, got an integer", 'put it in quotes: "1"'),
+    ("dict[str, str]", ["A"], "expected a map, got a list", ""),
+    ("Any", {(1, 2): "A"}, "expected text as the key of a map", ""),
+    ("Literal['a', 'b']", "c", "expected one of 'a', 'b', got 'c'", ""),
+    ("Literal[1]", True, "expected 1, got True", ""),
+    ("int | list[int]", "x", "expected an integer or a list, each element an integer, got text", ""),
+    ("int | list[int]", [1, "x"], "expected an integer or a list", ""),
+    ("Argv", [], "no program", "systemctl"),
+    ("Argv", "ls -l", "expected a list of a program and its arguments, got text", "list of one"),
+    ("Argv", ["a", "b\0"], "NUL byte at index 1", ""),
+    ("Name", "a b", "a space or control character", ""),
+    ("Line", "a\nb", "a line break", ""),
+    ("NoNul", "a\0", "NUL byte at index 1", ""),
+    ("PackageName", "Nginx", "not the name of a package", "write nginx"),
+    ("PackageName", "nginx=1.2", "a name with a version", 'version: "1.2"'),
+    ("PackageName", "ngi nx", "not the name of a package", "such as"),
+    ("Suffix", "../x", "not a suffix", ".bak"),
+    ("LocalPath", " ", "an empty path", "files/"),
+    ("Content", 3, "not text or bytes", "quotes"),
+]
+
+
+@pytest.mark.parametrize(("annotation", "given", "message", "help"), REFUSED, ids=lambda value: ascii(show(value))[:30])
+def test_refused(annotation: str, given: Any, message: str, help: str) -> None:
+    with pytest.raises(Wrong) as caught:
+        check(annotation, given)
+    assert message in str(caught.value)
+    assert help in caught.value.help
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show)
+def test_values_are_shown_short(value: Any) -> None:
+    assert len(show(value)) <= values.MAX_SHOWN
+
+
+def test_a_value_whose_repr_raises_is_shown() -> None:
+    class Rude:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert show(Rude()) == "<Rude whose repr raises RuntimeError>"
+
+
+@pytest.mark.parametrize("content", ["text", b"\xff\0", Blob.of(b"x")])
+def test_content_is_text_bytes_or_blob(content: Any) -> None:
+    assert check("Content", content) == content
+
+
+def test_type_mismatch_and_wrong_value_are_told_apart() -> None:
+    with pytest.raises(Mismatch):
+        check("Port", "80")
+    with pytest.raises(Wrong) as caught:
+        check("Port", 0)
+    assert not isinstance(caught.value, Mismatch)
+
+
+@pytest.mark.parametrize("annotation", ["Nowhere", "list[", "3", "'x' + 1"])
+def test_an_annotation_without_meaning_is_refused(annotation: str) -> None:
+    with pytest.raises(TypeProblem):
+        of_annotation(annotation, _NAMES)
+
+
+def test_the_module_needs_nothing_but_the_standard_library() -> None:
+    root = pathlib.Path(values.__file__).parents[2]
+    script = f"import sys; sys.path.insert(0, {str(root)!r}); import statecfg.remote.values as v; print(v.mode('0644'))"
+    out = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "420"
