@@ -135,9 +135,17 @@ def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
     return found
 
 
-def nothing_yet(world: World, path: str) -> bool:
-    """Return whether nothing stands at `path` now, be it that a required node may still put something there."""
-    return world.apparent(path) is None if not world.settled(path) else world.stat(path) is None
+def look(world: World, path: str, determined: bool = True) -> Optional[Stat]:
+    """Return what stands at `path`; None also where only a required node may still put something there.
+
+    :param determined: what is wanted there is known to the last bit, so that nothing is lost by planning all of it
+    """
+    try:
+        return world.stat(path)
+    except Unknown:
+        if determined and world.apparent(path) is None:
+            return None
+        raise
 
 
 def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None:

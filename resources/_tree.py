@@ -62,7 +62,7 @@ def check(world: World, root: str, attrs: Mapping[str, Any]) -> List[Action]:
 
 def _entry(world: World, path: str, entry: Mapping[str, Any], wanted: Dict[str, Any]) -> List[Action]:
     kind = entry["kind"]
-    stat = None if _paths.nothing_yet(world, path) else world.stat(path)
+    stat = _paths.look(world, path)
     if stat is not None and stat.kind != kind and not (kind == "symlink" and stat.kind == "file"):
         _paths.refuse(path, stat, _paths.KINDS[kind])
     owner, group = (wanted["owner"], wanted["group"]) if stat is not None else _paths.owners(world, wanted)

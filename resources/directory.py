@@ -126,22 +126,20 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if attrs.get("absent"):
         return removal(world, path, bool(attrs.get("recursive")))
     actions: List[Action] = []
-    missing = _paths.nothing_yet(world, path)
-    if missing:
+    stat = _paths.look(world, path)
+    if stat is None:
         if not attrs.get("parents"):
             _paths.require_parent(world, path, node, nodes)
         owner, group = _paths.owners(world, attrs)
         mode = _paths.mode_bits(attrs.get("mode"))
         actions.append(mkdir(path, mode, owner, group, bool(attrs.get("parents"))))
     else:
-        stat = world.stat(path)
-        assert stat is not None
         if stat.kind != "directory":
             help = "follow: true manages what it leads to" if stat.kind == "symlink" else ""
             _paths.refuse(path, stat, "a directory", help)
         actions.extend(_paths.attribute_actions(world, path, stat, attrs))
     actions.extend(_tree.check(world, path, attrs))
-    if attrs.get("purge") and not missing:
+    if attrs.get("purge") and stat is not None:
         actions.extend(_tree.unmanaged(world, node, nodes, path))
     return actions
 

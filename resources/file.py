@@ -138,8 +138,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     path, content = attrs["path"], attrs.get("content")
     if attrs.get("follow"):
         path = _paths.followed(world, path)
-    coming = content is not None and _paths.nothing_yet(world, path)
-    stat = None if coming else world.stat(path)
+    stat = _paths.look(world, path, determined=content is not None)
     if attrs.get("absent"):
         if stat is not None and stat.kind == "directory":
             _paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")

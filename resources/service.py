@@ -82,6 +82,8 @@ def check(node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]
     try:
         state = _systemd.find(world, name)
     except Unknown:
+        if node.attrs.get("masked") is False or (node.attrs.get("running") is None and world.triggered_by):
+            raise
         # A required package brings it, and may start it with a configuration that is old by then. Each step makes
         # sure of its end, wherever the unit stands when its turn comes.
         return steps(node.attrs, {"name": name, "reload": reload}, bool(world.triggered_by))

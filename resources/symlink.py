@@ -74,7 +74,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     """Compare the link itself, never what it leads to."""
     attrs = node.attrs
     path, target = attrs["path"], attrs.get("target")
-    stat = None if not attrs.get("absent") and _paths.nothing_yet(world, path) else world.stat(path)
+    stat = _paths.look(world, path, determined=not attrs.get("absent"))
     if stat is not None and stat.kind != "symlink":
         if attrs.get("absent") or stat.kind != "file":
             _paths.refuse(path, stat, "a link")

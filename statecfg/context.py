@@ -142,6 +142,16 @@ class WireContext:
             return templates.render_text(template, given, node.position)
         return templates.render_file(self.find(node, template, "templates"), given, node.position, self.base)
 
+    @staticmethod
+    def secret(name: str, value: str) -> Any:
+        """Return a value as a secret: it is sent to the host, and shown nowhere.
+
+        :param name: what reports show in its place
+        """
+        from statecfg.secrets import Secret
+
+        return Secret(name, value)
+
     def report(self, node: Node, detail: str, help: str = "") -> None:
         """Report that a node can't be prepared, and why."""
         problems.report(problem("SC0116", f"{node.provides}: {detail}", help, node.position))

@@ -244,3 +244,9 @@ def test_every_type_has_cases() -> None:
         assert any("error" in case for case in mine), name
         assert any(case.get("ops") for case in mine), name
         assert any(not {"bad", "error", "ops", "known_after"} & set(case) for case in mine), name
+
+
+def test_password_hashes_are_secrets(tmp_path: Path) -> None:
+    """A hash given as plain text is treated as a secret: it is masked wherever a report would show it."""
+    graph = resources.user("deploy", password_hash="$6$salt$hash")
+    assert compile_graph(graph, WireContext(base=tmp_path)).secrets == {"password-of-deploy": "$6$salt$hash"}
