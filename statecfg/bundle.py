@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import binascii
 import hashlib
 import json
 import zlib
+from binascii import b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,8 +20,8 @@ _STAYS = frozenset({"bootstrap", "memory", "values"})
 # Tried in this order on a host; what is too old says so by exit status 96 and the next one is tried.
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
 _LAUNCH = (
-    'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p"; "$p" -I -S -c "$b"; r=$?;'
-    ' [ $r = 96 ] || exit $r; done; echo "statecfg needs Python 3.8 or newer on this host; looked for $*;'
+    'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
+    ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done; echo "statecfg needs Python 3.8 or newer on this host; looked for $*;'
     ' found:${f:- none}" >&2; exit 96'
 )
 
@@ -82,7 +84,9 @@ def _add(modules: dict[str, tuple[bool, str, str]], package: str, path: Path, fo
 
 @lru_cache(maxsize=1)
 def _bootstrap() -> str:
-    return (_PACKAGE / "remote" / "bootstrap.py").read_text(encoding="utf-8")
+    """Return the bootstrap as one line, packed: some login shells take no line breaks in an argument."""
+    packed = b2a_base64(zlib.compress((_PACKAGE / "remote" / "bootstrap.py").read_bytes(), 9), newline=False)
+    return f"import zlib,binascii;exec(zlib.decompress(binascii.a2b_base64('{packed.decode()}')))"
 
 
 def command(python: str | None = None) -> list[str]:
