@@ -72,6 +72,15 @@ class AptRepository:
         self._write_index()
         return package
 
+    def take(self, package: Path) -> None:
+        """Take in a package that was built elsewhere, such as Debian's own."""
+        shutil.copy(package, self.directory / package.name)
+        fields = subprocess.run(["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True).stdout
+        digest = hashlib.sha256(package.read_bytes()).hexdigest()
+        size = package.stat().st_size
+        self._index.append(f"{fields.strip()}\nFilename: ./{package.name}\nSize: {size}\nSHA256: {digest}\n")
+        self._write_index()
+
     def use(self, host: Host) -> None:
         """Copy the repository to a host, make it the only source and update apt's lists."""
         shutil.copytree(self.directory, host.path(PLACE), dirs_exist_ok=True)
