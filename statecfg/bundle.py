@@ -21,7 +21,8 @@ _STAYS = frozenset({"bootstrap", "memory", "values"})
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
 _LAUNCH = (
     'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
-    ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done; echo "statecfg needs Python 3.8 or newer on this host; looked for $*;'
+    ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done;'
+    ' echo "statecfg needs Python 3.8 or newer on this host; looked for $*;'
     ' found:${f:- none}" >&2; exit 96'
 )
 

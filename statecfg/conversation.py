@@ -1,10 +1,12 @@
-"""The conversation with one host: what is sent, what is made of what comes back, and what is unknown when it breaks."""
+"""The conversation with one host: what is sent, how long anything is waited for, and what to say when it breaks."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +15,23 @@ from statecfg.bundle import Bundle, command
 from statecfg.compile import Definition
 from statecfg.inventory import Host
 from statecfg.remote import wire
-from statecfg.remote.report import summary
-from statecfg.transport import Settings, Stream, Target, TransportError, connect
+from statecfg.testimony import SUSPICIOUS, Broken, Testimony
+from statecfg.transport import ConnectionLost, Settings, Stream, Target, TransportError, connect
 from statecfg.transport.become import Become, open_become
 
 BEAT = 5.0  # seconds between our heartbeats
 DEAD = 15.0  # seconds of silence after which a host is taken for gone
 START = 60.0  # seconds a host may take from the start of the executor to its first word
+SLOWEST = 1024  # bytes a second below which a link that brings a frame is none
+PATIENCE = 1800.0  # seconds without news but heartbeats, beside what the nodes themselves may take
+VOLUME = 256 << 20  # bytes of report that a host may send
 PIECE = 128 << 10  # bytes of the bundle in one frame
 NODES = 200  # nodes in one frame
+
+AGAIN = "Run it again: the host knows how far it came, and the next run finishes what this one left."
+HOOKS = "Let the shell's start-up files on the host print nothing when nobody is there to read it."
+BUG = "This is a mistake in statecfg: please report it with what is above."
+PYTHON = "Install Python 3.8 or newer on the host, or say in the inventory where it is: `python: /path/to/python3`."
 
 Json = dict[str, Any]
 Emit = Callable[[str, Json], None]
@@ -38,17 +48,18 @@ class Order:
     lock_timeout: float = 0.0
     settings: Settings | None = None
     become: Become | None = None
+    patience: float = PATIENCE
 
 
 class Gate:
-    """Where hosts wait, planned and held, until somebody has read the plan and said yes or no."""
+    """Where hosts wait, planned and held, until somebody has read the plan and said yes or no.
 
-    def __init__(self) -> None:
+    :param slots: what a host needs one of, again, to go on
+    """
+
+    def __init__(self, slots: threading.Semaphore) -> None:
         self.answer: bool | None = None
-
-
-class Broken(Exception):
-    """The host said something that is none of ours, or went silent."""
+        self.slots = slots
 
 
 class Conversation:
@@ -75,13 +86,11 @@ class Conversation:
         self.order, self.emit, self.expect, self.gate = order, emit, expect, gate
         self.cancel = cancel or threading.Event()
         self.nonce = secrets.token_hex(16)
-        self.layers: list[list[Json]] = []
-        self.index: dict[str, tuple[int, int]] = {}
-        self.begun: dict[str, list[str]] = {}
-        self.ended: dict[str, str] = {}
-        self.done: set[int] = set()
-        self.report: Json = {"status": "unreachable", "layers": self.layers, "summary": {}}
-        self.planned = self.acting = self.told = False
+        self.said = Testimony(definition, order.mode, emit)
+        self.report = self.said.report
+        self.answered = self.told = self.entered = self.supplied = False
+        self.given: set[str] = set()
+        self.writing = threading.Lock()
         self.waiting = threading.Event()
 
     def run(self) -> Json:
@@ -102,14 +111,33 @@ class Conversation:
             finally:
                 connection.close()
         except TransportError as problem:
-            self.broke(problem.summary, problem.detail, problem.hint)
-        except (Broken, wire.ProtocolError) as problem:
-            self.broke(str(problem))
+            self.broke(problem.summary, problem.hint, isinstance(problem, ConnectionLost))
+        except Broken as problem:
+            self.broke(problem.summary, problem.hint, heard_all=problem.heard_all)
+        except wire.ProtocolError as problem:
+            self.broke(f"what it is to be can't be sent: {problem}", "Let single nodes be smaller.")
         finally:
             self.waiting.set()
-        self.report["summary"] = summary([node for layer in self.layers for node in layer])
+            if self.entered and self.gate is not None:
+                self.gate.slots.release()
+        self.report["summary"] = self.said.count()
         self.emit("finished", {"status": self.report["status"], "report": self.report})
         return self.report
+
+    def broke(self, summary: str, hint: str, lost: bool = False, heard_all: bool = False) -> None:
+        """Say what is known now that the conversation is over before its end, and what to do."""
+        if self.said.acting:
+            hint = hint if hint == SUSPICIOUS else AGAIN
+        elif lost and not hint:
+            hint = "Run it again when the host can be reached: `ssh` to it shows whether it can."
+        nothing = "Nothing was changed." if self.order.mode == "apply" and not self.said.acting else ""
+        self.said.lost(summary, nothing, hint, heard_all)
+
+    def failed(self, problem: Exception) -> None:
+        """Let our own mistake be this host's end, with where it happened."""
+        self.said.lost(f"statecfg failed: {problem!r}", "".join(traceback.format_exception(problem)), BUG, False)
+        self.report["summary"] = self.said.count()
+        self.emit("finished", {"status": self.report["status"], "report": self.report})
 
     def target(self) -> Target:
         """Return where the host is, as the transports take it."""
@@ -128,7 +156,7 @@ class Conversation:
     # Sending
 
     def opening(self) -> Iterator[bytes]:
-        """Yield everything that can be said before the host has answered: on most hosts, all there is to say."""
+        """Yield everything that can be said before the host has answered: on a converged host, all there is to say."""
         yield _plain({"type": "hello", "nonce": self.nonce, "bundle": self.bundle.sha256})
         run: Json = {
             "type": "run",
@@ -139,7 +167,6 @@ class Conversation:
             "types": self.bundle.modules,
             "keep_going": self.order.keep_going,
             "lock_timeout": self.order.lock_timeout,
-            "confirm": self.gate is not None,
             "secrets": dict(self.definition.secrets),
         }
         if self.expect is not None:
@@ -150,222 +177,202 @@ class Conversation:
                 yield from _nodes(number, layer[start : start + NODES])
         yield wire.encode({"type": "begin"})
 
+    def say(self, stream: Stream, data: bytes) -> None:
+        """Send; heartbeats go by another thread."""
+        with self.writing:
+            stream.write(data)
+
     def supply(self, stream: Stream, frame: Json) -> None:
-        """Send what the host lacks: the executor, or content. Nothing but what belongs to this run is given out."""
+        """Send what the host lacks: the executor, or content; once, and nothing but what belongs to this run."""
         if "bundle" in frame:
+            if self.supplied:
+                raise Broken("it asks for the executor a second time", SUSPICIOUS)
+            self.supplied = True
             data = self.bundle.data
             self.emit("uploading", {"bytes": len(data)})
             for start in range(0, len(data), PIECE):
                 last = start + PIECE >= len(data)
-                stream.write(_plain({"type": "bundle", "last": last}, data[start : start + PIECE]))
+                self.say(stream, _plain({"type": "bundle", "last": last}, data[start : start + PIECE]))
             return
-        for sha256 in frame.get("blobs", ()):
+        wanted = frame.get("blobs")
+        if not isinstance(wanted, list) or any(not isinstance(sha256, str) for sha256 in wanted):
+            raise Broken("it asks for nothing that there is", SUSPICIOUS)
+        for sha256 in wanted:
             blob = self.definition.blobs.get(sha256)
-            if blob is None:
-                raise Broken(f"it asks for content {str(sha256)[:12]!r}, which is not part of this run")
+            if blob is None or sha256 in self.given:
+                what = "was sent already" if sha256 in self.given else "is not part of this run"
+                raise Broken(f"it asks for content {sha256[:12]!r}, which {what}", SUSPICIOUS)
+            self.given.add(sha256)
             self.emit("uploading", {"bytes": blob.size})
-            for piece in wire.pieces(blob):
-                stream.write(piece)
+            try:
+                for piece in wire.pieces(blob):
+                    self.say(stream, piece)
+            except (OSError, wire.ProtocolError) as problem:
+                raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem
+
+    def answer(self, stream: Stream) -> None:
+        """Let the host go on with what it planned, or not; pass on that the user stops."""
+        if self.cancel.is_set() and not self.told:
+            self.told = True
+            self.say(stream, wire.encode({"type": "cancel"}))
+        if not self.said.waits or self.answered:
+            return
+        yes = True
+        if self.gate is not None:
+            if self.gate.answer is None:
+                return
+            yes = self.gate.answer
+            if yes and not self.gate.slots.acquire(blocking=False):
+                return
+            self.entered = yes
+        # From here on, what became of the host is unknown until it says so.
+        self.answered, self.said.acting = True, yes
+        self.say(stream, wire.encode({"type": "go" if yes else "no"}))
 
     # Listening
 
     def talk(self, stream: Stream) -> None:
         """Say everything, then listen until END. Raises Broken, ProtocolError, TransportError."""
-        stream.write(b"".join(self.opening()))
-        decoder = wire.Decoder()
-        heard = beaten = time.monotonic()
-        deadline = heard + START
-        noise = bytearray()
-        greeted = False
-        greeting = wire.GREETING + self.nonce.encode() + b"\n"
-        while True:
-            data = stream.read(0.2)
-            now = time.monotonic()
-            if data == b"":
-                raise Broken(self.silence(stream, decoder, noise, greeted))
-            if data:
-                heard = now
-                if not greeted:
-                    noise += data
-                    found = noise.find(greeting)
-                    if found < 0:
-                        if len(noise) > wire.NOISE + len(greeting):
-                            raise Broken(f"it printed more than {wire.NOISE} bytes before the executor's greeting")
-                        data = b""
-                    else:
-                        greeted = True
-                        if found:
-                            self.warn(f"its login shell prints: {bytes(noise[:found]).decode('utf-8', 'replace')[:200]}")
-                        data = bytes(noise[found + len(greeting) :])
-                for frame, _ in decoder.feed(data) if data else ():
-                    if self.take(stream, frame):
-                        return
-            elif now - heard > DEAD and greeted:
-                raise Broken(f"nothing came from it for {DEAD:.0f} s")
-            elif not greeted and now > deadline:
-                raise Broken(f"the executor did not answer within {START:.0f} s")
-            if greeted and now - beaten > BEAT:
-                stream.write(wire.encode({"type": "beat"}))
-                beaten = now
-            self.answer(stream)
+        self.say(stream, b"".join(self.opening()))
+        over = threading.Event()
+        threading.Thread(target=self._beat, args=(stream, over), daemon=True).start()
+        try:
+            Listening(self, stream).run()
+        finally:
+            over.set()
 
-    def silence(self, stream: Stream, decoder: wire.Decoder, noise: bytearray, greeted: bool) -> str:
-        """Say what is known of why the host fell silent."""
-        partial = decoder.partial()
-        said = stream.stderr().decode("utf-8", "replace").strip()
-        if not said and not greeted:
-            said = bytes(noise).decode("utf-8", "replace").strip()
-        status = stream.exit_status()
-        how = f" (it ended with exit status {status})" if status is not None and status >= 0 else ""
-        if status is not None and status < 0 or status in (137, 139):
-            how = " (it was killed by a signal; perhaps out of memory)"
-        text = f"the connection ended {partial}" if partial else "the executor ended without a word" if not greeted else (
-            "the connection ended before the executor was done"
-        )
-        return text + how + (f": {said[-500:]}" if said else "")
-
-    def answer(self, stream: Stream) -> None:
-        """Pass on what the user decided meanwhile."""
-        if self.cancel.is_set() and not self.told:
-            self.told = True
-            stream.write(wire.encode({"type": "cancel"}))
-        if self.gate is not None and self.planned and not self.acting and self.gate.answer is not None:
-            self.acting = True
-            stream.write(wire.encode({"type": "go" if self.gate.answer else "no"}))
-
-    def take(self, stream: Stream, frame: Json) -> bool:
-        """Take in one frame; return True for the last. Raises Broken where it does not belong to this run."""
-        kind = frame["type"]
-        if kind == "need":
-            self.supply(stream, frame)
-        elif kind == "planned":
-            self.place(frame)
-        elif kind == "plan":
-            self.planned = True
-            self.acting = self.order.mode != "plan" and self.gate is None and self.expect is None
-            self.report["owed"] = frame.get("owed", [])
-            self.report["fingerprints"] = frame.get("fingerprints", {})
-            self.emit("planned", {"layers": self.layers, "summary": summary([n for la in self.layers for n in la])})
-            if self.gate is not None:
-                self.waiting.set()
-        elif kind == "action":
-            self.action(frame)
-        elif kind == "output":
-            self.emit("output", {"node": self.known(frame["node"]), "stream": "out", "text": str(frame["text"])})
-        elif kind == "finished":
-            self.ended[self.known(frame["node"])] = str(frame["outcome"])
-            self.emit("node-finished", {"name": frame["node"], "outcome": frame["outcome"]})
-        elif kind == "layer":
-            self.layer(frame)
-        elif kind == "end":
-            self.end(frame)
-            return True
-        elif kind not in ("hello", "beat"):
-            raise Broken(f"it sent a frame of unknown type {kind[:40]!r}")
-        return False
-
-    def known(self, name: object) -> str:
-        """Return the name of a node that is part of this run. Raises Broken for any other."""
-        if not isinstance(name, str) or name not in self.index:
-            raise Broken(f"it speaks of {str(name)[:80]!r}, which is not part of this run")
-        return name
-
-    def place(self, frame: Json) -> None:
-        """Take in a part of the plan."""
-        number = frame["layer"]
-        if not isinstance(number, int) or not 0 <= number < len(self.definition.layers):
-            raise Broken("it planned a layer that is not part of this run")
-        sent = {node["provides"] for node in self.definition.layers[number]}
-        while len(self.layers) <= number:
-            self.layers.append([])
-        for node in frame["nodes"]:
-            if node["name"] not in sent or node["name"] in self.index:
-                raise Broken(f"it planned {str(node['name'])[:80]!r}, which was not asked for")
-            self.index[node["name"]] = (number, len(self.layers[number]))
-            self.layers[number].append(node)
-
-    def layer(self, frame: Json) -> None:
-        """Take in what became of a layer."""
-        number = frame["layer"]
-        names = {node["name"] for node in frame["nodes"]}
-        if not isinstance(number, int) or not 0 <= number < len(self.layers):
-            raise Broken("it reports a layer that is not part of this run")
-        if names != {node["name"] for node in self.layers[number]}:
-            raise Broken("it reports a layer with other nodes than were sent")
-        self.layers[number][:] = frame["nodes"]
-        self.done.add(number)
-
-    def action(self, frame: Json) -> None:
-        """Take in that an action began or ended."""
-        name = self.known(frame["node"])
-        self.acting = True
-        if frame["event"] == "started":
-            if name not in self.begun:
-                self.emit("node-started", {"name": name})
-            self.begun.setdefault(name, []).append("unknown")
-            self.emit("action-started", {"node": name, "op": frame["op"]})
-        else:
-            self.begun[name][-1:] = [frame["status"]]
-            data = {"node": name, "op": frame["op"], "status": frame["status"], "reason": frame.get("reason")}
-            self.emit("action-finished", data)
-
-    def end(self, frame: Json) -> None:
-        """Take in the END frame: only it makes a result."""
-        self.report["status"] = frame["status"]
-        for key in ("warnings", "shutdown", "holder", "differs", "facts", "declined", "halted"):
-            if frame.get(key):
-                self.report[key] = frame[key]
-        if frame.get("error"):
-            self.report["error"] = {"summary": frame["error"], "detail": frame.get("trace", ""), "hint": ""}
-        if self.acting and self.order.mode != "plan" and frame["status"] in ("ok", "failed"):
-            if frame.get("unchanged") or frame.get("declined"):
+    def _beat(self, stream: Stream, over: threading.Event) -> None:
+        """Tell the host, every few seconds, that we are alive, whatever the rest of us waits for."""
+        while not over.wait(BEAT):
+            try:
+                self.say(stream, wire.encode({"type": "beat"}))
+            except TransportError:  # whoever listens finds out too, and says it
                 return
-            missing = set(range(len(self.layers))) - self.done
-            if missing or frame.get("error"):
-                self.account()
 
     def warn(self, text: str) -> None:
         """Pass on something the user should know."""
         self.report.setdefault("warnings", []).append(text)
         self.emit("warning", {"text": text})
 
-    # When it breaks
+    def longest(self) -> float:
+        """Return how long, in seconds, the host may have no news."""
+        spans = (node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer)
+        return self.order.patience + max((span for span in spans if isinstance(span, int | float)), default=0.0)
 
-    def broke(self, summary_text: str, detail: str = "", hint: str = "") -> None:
-        """Say what is known after the link died: what was under way is unknown, never ok and never failed."""
-        self.report["error"] = {"summary": summary_text, "detail": detail, "hint": hint}
-        self.report["status"] = "unknown" if self.acting else "unreachable"
-        if self.acting:
-            self.account()
 
-    def account(self) -> None:
-        """Give every node of a layer that was not reported the outcome that is known of it."""
-        for number, layer in enumerate(self.layers):
-            if number not in self.done:
-                for node in layer:
-                    self.conclude(node)
+class Listening:
+    """The listening half: bytes to frames, with a deadline on everything that may not come."""
 
-    def conclude(self, node: Json) -> None:
-        """Give one node its outcome after the link died."""
-        name = node["name"]
-        begun = self.begun.get(name, [])
-        actions = node["actions"]
-        for action, status in zip(actions, begun, strict=False):
-            action["status"] = status
-        for action in actions[len(begun) :]:
-            action["status"] = "not-attempted"
-        if name in self.ended:
-            node["outcome"] = self.ended[name]
-        elif begun:
-            node["outcome"], node["reason"] = "unknown", "it was under way when the connection was lost"
-        elif node["outcome"] in ("changed", "unknown"):
-            node["outcome"], node["reason"] = "skipped", "not started: the connection was lost"
+    def __init__(self, conversation: Conversation, stream: Stream) -> None:
+        self.of, self.stream = conversation, stream
+        self.decoder = wire.Decoder()
+        self.noise = bytearray()
+        self.greeting = wire.GREETING + conversation.nonce.encode() + b"\n"
+        self.greeted = self.started = False
+        now = time.monotonic()
+        self.heard = self.news = self.framed = now
+        self.start = now + START
+        self.longest = conversation.longest()
+        self.outputs = 0
+
+    def run(self) -> None:
+        """Listen until END. Raises Broken, ProtocolError, TransportError."""
+        while True:
+            data = self.stream.read(0.2)
+            now = time.monotonic()
+            if data == b"":
+                raise self.silence()
+            if data:
+                self.heard = now
+                if self.hear(data):
+                    return
+            self.check(time.monotonic())
+            self.of.answer(self.stream)
+
+    def hear(self, data: bytes) -> bool:
+        """Take in bytes; return True after END."""
+        if not self.greeted:
+            data = self.greet(data)
+        try:
+            frames = self.decoder.feed(data) if data else []
+        except wire.ProtocolError as problem:
+            raise Broken(f"it sent what is no frame of ours: {problem}", SUSPICIOUS) from problem
+        if frames or not self.decoder.buffer:
+            self.framed = time.monotonic()
+        for frame, _ in frames:
+            kind = frame["type"]
+            if kind == "need":
+                self.of.supply(self.stream, frame)
+                self.start = time.monotonic() + START + len(self.of.bundle.data) / SLOWEST
+            elif self.of.said.take(frame):
+                return True
+            if kind == "output":
+                self.outputs += len(str(frame["text"]))
+            elif kind != "beat":
+                self.started = self.started or kind == "hello"
+                self.news = time.monotonic()
+            if self.of.said.planned:
+                self.of.waiting.set()
+        # What was heard while we were busy counts from now.
+        self.heard = time.monotonic()
+        return False
+
+    def greet(self, data: bytes) -> bytes:
+        """Look for the executor's first word behind what a login shell prints; return what follows it."""
+        self.noise += data
+        found = self.noise.find(self.greeting)
+        if found > wire.NOISE or (found < 0 and len(self.noise) > wire.NOISE + len(self.greeting)):
+            raise Broken(f"its login shell printed more than {wire.NOISE} bytes before the executor began", HOOKS)
+        if found < 0:
+            return b""
+        self.greeted = True
+        if found:
+            said = bytes(self.noise[:found]).decode("utf-8", "replace").strip()
+            self.of.warn(f"its login shell prints {found} bytes when nobody reads them: {said[:200]}")
+        return bytes(self.noise[found + len(self.greeting) :])
+
+    def check(self, now: float) -> None:
+        """See that nothing has been waited for too long. Raises Broken."""
+        if self.of.said.waits and not self.of.answered:
+            self.news = now  # it waits for us
+        if self.started and now - self.heard > DEAD:
+            raise Broken(f"nothing came from it for {DEAD:.0f} s", "Is the host up, and the network between?")
+        if not self.started and now > self.start:
+            raise Broken(f"the executor did not begin within {START:.0f} s", "Is the host too busy to start a program?")
+        slow = START + len(self.decoder.buffer) / SLOWEST
+        if self.decoder.buffer and now - self.framed > slow:
+            raise Broken(f"a frame did not end within {slow:.0f} s", "Is the connection too slow to be of use?")
+        if now - self.news > self.longest:
+            what = "its plan" if not self.of.said.planned else "what it does"
+            raise Broken(f"it lives, and {what} has not come on for {self.longest:.0f} s", "See what it is busy with.")
+        if self.decoder.volume - self.outputs > VOLUME:
+            raise Broken(f"it sent more than {VOLUME >> 20} MiB of report", SUSPICIOUS)
+
+    def silence(self) -> Broken:
+        """Say what is known of why the host fell silent."""
+        partial = self.decoder.partial()
+        said = self.stream.stderr().decode("utf-8", "replace").strip()
+        if not self.greeted:
+            said = (said or bytes(self.noise).decode("utf-8", "replace")).strip()
+        status = self.stream.exit_status()
+        if status == 96 and not self.greeted:
+            return Broken(said[-500:] or "it has no Python that will do", PYTHON)
+        how = f" (it ended with exit status {status})" if status is not None and status >= 0 else ""
+        if status is not None and (status < 0 or status > 128):
+            number = -status if status < 0 else status - 128
+            how = f" (it was killed by signal {number}{'; perhaps the host is out of memory' if number == 9 else ''})"
+        if partial:
+            text = f"the connection ended {partial}"
+        elif not self.greeted:
+            text = "the executor ended without a word"
+        else:
+            text = "the executor ended before it was done"
+        hint = "" if self.greeted else "Is this login allowed to run programs there? `ssh HOST python3 -V` shows it."
+        return Broken(text + how + (f": {said[-500:]}" if said else ""), hint or AGAIN, heard_all=True)
 
 
 def _plain(header: Json, body: bytes = b"") -> bytes:
     """Return a frame that is not packed, for the bootstrap, which does not unpack."""
-    import json
-
     text = json.dumps(header, separators=(",", ":")).encode()
     return wire.HEAD.pack(len(text), len(body), 0) + text + body
 

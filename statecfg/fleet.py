@@ -8,11 +8,12 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from statecfg import bundle
 from statecfg.compile import Definition
-from statecfg.conversation import Conversation, Gate, Order
+from statecfg.conversation import PATIENCE, Conversation, Gate, Order
 from statecfg.inventory import Host
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
@@ -56,6 +57,7 @@ class Options:
     :param lock_timeout: seconds to wait for another run on a host
     :param expect: host → node → fingerprint, of a saved plan: a host that would do anything else is refused
     :param confirm: shown the report of the plan before anything is done; False ends the run there
+    :param patience: seconds a host may have no news but heartbeats, beside the longest timeout of its nodes
     :param cancel: set to stop: nothing more begins
     """
 
@@ -67,6 +69,7 @@ class Options:
     settings: Settings | None = None
     expect: Mapping[str, Mapping[str, str]] | None = None
     confirm: Callable[[Report], bool] | None = None
+    patience: float = PATIENCE
     cancel: threading.Event = field(default_factory=threading.Event)
 
 
@@ -89,9 +92,11 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         options.lock_timeout,
         options.settings,
         options.become,
+        options.patience,
     )
     packed = bundle.build({name for job in jobs for name in job.definition.types})
-    gate = Gate() if options.confirm is not None else None
+    slots = threading.Semaphore(max(1, options.forks))
+    gate = Gate(slots) if options.confirm is not None else None
     conversations = [
         Conversation(
             job.host,
@@ -99,14 +104,13 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             job.playbook,
             packed,
             order,
-            lambda kind, data, name=job.host.name: emit(name, kind, data),
+            partial(emit, job.host.name),
             None if options.expect is None else options.expect.get(job.host.name, {}),
             gate,
             options.cancel,
         )
         for job in jobs
     ]
-    slots = threading.Semaphore(max(1, options.forks))
     threads = [threading.Thread(target=_talk, args=(talk, slots), daemon=True) for talk in conversations]
     for thread in threads:
         thread.start()
@@ -132,7 +136,10 @@ def _talk(conversation: Conversation, slots: threading.Semaphore) -> None:
         released.set()
 
     threading.Thread(target=release, daemon=True).start()
-    conversation.run()
+    try:
+        conversation.run()
+    except Exception as problem:  # our own mistake: this host's report shows it, and the others go on
+        conversation.failed(problem)
     released.wait()
 
 

@@ -2,25 +2,51 @@
 
 The file's text travels as an argument of `python3 -I -S -c`; nothing else of ours need be on the host.
 """
+
+import hashlib
+import json
+import marshal
+import os
+import select
+import stat
+import struct
 import sys
-if sys.version_info < (3, 8):
-    sys.stderr.write("statecfg needs Python 3.8 or newer; %s is %s\n" % (sys.executable, sys.version.split()[0]))
-    sys.exit(96)
-import os, json, struct, hashlib, marshal, zlib, stat
+import time
+import zlib
+from importlib import import_module
 from importlib.machinery import ModuleSpec
-sink = os.dup(1); os.dup2(2, 1); source = os.dup(0)
-null = os.open(os.devnull, os.O_RDONLY); os.dup2(null, 0); os.close(null)
+
+MAGIC = import_module("_frozen_importlib_external").MAGIC_NUMBER
+WAIT = 60.0  # seconds for the next bytes: a controller that is gone without a word leaves nobody here for ever
+OLD = 30 * 86400  # seconds after which an executor of another version is thrown away
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    Frame = Tuple[Dict[str, Any], bytes]
+
 os.umask(0o022)
+sink, source = os.dup(1), os.dup(0)
+os.dup2(2, 1)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.write(sink, b"statecfg-executor ")
-def exactly(count):
+warnings: "List[str]" = []
+
+
+def exactly(count: int) -> bytes:
+    """Read so many bytes; end the process where they don't come."""
     data = b""
     while len(data) < count:
-        piece = os.read(source, count - len(data))
+        ready = select.select([source], [], [], WAIT)[0]
+        piece = os.read(source, count - len(data)) if ready else b""
         if not piece:
             os._exit(97)
         data += piece
     return data
-def receive():
+
+
+def receive() -> "Frame":
+    """Return the next frame; see `wire`."""
     first, second, flags = struct.unpack(">IIB", exactly(9))
     if not 0 < first <= 4 << 20 or second > 4 << 20:
         os._exit(98)
@@ -28,19 +54,14 @@ def receive():
     if flags & 1:
         data = zlib.decompress(data)
     return json.loads(data[:first].decode("utf-8", "surrogatepass")), data[first:]
-def send(header):
-    text = json.dumps(header).encode()
-    os.write(sink, struct.pack(">IIB", len(text), 0, 0) + text)
-hello = receive()[0]
-os.write(sink, hello["nonce"].encode() + b"\n")
-frames, warnings = [], []
-sha = hello["bundle"]
-def cache():
+
+
+def cache() -> "Optional[str]":
+    """Return the directory that executors are kept in; None, with a warning, where there is none to be trusted."""
     if os.geteuid() == 0:
         place = "/var/lib/statecfg"
     else:
-        import pwd
-        home = os.environ.get("HOME") or pwd.getpwuid(os.geteuid()).pw_dir
+        home = os.environ.get("HOME") or import_module("pwd").getpwuid(os.geteuid()).pw_dir
         place = os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local/state"), "statecfg")
     folder = os.path.join(place, "cache")
     try:
@@ -50,79 +71,124 @@ def cache():
         for path in (place, folder):
             info = os.lstat(path)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-                warnings.append("%s is not ours alone (owner %d, mode %04o): the executor is not kept there"
-                    % (path, info.st_uid, info.st_mode & 0o7777))
+                kind = "a directory" if stat.S_ISDIR(info.st_mode) else "no directory"
+                whose = "%s of owner %d and mode %04o" % (kind, info.st_uid, info.st_mode & 0o7777)
+                cure = "remove it, or make it a directory that only this login can write to"
+                warnings.append("the executor is not kept in %s, which is %s: %s" % (path, whose, cure))
                 return None
         return folder
     except OSError as problem:
         warnings.append("the executor can't be kept on this host: %s" % problem)
         return None
-def load(path):
+
+
+def load(path: str) -> bytes:
+    """Return what is kept at a path, nothing where nothing is; links are not followed, pipes not waited for."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            return stream.read()
     except OSError:
         return b""
-    with os.fdopen(descriptor, "rb") as stream:
-        return stream.read()
-def keep(path, data):
+
+
+def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
+    """Keep data for the next run, whole or not at all, and throw away what no run has brought for a long time."""
     if folder is None:
         return
-    trial = "%s.%d" % (path, os.getpid())
+    trial = os.path.join(folder, "%s.%d" % (name, os.getpid()))
     try:
         with os.fdopen(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.rename(trial, path)
+        os.rename(trial, os.path.join(folder, name))
+        for other in os.listdir(folder):
+            path = os.path.join(folder, other)
+            if other[:64] != name[:64] and time.time() - os.lstat(path).st_mtime > OLD:
+                os.unlink(path)
     except OSError as problem:
         warnings.append("the executor can't be kept on this host: %s" % problem)
-        try:
+        if os.path.lexists(trial):
             os.unlink(trial)
-        except OSError:
-            pass
-folder = cache()
-path = os.path.join(folder or "/nonexistent", sha)
-bundle = load(path)
-if hashlib.sha256(bundle).hexdigest() != sha:
-    if bundle:
+
+
+def fetch(sha: str, kept: bytes, frames: "List[Frame]") -> bytes:
+    """Return the executor, from the controller where what is kept is not it; other frames are put aside."""
+    if hashlib.sha256(kept).hexdigest() == sha:
+        return kept
+    if kept:
         warnings.append("the executor kept on this host was damaged; it was sent anew")
-    send({"type": "need", "bundle": sha})
-    bundle = b""
-    while True:
+    text = json.dumps({"type": "need", "bundle": sha}).encode()
+    os.write(sink, struct.pack(">IIB", len(text), 0, 0) + text)
+    bundle, last = b"", False
+    while not last:
         header, body = receive()
-        if header["type"] != "bundle":
-            if header["type"] != "beat":
-                frames.append((header, body))
-            continue
-        bundle += body
-        if header["last"]:
-            break
+        if header["type"] == "bundle":
+            bundle, last = bundle + body, header["last"]
+        elif header["type"] != "beat":
+            frames.append((header, body))
     if hashlib.sha256(bundle).hexdigest() != sha:
         sys.stderr.write("the executor arrived damaged\n")
         sys.exit(95)
-    keep(path, bundle)
-tag = "%s.%s" % (path, sys.implementation.cache_tag)
-packed = load(tag)
-payload = packed[32:]
-if len(packed) < 33 or hashlib.sha256(sha.encode() + payload).digest() != packed[:32]:
-    modules = {}
-    for name, (package, filename, text) in json.loads(zlib.decompress(bundle).decode()).items():
-        modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
-    payload = marshal.dumps(modules)
-    keep(tag, hashlib.sha256(sha.encode() + payload).digest() + payload)
-modules = marshal.loads(payload)
+    return bundle
+
+
+def unpack(sha: str, frames: "List[Frame]") -> "Dict[str, Any]":
+    """Return the executor's modules: name → is it a package, its code. Both forms are kept: as sent, and compiled."""
+    folder = cache()
+    place = os.path.join(folder or "/nonexistent", sha)
+    kept = load(place)
+    bundle = fetch(sha, kept, frames)
+    if bundle is not kept:
+        keep(folder, sha, bundle)
+    tag = "%s.%s" % (sha, sys.implementation.cache_tag)
+    packed = load("%s.%s" % (place, sys.implementation.cache_tag))
+    payload = packed[32:]
+    # Bytecode is for one Python only: its number is part of the digest.
+    if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
+        modules = {}
+        for name, (package, filename, text) in json.loads(zlib.decompress(bundle).decode()).items():
+            modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
+        payload = marshal.dumps(modules)
+        keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
+    found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302 - its digest is right
+    return found
+
+
 class Finder:
+    """Imports modules from the executor."""
+
+    modules: "Dict[str, Any]" = {}
+
     @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return ModuleSpec(name, cls, is_package=modules[name][0]) if name in modules else None
+    def find_spec(cls, name: str, path: "Any" = None, target: "Any" = None) -> "Optional[ModuleSpec]":
+        """Return where a module comes from: here, where it is one of ours."""
+        loader: "Any" = cls
+        return ModuleSpec(name, loader, is_package=cls.modules[name][0]) if name in cls.modules else None
+
     @staticmethod
-    def create_module(spec):
-        return None
-    @staticmethod
-    def exec_module(module):
-        module.__file__ = modules[module.__name__][1].co_filename
-        exec(modules[module.__name__][1], module.__dict__)
-sys.meta_path.insert(0, Finder)
-hello["warnings"] = warnings
-from statecfg.remote.session import main
-main(source, sink, hello, frames)
+    def create_module(spec: ModuleSpec) -> None:
+        """Leave the making of the module to Python."""
+
+    @classmethod
+    def exec_module(cls, module: "Any") -> None:
+        """Run a module's code."""
+        code = cls.modules[module.__name__][1]
+        module.__file__ = code.co_filename
+        exec(code, module.__dict__)  # noqa: S102 - what the controller sent
+
+
+def begin() -> None:
+    """Say the nonce back, and start the executor."""
+    hello = receive()[0]
+    os.write(sink, hello["nonce"].encode() + b"\n")
+    frames: "List[Frame]" = []
+    Finder.modules = unpack(hello["bundle"], frames)
+    finder: "Any" = Finder
+    sys.meta_path.insert(0, finder)
+    hello["warnings"] = warnings
+    import_module("statecfg.remote.session").main(source, sink, hello, frames)
+
+
+begin()

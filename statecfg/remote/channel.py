@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side is taken for gone
+LOOK = 3.0  # seconds after which a listener that looks every second must have been stopped
+BACKLOG = 4 << 20  # bytes of content that wait to be taken
 LAST = 10.0  # seconds an action under way is given once the controller is gone
 
 
@@ -34,7 +36,8 @@ class Channel:
         self.frames = list(frames)
         self.arrived = threading.Condition()
         self.sending = threading.Lock()
-        self.heard = self.beaten = time.monotonic()
+        self.heard = self.beaten = self.looked = time.monotonic()
+        self.backlog = 0
         self.lost = ""
         self.cancelled = False
         self.closing = False
@@ -63,6 +66,7 @@ class Channel:
             while True:
                 for index, frame in enumerate(self.frames):
                     if frame[0]["type"] in types:
+                        self.backlog -= len(frame[1])
                         return self.frames.pop(index)
                 if self.lost or self.cancelled:
                     raise ProtocolError(self.lost or "cancelled")
@@ -73,8 +77,9 @@ class Channel:
 
         Asked before every action: a process that was stopped and goes on finds here that its time is over.
         """
-        if not self.lost and time.monotonic() - self.heard > DEAD:
-            self._lose("the controller has been silent for %d s" % DEAD)
+        with self.arrived:
+            while not self.lost and time.monotonic() - self.looked > LOOK:
+                self.arrived.wait(0.05)
         return self.lost or ("cancelled" if self.cancelled else "")
 
     def _lose(self, why: str) -> None:
@@ -86,28 +91,54 @@ class Channel:
 
     def _listen(self) -> None:
         decoder = Decoder()
-        while not self.closing:
-            try:
-                ready, _, _ = select.select([self.source], [], [], 1.0)
-                now = time.monotonic()
-                if ready:
-                    data = os.read(self.source, 65536)
-                    if not data:
-                        self._lose("the controller is gone")
-                    self.heard = now
-                    self._take(decoder.feed(data))
-            except (OSError, ProtocolError) as problem:
-                self._lose("the connection broke: %s" % problem)
-            now = time.monotonic()
-            if not self.lost and now - self.heard > DEAD:
-                self._lose("the controller has been silent for %d s" % DEAD)
-            if self.lost:
+        try:
+            while not self.closing and not self.lost:
+                if self.backlog > BACKLOG:
+                    time.sleep(0.02)
+                else:
+                    select.select([self.source], [], [], 1.0)
+                self._look(decoder)
+                self._beat()
+        finally:
+            if not self.closing:
+                self._lose("nobody listens to the controller any more")
                 self._last_moments()
-                return
-            # A separate thread beats only while nobody else is sending: a full pipe must not stop the listening.
-            if now - self.beaten > BEAT and self.sending.acquire(False):
+
+    def _look(self, decoder: Decoder) -> None:
+        """Take in all that has arrived: only what comes last tells whether the controller is still there."""
+        heard = False
+        try:
+            while self.backlog <= BACKLOG and select.select([self.source], [], [], 0)[0]:
+                data = os.read(self.source, 65536)
+                if not data:
+                    self._lose("the controller is gone")
+                    return
+                heard = True
+                self._take(decoder.feed(data))
+        except (OSError, ProtocolError) as problem:
+            self._lose("the connection broke: %s" % problem)
+        now = time.monotonic()
+        if now - self.looked > DEAD:  # we were stopped meanwhile, and the controller has given us up
+            self._lose("the executor was stopped for %d s" % (now - self.looked))
+        if heard or self.backlog > BACKLOG:
+            self.heard = now
+        elif now - self.heard > DEAD:
+            self._lose("the controller has been silent for %d s" % DEAD)
+        with self.arrived:
+            self.looked = now
+            self.arrived.notify_all()
+
+    def _beat(self) -> None:
+        """Show that we live, unless somebody is sending; never wait for room, as listening comes first."""
+        if time.monotonic() - self.beaten > BEAT and self.sending.acquire(False):
+            try:
+                if not self.lost and select.select([], [self.sink], [], 0)[1]:
+                    self.beaten = time.monotonic()
+                    os.write(self.sink, encode({"type": "beat"}))
+            except OSError as problem:
+                self._lose("the connection broke: %s" % problem.strerror)
+            finally:
                 self.sending.release()
-                self._write(encode({"type": "beat"}))
 
     def _take(self, frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
         with self.arrived:
@@ -115,6 +146,7 @@ class Channel:
                 if header["type"] == "cancel":
                     self.cancelled = True
                 elif header["type"] != "beat":
+                    self.backlog += len(body)
                     self.frames.append((header, body))
             self.arrived.notify_all()
 

@@ -85,16 +85,19 @@ class Session:
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(layers, facets, owed)
-        self.show(plan, owed, time.monotonic() - started)
-        if order["mode"] == "plan":
-            return "ok" if not failed(plan) else "failed", {"warnings": self.warnings}
         differs = self.compare(order, plan)
+        due = bool(owed or cut_off) or any(step.acts for step in plan.steps.values())
+        waits = order["mode"] == "apply" and due and not differs
+        self.show(plan, owed, time.monotonic() - started, waits)
         if differs:
-            return "refused", {"differs": differs}
-        if order.get("confirm"):
-            answer, _ = self.channel.receive("go", "no")
-            if answer["type"] == "no":
-                return "ok", {"declined": True}
+            return "refused", {"differs": differs, "warnings": self.warnings}
+        if not waits:
+            more = {"unchanged": True} if order["mode"] == "apply" else {}
+            return "failed" if failed(plan) else "ok", dict(more, warnings=self.warnings)
+        # Nothing is done before the controller has the plan: what it can't know of, has not happened.
+        answer, _ = self.channel.receive("go", "no")
+        if answer["type"] == "no":
+            return "ok", {"declined": True, "warnings": self.warnings}
         return self.apply(order, plan, facets, owed, cut_off)
 
     # Before the plan
@@ -194,14 +197,15 @@ class Session:
         planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(owed))
         return planner.plan(layers)
 
-    def show(self, plan: Plan, owed: List[Dict[str, Any]], seconds: float) -> None:
-        """Send the plan, in frames of a bounded size."""
+    def show(self, plan: Plan, owed: List[Dict[str, Any]], seconds: float, waits: bool) -> None:
+        """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
         for number, steps in enumerate(plan.layers):
             for start in range(0, len(steps), 200):
                 nodes = [step_report(step) for step in steps[start : start + 200]]
                 self.channel.send({"type": "planned", "layer": number, "nodes": nodes})
+        prints = plan.fingerprints()
         self.channel.send(
-            {"type": "plan", "owed": owed, "fingerprints": plan.fingerprints(), "seconds": round(seconds, 3)}
+            {"type": "plan", "owed": owed, "fingerprints": prints, "seconds": round(seconds, 3), "waits": waits}
         )
 
     def compare(self, order: Dict[str, Any], plan: Plan) -> List[str]:
@@ -223,9 +227,6 @@ class Session:
         cut_off: List[Tuple[str, state.Account]],
     ) -> Tuple[str, Dict[str, Any]]:
         """Do what was planned; return the status and what END is to say."""
-        nothing = all(not step.acts for step in plan.steps.values())
-        if nothing and not owed and not cut_off:
-            return "failed" if failed(plan) else "ok", {"warnings": self.warnings, "unchanged": True}
         from statecfg.remote.execution import Execution
 
         self.ledger = state.Ledger(self.place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from hashlib import sha256
 
 from statecfg.remote.model import Blob, Node
 
@@ -45,6 +46,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self.buffer = bytearray()
+        self.volume = 0  # bytes of headers taken in, unpacked
 
     def feed(self, data: bytes) -> List[Tuple[Dict[str, Any], bytes]]:
         """Take in bytes; return the frames they complete. Raises ProtocolError."""
@@ -63,6 +65,7 @@ class Decoder:
                 data = _unpack(data, first + BODY_LIMIT)
             if len(data) < first:
                 raise ProtocolError("a frame is shorter than it says")
+            self.volume += first
             frames.append((_header(data[:first]), data[first:]))
         return frames
 
@@ -187,12 +190,19 @@ def decode_node(found: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
 
 
 def pieces(blob: Blob) -> Any:
-    """Yield the content frames of a blob: pieces with their digest, the last one marked."""
+    """Yield the content frames of a blob: pieces with their digest, the last one marked.
+
+    Raises ProtocolError where the file it is read from is not what it was any more.
+    """
     sent = 0
+    digest = sha256()
     for piece in blob.chunks(BODY_LIMIT // 2):
         sent += len(piece)
-        yield encode({"type": "blob", "sha256": blob.sha256, "last": sent >= blob.size}, piece)
-    if blob.size == 0:
-        yield encode({"type": "blob", "sha256": blob.sha256, "last": True})
+        digest.update(piece)
+        if sent < blob.size:
+            yield encode({"type": "blob", "sha256": blob.sha256, "last": False}, piece)
+    if sent != blob.size or digest.hexdigest() != blob.sha256:
+        raise ProtocolError("%s has changed since it was read first" % (blob.path or "the content"))
+    yield encode({"type": "blob", "sha256": blob.sha256, "last": True}, piece if sent else b"")
 
 

@@ -1,0 +1,279 @@
+"""What a host says of itself: checked against what it was asked, and made the host's part of the report.
+
+A host may be anybody's by now. Only data of the right shape, about nodes that this run sent, gets into a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from statecfg.compile import Definition
+from statecfg.remote.report import summary
+from statecfg.remote.wire import PROTOCOL
+
+Json = dict[str, Any]
+
+OUTCOMES = frozenset({"unchanged", "changed", "unknown", "failed", "skipped"})
+STATUSES = frozenset({"ok", "failed", "locked", "refused"})
+ACTION_STATUSES = frozenset({"planned", "ok", "error", "not-attempted", "unknown"})
+SUSPICIOUS = "Our executor never does this. Look at the host, and at what answers for it, before you run it again."
+
+_ACTION: Mapping[str, Any] = {"op": str, "args": dict, "status": ACTION_STATUSES}
+_ACTION_MAY: Mapping[str, Any] = {"reason": str}
+_CHANGE: Mapping[str, Any] = {"object": str, "field": str}
+_NODE: Mapping[str, Any] = {"name": str, "outcome": OUTCOMES, "changes": list, "actions": list}
+_NODE_MAY: Mapping[str, Any] = {"reason": str, "known_after": str, "shutdown_first": dict, "triggered_by": list}
+_PLAN_MAY: Mapping[str, Any] = {"owed": list, "fingerprints": dict, "waits": bool}
+_END: Mapping[str, Any] = {"status": STATUSES}
+_END_MAY: Mapping[str, Any] = {
+    "warnings": list, "shutdown": list, "holder": dict, "differs": list, "facts": dict, "declined": bool,
+    "halted": str, "error": str, "trace": str, "unchanged": bool,
+}  # fmt: skip
+
+
+class Broken(Exception):
+    """The host said something that is none of ours, or went silent.
+
+    :param summary: one line
+    :param hint: what to do about it
+    :param heard_all: everything the host said before has arrived: it ended, and not the connection
+    """
+
+    def __init__(self, summary: str, hint: str = "", heard_all: bool = False) -> None:
+        super().__init__(summary)
+        self.summary, self.hint, self.heard_all = summary, hint, heard_all
+
+
+class Testimony:
+    """What one host said, and the report made of it.
+
+    :param mode: "plan", "apply" or "facts"
+    :param emit: takes each event: its kind and its data
+    """
+
+    def __init__(self, definition: Definition, mode: str, emit: Callable[[str, Json], None]) -> None:
+        self.mode, self.emit = mode, emit
+        self.sent = [{node["provides"]: node for node in layer} for layer in definition.layers]
+        self.layers: list[list[Json]] = []
+        self.places: dict[str, tuple[int, int]] = {}
+        self.begun: dict[str, list[Json]] = {}
+        self.ended: dict[str, str] = {}
+        self.done: set[int] = set()
+        self.planned = self.acting = self.waits = False
+        self.report: Json = {"status": "unreachable", "layers": self.layers, "summary": {}}
+
+    def take(self, frame: Json) -> bool:
+        """Take in one frame; return True for the last. Raises Broken where it does not belong to this run."""
+        takers: dict[str, Callable[[Json], None]] = {
+            "hello": self._hello, "beat": _nothing, "planned": self._place, "plan": self._plan,
+            "action": self._action, "output": self._output, "finished": self._finished, "layer": self._layer,
+            "end": self._end,
+        }  # fmt: skip
+        kind = frame["type"]
+        if kind not in takers:
+            raise Broken(f"it sent a frame of unknown type {_short(kind)}", SUSPICIOUS)
+        try:
+            takers[kind](frame)
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise Broken(f"its {kind} frame makes no sense: {problem!r:.200}", SUSPICIOUS) from problem
+        return bool(kind == "end")
+
+    def _hello(self, frame: Json) -> None:
+        if frame["protocol"] != PROTOCOL:
+            said = _short(frame["protocol"])
+            raise Broken(f"its executor speaks protocol {said}, and this statecfg speaks {PROTOCOL}", SUSPICIOUS)
+
+    # The plan
+
+    def _place(self, frame: Json) -> None:
+        """Take in a part of the plan."""
+        number = frame["layer"]
+        if self.planned or not isinstance(number, int) or not 0 <= number < len(self.sent):
+            raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
+        while len(self.layers) <= number:
+            self.layers.append([])
+        for node in frame["nodes"]:
+            _check_node(node)
+            sent = self.sent[number].get(node["name"])
+            if sent is None or node["name"] in self.places:
+                raise Broken(f"it planned {_short(node['name'])}, which was not asked for", SUSPICIOUS)
+            node["type"], node["position"] = sent["type"], sent.get("position", "")
+            self.places[node["name"]] = (number, len(self.layers[number]))
+            self.layers[number].append(node)
+
+    def _plan(self, frame: Json) -> None:
+        """Take in that the plan is complete."""
+        _check(frame, {}, _PLAN_MAY)
+        if self.planned:
+            raise Broken("it planned twice", SUSPICIOUS)
+        missing = sum(map(len, self.sent)) - len(self.places)
+        if missing:
+            raise Broken(f"it left {missing} of the nodes out of its plan", SUSPICIOUS)
+        for debt in frame.get("owed", ()):
+            _check(debt, {"node": str, "cause": str, "since": (int, float), "run": str}, {})
+        if any(not isinstance(text, str) for text in frame.get("fingerprints", {}).values()):
+            raise ValueError("a fingerprint is no text")
+        self.planned = True
+        self.waits = bool(frame.get("waits")) and self.mode == "apply"
+        self.report["owed"] = frame.get("owed", [])
+        self.report["fingerprints"] = frame.get("fingerprints", {})
+        self.emit("planned", {"layers": self.layers, "summary": self.count()})
+
+    # The run
+
+    def known(self, name: object) -> str:
+        """Return the name of a node that is part of this run. Raises Broken for any other."""
+        if not isinstance(name, str) or name not in self.places:
+            raise Broken(f"it speaks of {_short(name)}, which is not part of this run", SUSPICIOUS)
+        return name
+
+    def _may_act(self) -> None:
+        if not self.acting:
+            raise Broken("it acts without having been told to", SUSPICIOUS)
+
+    def _action(self, frame: Json) -> None:
+        """Take in that an action began or ended."""
+        self._may_act()
+        name = self.known(frame["node"])
+        _check(frame, {"op": str, "event": frozenset({"started", "finished"})}, {"status": ACTION_STATUSES})
+        data = {"node": name, "op": frame["op"]}
+        begun = self.begun.setdefault(name, [])
+        if frame["event"] == "started":
+            if len(begun) > 10_000:
+                raise Broken(f"{_short(name)} takes more than 10,000 actions", SUSPICIOUS)
+            if not begun:
+                self.emit("node-started", {"name": name})
+            begun.append({"op": frame["op"], "status": "unknown"})
+            self.emit("action-started", data)
+            return
+        if not begun:
+            raise ValueError("an action ends that never began")
+        begun[-1]["status"] = frame["status"]
+        reason = None if frame.get("reason") is None else str(frame["reason"])
+        if reason:
+            begun[-1]["reason"] = reason
+        self.emit("action-finished", {**data, "status": frame["status"], "reason": reason})
+
+    def _output(self, frame: Json) -> None:
+        self.emit("output", {"node": self.known(frame["node"]), "stream": "out", "text": str(frame["text"])})
+
+    def _finished(self, frame: Json) -> None:
+        self._may_act()
+        _check(frame, {"outcome": OUTCOMES}, {})
+        self.ended[self.known(frame["node"])] = frame["outcome"]
+        self.emit("node-finished", {"name": frame["node"], "outcome": frame["outcome"]})
+
+    def _layer(self, frame: Json) -> None:
+        """Take in what became of a layer."""
+        self._may_act()
+        number, nodes = frame["layer"], frame["nodes"]
+        if not isinstance(number, int) or not 0 <= number < len(self.layers) or number in self.done:
+            raise Broken("it reports a layer that is not part of this run", SUSPICIOUS)
+        for node in nodes:
+            _check_node(node)
+        if sorted(node["name"] for node in nodes) != sorted(node["name"] for node in self.layers[number]):
+            raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
+        for node in nodes:
+            sent = self.sent[number][node["name"]]
+            node["type"], node["position"] = sent["type"], sent.get("position", "")
+        self.layers[number][:] = nodes
+        self.done.add(number)
+
+    def _end(self, frame: Json) -> None:
+        """Take in the END frame: only it makes a result."""
+        _check(frame, _END, _END_MAY)
+        for key in ("warnings", "differs"):
+            if any(not isinstance(text, str) for text in frame.get(key, ())):
+                raise ValueError(f"one of its {key} is no text")
+        for action in frame.get("shutdown", ()):
+            _check(action, {**_ACTION, "node": str}, _ACTION_MAY)
+        status, error = frame["status"], frame.get("error")
+        if status == "ok" and not error and self.mode != "facts" and not self.planned:
+            raise Broken("it says that it is done, and never planned", SUSPICIOUS)
+        acted = self.acting and status in ("ok", "failed") and not frame.get("declined") and not frame.get("unchanged")
+        if acted and not error and len(self.done) < len(self.layers):
+            raise Broken("it says that it is done, and did not report every layer", SUSPICIOUS)
+        for key in ("shutdown", "holder", "differs", "facts", "declined", "halted"):
+            if frame.get(key):
+                self.report[key] = frame[key]
+        self.report.setdefault("warnings", []).extend(frame.get("warnings", ()))
+        if not self.report["warnings"]:
+            del self.report["warnings"]
+        if error:
+            self.report["error"] = {"summary": error, "detail": frame.get("trace", ""), "hint": ""}
+        if acted and error:
+            self._account(heard_all=True)
+        counts = self.count()
+        if status == "ok" and (counts.get("failed") or (acted and counts.get("skipped"))):
+            status = "failed"
+        self.report["status"] = "unknown" if acted and error and counts.get("unknown") else status
+
+    # When it breaks
+
+    def lost(self, summary_text: str, detail: str, hint: str, heard_all: bool) -> None:
+        """Say what is known after the link died: what was under way is unknown, never ok and never failed."""
+        self.report["error"] = {"summary": summary_text, "detail": detail, "hint": hint}
+        self.report["status"] = "unknown" if self.acting else "unreachable"
+        if self.acting:
+            self._account(heard_all)
+
+    def _account(self, heard_all: bool) -> None:
+        """Give every node of a layer that was not reported the outcome that is known of it."""
+        current = min(set(range(len(self.layers))) - self.done, default=-1)
+        for number, layer in enumerate(self.layers):
+            if number not in self.done:
+                for node in layer:
+                    self._conclude(node, heard_all, number == current)
+
+    def _conclude(self, node: Json, heard_all: bool, current: bool) -> None:
+        """Give one node its outcome after the link died."""
+        name = node["name"]
+        begun = self.begun.get(name, [])
+        node["actions"] = [{**planned, **known} for planned, known in zip(node["actions"], begun, strict=False)] + [
+            {**action, "status": "not-attempted"} for action in node["actions"][len(begun) :]
+        ] + [{"args": {}, **known} for known in begun[len(node["actions"]) :]]
+        if name in self.ended:
+            node["outcome"] = self.ended[name]
+        elif begun:
+            node["outcome"], node["reason"] = "unknown", "it was under way when the connection was lost"
+        elif node["outcome"] in ("changed", "unknown") and current and not heard_all:
+            # Its layer was under way: that it began may be what the lost connection did not bring.
+            node["outcome"], node["reason"] = "unknown", "its turn had come when the connection was lost"
+            for action in node["actions"]:
+                action["status"] = "unknown"
+        elif node["outcome"] in ("changed", "unknown"):
+            node["outcome"], node["reason"] = "skipped", "not started: the connection was lost"
+
+    def count(self) -> dict[str, int]:
+        """Count the nodes by outcome."""
+        return summary([node for layer in self.layers for node in layer])
+
+
+def _nothing(frame: Json) -> None:
+    """Take in a heartbeat: that it came is all it says."""
+
+
+def _check_node(node: Any) -> None:
+    _check(node, _NODE, _NODE_MAY)
+    for change in node["changes"]:
+        _check(change, _CHANGE, {"diff": str})
+    for action in [*node["actions"], *([node["shutdown_first"]] if "shutdown_first" in node else [])]:
+        _check(action, _ACTION, _ACTION_MAY)
+    if any(not isinstance(name, str) for name in node.get("triggered_by", ())):
+        raise ValueError("a trigger is no name")
+
+
+def _check(value: Any, must: Mapping[str, Any], may: Mapping[str, Any]) -> None:
+    """See that a map has these keys with values of these types, or of these sets. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r:.80} is no map")
+    for key, kind in [*must.items(), *((key, kind) for key, kind in may.items() if value.get(key) is not None)]:
+        found = value.get(key)
+        right = isinstance(found, str) and found in kind if isinstance(kind, frozenset) else isinstance(found, kind)
+        if not right:
+            raise ValueError(f"{key} is {found!r:.80}")
+
+
+def _short(value: object) -> str:
+    return f"{str(value)[:80]!r}"
