@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import posixpath
 
 from statecfg.remote.model import CheckError, Unknown
@@ -44,6 +43,8 @@ def mode_bits(mode: Union[str, int, None]) -> Optional[int]:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return "; did you mean …?" with the nearest of `names`, or nothing where none is near."""
+    import difflib  # only a failing node pays for it
+
     near = difflib.get_close_matches(name, list(names), 3, 0.6)
     return "; did you mean %s?" % " or ".join(near) if near else ""
 

@@ -257,6 +257,8 @@ def test_lists_are_fetched_when_they_are_old(managed: Managed) -> None:
     plan = managed.plan(resources.package("tool-a", update_cache=86400))
     assert diff(plan, "package tool-a", "version") == (None, "newest")
     managed.apply(resources.package("tool-a", update_cache=86400), resources.package("tool-b", update_cache=86400))
+    (fresh,) = managed.plan(resources.package("webd", update_cache=86400))
+    assert "update" not in fresh["actions"][0]["args"]["packages"][0]
     host.run(["touch", "-d", "3 days ago", "/var/lib/apt/lists"])
     assert operations(managed.plan(resources.package("tool-a", update_cache=86400))) == {}
     managed.apply(resources.package("tool-a", absent=True, dependents=True))
