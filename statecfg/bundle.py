@@ -6,7 +6,6 @@ import binascii
 import hashlib
 import json
 import zlib
-from binascii import b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -85,9 +84,14 @@ def _add(modules: dict[str, tuple[bool, str, str]], package: str, path: Path, fo
 
 @lru_cache(maxsize=1)
 def _bootstrap() -> str:
-    """Return the bootstrap as one line, packed: some login shells take no line breaks in an argument."""
-    packed = b2a_base64(zlib.compress((_PACKAGE / "remote" / "bootstrap.py").read_bytes(), 9), newline=False)
-    return f"import zlib,binascii;exec(zlib.decompress(binascii.a2b_base64('{packed.decode()}')))"
+    """Return the bootstrap in one short line: csh takes no line break in an argument."""
+    packed = binascii.b2a_base64(zlib.compress((_PACKAGE / "remote" / "bootstrap.py").read_bytes(), 9), newline=False)
+    return (
+        "import sys;sys.version_info<(3,8) and (sys.stderr.write("
+        '"statecfg needs Python 3.8 or newer; %s is %s\\n"%(sys.executable,sys.version.split()[0])),sys.exit(96));'
+        "import binascii,zlib;exec(compile(zlib.decompress(binascii.a2b_base64("
+        f'"{packed.decode()}")),"statecfg-bootstrap","exec"))'
+    )
 
 
 def command(python: str | None = None) -> list[str]:
