@@ -106,7 +106,8 @@ def find(start: Path) -> Project:
     """Return the project of a playbook or directory.
 
     The root is the nearest directory, upward from `start`, that has a `statecfg.toml` or an `inventory.yml`; without
-    one, the directory of `start` itself, or the one above where it is called `playbooks`. Raises InvalidInput where the settings are wrong.
+    one, the directory of `start` itself, or the one above where it is called `playbooks`. Raises InvalidInput where
+    the settings are wrong.
     """
     absolute = Path(os.path.abspath(start))
     first = absolute if absolute.is_dir() else absolute.parent

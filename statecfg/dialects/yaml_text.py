@@ -19,7 +19,7 @@ from statecfg.problems import InvalidInput, Place, Problem, problem, report, sug
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 100
-MAX_NODES = 250_000
+MAX_NODES = 200_000
 MAX_ALIASED = 100_000
 MAX_PROBLEMS = 50
 TAGS = ("!secret",)
@@ -47,8 +47,8 @@ class Scalar(Node):
     __slots__ = ("block", "value")
 
     def __init__(self, at: tuple[str, int, int], tag: str | None, value: Any, block: bool = False) -> None:
-        super().__init__(*at, tag)
-        self.value, self.block = value, block
+        self.file, self.line, self.column = at
+        self.tag, self.size, self.value, self.block = tag, 1, value, block
 
 
 class Sequence(Node):
@@ -202,21 +202,22 @@ class _Composer:
     def _events(self) -> Iterator[Any]:
         loader = _LOADER(self.text)
         try:
-            while loader.check_event():
-                yield loader.get_event()
+            while (event := loader.get_event()) is not None:
+                yield event
         finally:
             loader.dispose()
 
     def _take(self, event: Any) -> None:
-        if isinstance(event, yaml.ScalarEvent):
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
             self._add(self._scalar(event), event.anchor)
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             self._start(event)
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
             self._end()
-        elif isinstance(event, yaml.AliasEvent):
+        elif kind is yaml.AliasEvent:
             self._alias(event)
-        elif isinstance(event, yaml.DocumentStartEvent):
+        elif kind is yaml.DocumentStartEvent:
             self._document(event)
 
     def _document(self, event: Any) -> None:

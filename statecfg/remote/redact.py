@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
+from bisect import bisect_right
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
 # Shorter pieces occur by chance everywhere.
 SHORTEST = 4
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~")
-# Programs break long lines of base64 and hex, and a diff puts a sign before each.
-_BREAK = r"(?:\\[rn]|[\r\n]|[\r\n][ +-])*"
-_BROKEN_FROM = 56
+# Programs break base64 and hex into lines, and a diff puts a sign before each, which may also be a letter of it.
+_BREAKS = (re.compile(r"(?:[\r\n]|\\[rn])+"), re.compile(r"(?:[\r\n]|\\[rn])+[ +-]"))
+_BROKEN_FROM = 56  # no program makes shorter lines
+_PROBE = 16
 
 
 class Redactor:
@@ -26,35 +28,36 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._names: Dict[str, str] = {}
-        wrapped: List[str] = []
-        self._wrapped: List[str] = []
+        self._long: Dict[str, str] = {}
         for name, value in secrets.items():
             for piece in _pieces(value):
                 for spelling in _spellings(piece):
                     if len(spelling) >= SHORTEST:
                         self._names.setdefault(spelling, name)
                 for spelling in _encoded(piece):
-                    if len(spelling) >= _BROKEN_FROM:
-                        wrapped.append(_BREAK.join(spelling))
-                        self._wrapped.append(name)
-                    elif len(spelling) >= SHORTEST:
+                    if len(spelling) >= SHORTEST:
                         self._names.setdefault(spelling, name)
+                    if len(spelling) >= _BROKEN_FROM:
+                        self._long.setdefault(spelling, name)
         # The longest first, or part of a secret would be masked and the rest stay.
         plain = sorted(self._names, key=lambda spelling: (-len(spelling), spelling))
         self._plain = re.compile("|".join(map(re.escape, plain))) if plain else None
-        self._broken = [re.compile(pattern) for pattern in wrapped]
 
     def text(self, text: str) -> str:
         """Return `text` with each secret replaced by `<secret NAME>`."""
-        for pattern, name in zip(self._broken, self._wrapped):
-            text = pattern.sub("<secret %s>" % name, text)
         if self._plain is None:
             return text
-        return self._plain.sub(lambda found: "<secret %s>" % self._names[found.group()], text)
+        text = self._plain.sub(lambda found: "<secret %s>" % self._names[found.group()], text)
+        for spelling, name in self._long.items():
+            # Of the pieces that lines have room for, at most one is broken at its beginning.
+            if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
+                for breaks in _BREAKS:
+                    text = _without_broken(text, spelling, "<secret %s>" % name, breaks)
+        return text
 
     def value(self, value: Any) -> Any:
         """Return a copy of JSON data with the secrets masked in every text, number and key of it."""
-        if self._plain is None and not self._broken:
+        if self._plain is None:
             return value
         if isinstance(value, str):
             return self.text(value)
@@ -66,6 +69,32 @@ class Redactor:
             masked = self.text(repr(value))
             return masked if masked != repr(value) else value
         return value
+
+
+def _without_broken(text: str, spelling: str, mask: str, breaks: Any) -> str:
+    """Return the text with each `spelling` masked that goes over several lines."""
+    pieces: List[str] = []
+    starts: List[int] = []  # where in the joined text a piece begins, and where in the text
+    origins: List[int] = []
+    joined = position = 0
+    for found in (*breaks.finditer(text), None):
+        end = found.start() if found else len(text)
+        pieces.append(text[position:end])
+        starts.append(joined)
+        origins.append(position)
+        joined += end - position
+        position = found.end() if found else end
+    whole = "".join(pieces)
+    kept: List[str] = []
+    done = 0
+    start = whole.find(spelling)
+    while start >= 0:
+        last = start + len(spelling) - 1
+        first_piece, last_piece = bisect_right(starts, start) - 1, bisect_right(starts, last) - 1
+        kept += [text[done : origins[first_piece] + start - starts[first_piece]], mask]
+        done = origins[last_piece] + last - starts[last_piece] + 1
+        start = whole.find(spelling, last + 1)
+    return "".join(kept) + text[done:] if kept else text
 
 
 def _pieces(value: str) -> List[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -123,9 +123,12 @@ class _Files(BaseLoader):
         for folder in self.folders:
             path = os.path.join(folder, *parts)
             if os.path.isfile(path):
-                state = _state(path)
-                return _read(path), path, lambda: _state(path) == state
+                return _read(path), path, partial(_unchanged, path, _state(path))
         raise TemplateNotFound(template)
+
+
+def _unchanged(path: str, state: tuple[int, int] | None) -> bool:
+    return _state(path) == state
 
 
 def _state(path: str) -> tuple[int, int] | None:
