@@ -1,4 +1,4 @@
-"""How long a graph takes from declaration to JSON, and whether the cost grows in proportion: `python bench/graph.py`."""
+"""How long a graph takes from declaration to JSON, and whether that grows in proportion: `python bench/graph.py`."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def main() -> int:
         each = (row["declare"] + work) / size * 1e6
         first = first or each
         print(
-            f"{size:>8,} {row['declare']:>7.2f} s {row['compile']:>7.2f} s {row['serialize']:>7.2f} s {each:>8.1f} "
-            f"{each / first:>8.2f}× {row['megabytes']:>5.0f} MB {row['peak']:>6.0f} MB"
+            f"{size:>8,} {row['declare']:>7.2f} s {row['compile']:>7.2f} s {row['serialize']:>7.2f} s {each:>9.1f} "
+            f"{each / first:>8.2f}× {row['megabytes']:>6.0f} MB {row['peak']:>6.0f} MB"
         )
         missed |= work > SECONDS.get(size, work) or row["peak"] * (1 << 20) > BYTES
     return int(missed)

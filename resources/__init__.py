@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from statecfg.remote.nodetype import NodeType
+    from statecfg.resources.command import command as command
+    from statecfg.resources.directory import directory as directory
+    from statecfg.resources.file import file as file
+    from statecfg.resources.group import group as group
+    from statecfg.resources.line_in_file import line_in_file as line_in_file
+    from statecfg.resources.package import package as package
+    from statecfg.resources.service import service as service
+    from statecfg.resources.symlink import symlink as symlink
+    from statecfg.resources.user import user as user
+
+    process: NodeType
 
 SUFFIXES = (".py", ".hy")
 
@@ -39,7 +50,9 @@ def __getattr__(name: str) -> NodeType:
         import_module("statecfg.dialects").load_module(__name__ + "." + name, path)
     else:
         import_module(__name__ + "." + name)
-    kind = REGISTRY[name]
+    kind = REGISTRY.get(name)
+    if kind is None:
+        raise import_module("statecfg.kinds").not_there(name, path)
     setattr(sys.modules[__name__], name, kind)
     return kind
 

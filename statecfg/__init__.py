@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from statecfg.graph import Graph, Node, merge_graphs
     from statecfg.plays import HostContext, play
     from statecfg.problems import InvalidInput

@@ -40,6 +40,12 @@ def _problem(name: str, place: Place) -> InvalidInput:
     return InvalidInput([problem("SC0106", f"there is no node type `{name}`", hint, place)])
 
 
+def not_there(name: str, path: str) -> InvalidInput:
+    """Return the error of a file in resources/ that does not define the node type it is named after."""
+    help = f"a file in resources/ is named after its node type; one that only helps others begins with `_`: _{name}"
+    return InvalidInput([problem("SC0119", f"{path} defines no node type `{name}`", help, Place(path, 1))])
+
+
 def report_twice(names: Iterable[str], directory: str) -> None:
     """Report that a project's resources/ holds node types whose names are taken."""
     help = "give it another name: two types of one name could not be told apart"

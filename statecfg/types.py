@@ -131,7 +131,9 @@ def frozen(value: Any, depth: int = 0) -> Any:
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None and not hasattr(wrong, "name"):
             raise mismatch(wrong, "text as the key of a map")
-        return types.MappingProxyType({getattr(key, "name", key): frozen(item, depth + 1) for key, item in value.items()})
+        return types.MappingProxyType(
+            {getattr(key, "name", key): frozen(item, depth + 1) for key, item in value.items()}
+        )
     if isinstance(value, (list, tuple, PVector)):
         return pvector([frozen(item, depth + 1) for item in value])
     return value

@@ -48,7 +48,9 @@ def test_wire_node_has_everything_given() -> None:
 
 
 def test_definition_lists_types_and_is_json() -> None:
-    found = compiled(t_plain("a"), t_rich("/x", owner="web", env={"A": "1"}, argv=["ls", "-l"], free=[{"a": [None, 1.5]}]))
+    found = compiled(
+        t_plain("a"), t_rich("/x", owner="web", env={"A": "1"}, argv=["ls", "-l"], free=[{"a": [None, 1.5]}])
+    )
     assert found.types == ["t_plain", "t_rich"]
     assert json.loads(json.dumps(found.layers)) == found.layers
     rich = found.layers[0][1]["attrs"]

@@ -178,7 +178,9 @@ def test_documents_validators_check_and_transform() -> None:
     module = "tests.borg"
     validators.forget(module)
     validators.make_validators(module, {"env": [(lambda value: isinstance(value, dict),)]})
-    validators.make_validators(module, {"user": [(is_name, str, str.lower)], "block?": [(lambda v: v in (True, None),)]})
+    validators.make_validators(
+        module, {"user": [(is_name, str, str.lower)], "block?": [(lambda v: v in (True, None),)]}
+    )
     kind = process(module)
     node = kind("/bin/x", {"user": "WEB", "env": {"A": "1"}, "provides": "svc", ":block?": True}).node
     assert dict(node.attrs) == {

@@ -54,7 +54,10 @@ def test_of_two_merged_graphs_the_one_that_requires_is_the_node(turned: bool) ->
 def test_requiring_through_others_counts_as_well() -> None:
     c, a = t_plain("c", provides="c"), chain("a", "b")
     b_requires_c = merge_graphs(a, t_plain("x", provides="x"))
-    assert merge_graphs(c, merge_graphs(t_plain("a", provides="a", requires=["m"]), t_plain("m", provides="m"))).node is c.node
+    assert (
+        merge_graphs(c, merge_graphs(t_plain("a", provides="a", requires=["m"]), t_plain("m", provides="m"))).node
+        is c.node
+    )
     assert b_requires_c.node is a.node
     deep = t_plain("a", provides="a", requires=[t_plain("b", provides="b", requires=["c"])])
     assert merge_graphs(c, deep).node is deep.node and merge_graphs(deep, c).node is deep.node

@@ -50,7 +50,9 @@ def test_layers_hold_the_whole_nodemap(seed: int) -> None:
     )
     definition = compile_graph(graph, WireContext())
     blobs = dict(definition.blobs)
-    nodes = [Node(**{**wire, "attrs": decode_value(wire["attrs"], blobs)}) for layer in definition.layers for wire in layer]
+    nodes = [
+        Node(**{**wire, "attrs": decode_value(wire["attrs"], blobs)}) for layer in definition.layers for wire in layer
+    ]
     arrived = {node.provides: node for node in nodes}
     assert set(arrived) == set(graph.nodemap)
     for name, node in graph.nodemap.items():

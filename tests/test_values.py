@@ -54,7 +54,9 @@ PASS: list[tuple[str, Any, Any]] = [
 def plain(value: Any) -> Any:
     if hasattr(value, "items"):
         return {key: plain(item) for key, item in value.items()}
-    return value if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") else [plain(item) for item in value]
+    return (
+        value if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") else [plain(item) for item in value]
+    )
 
 
 @pytest.mark.parametrize(("annotation", "given", "kept"), PASS, ids=lambda value: ascii(show(value))[:30])
@@ -142,7 +144,9 @@ def test_refused(annotation: str, given: Any, message: str, help: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize("value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show)
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show
+)
 def test_values_are_shown_short(value: Any) -> None:
     assert len(show(value)) <= values.MAX_SHOWN
 
