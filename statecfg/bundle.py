@@ -21,8 +21,7 @@ PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr
 _LAUNCH = (
     'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
     ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done;'
-    ' echo "statecfg needs Python 3.8 or newer on this host; looked for $*;'
-    ' found:${f:- none}" >&2; exit 96'
+    ' echo "there is no Python 3.8 or newer on this host; looked for $*; found:${f:- none}" >&2; exit 96'
 )
 
 
@@ -88,7 +87,7 @@ def _bootstrap() -> str:
     packed = binascii.b2a_base64(zlib.compress((_PACKAGE / "remote" / "bootstrap.py").read_bytes(), 9), newline=False)
     return (
         "import sys;sys.version_info<(3,8) and (sys.stderr.write("
-        '"statecfg needs Python 3.8 or newer; %s is %s\\n"%(sys.executable,sys.version.split()[0])),sys.exit(96));'
+        '"%s is Python %s\\n"%(sys.executable,sys.version.split()[0])),sys.exit(96));'
         "import binascii,zlib;exec(compile(zlib.decompress(binascii.a2b_base64("
         f'"{packed.decode()}")),"statecfg-bootstrap","exec"))'
     )
