@@ -29,12 +29,14 @@ class WireContext:
     :param vars: its variables, merged
     :param groups: the groups it is in
     :param base: the project's directory
+    :param own: by node name, the variables of the play that declares it; `vars` for others
     """
 
     host: str = "localhost"
     vars: Mapping[str, Any] = field(default_factory=dict)
     groups: Sequence[str] = ()
     base: Path = field(default_factory=Path.cwd)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def relative(self, place: Place) -> Place:
         """Return a place with its file relative to the project's directory."""
@@ -137,7 +139,8 @@ class WireContext:
         """
         from statecfg import templates
 
-        given = {"host": {"name": self.host, "groups": list(self.groups)}, **self.vars, **(variables or {})}
+        known = self.own.get(node.provides, self.vars)
+        given = {"host": {"name": self.host, "groups": list(self.groups)}, **known, **(variables or {})}
         if "\n" in template or "{" in template:
             return templates.render_text(template, given, node.position)
         return templates.render_file(self.find(node, template, "templates"), given, node.position, self.base)

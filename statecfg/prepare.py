@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +74,13 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
         except InvalidInput as error:
             wrong.extend(item for item in error.problems if item not in wrong)
             continue
-        jobs.append(Job(host, definition, name))
+        # With tags, a host that has nothing of them is left alone.
+        if definition.layers or not choice.tags:
+            jobs.append(Job(host, definition, name))
     if wrong:
         raise InvalidInput(wrong)
+    if not jobs:
+        raise InvalidInput([problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook")])
     return project, jobs
 
 
@@ -121,34 +125,37 @@ def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> li
 
 
 def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Any:
+    from statecfg import secrets
     from statecfg.compile import WireContext, compile_graph
 
-    graph, variables = _graph(host, plays, choice)
-    return compile_graph(graph, WireContext(host.name, variables, host.groups, project.root))
+    # A secret inside a text, such as a rendered template, is known only from its having been revealed.
+    with secrets.recording() as used:
+        graph, own = _graph(host, plays, choice)
+        definition = compile_graph(graph, WireContext(host.name, host.vars, host.groups, project.root, own))
+    return replace(definition, secrets={name: value.reveal() for name, value in used.items()} | definition.secrets)
 
 
-def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Any]]:
+def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:
+    """Return the graph of a host, and by node name the variables of the play that declares the node."""
     from statecfg.graph import merge_graphs
     from statecfg.plays import HostContext, Vars, evaluate
 
     made: list[Graph] = []
-    merged: Mapping[str, Any] = host.vars
+    own: dict[str, Mapping[str, Any]] = {}
     with collecting() as found:
         for play in plays:
             merged = play.variables(host.vars, choice.extra, host.name, host.groups)
             context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
             made.append(evaluate(play, context))
+            own.update((node.provides, merged) for node in made[-1].nodes())
     if found:
         raise InvalidInput(found)
     graph = merge_graphs(*made)
-    return (tagged(graph, choice.tags) if choice.tags else graph), merged
+    return (tagged(graph, choice.tags) if choice.tags else graph), own
 
 
 def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
-    """Return the nodes that have one of the tags, and all that they require, directly or through others.
-
-    Raises InvalidInput where no node has one.
-    """
+    """Return the nodes that have one of the tags, and all that they require, directly or through others."""
     from statecfg.graph import Graph as Graphs
 
     wanted = frozenset(tags)

@@ -183,6 +183,20 @@ def test_several_plays(project):
     ]
 
 
+def test_templates_see_the_variables_of_their_play(project):
+    write(project, "t.j2", "{{ port }} {{ host.name }}")
+    path = write(
+        project,
+        "two.yml",
+        """\
+        - {hosts: web, name: a, vars: {port: 1}, resources: [{file: /a, template: t.j2}]}
+        - {hosts: web, name: b, vars: {port: 2}, resources: [{file: /b, template: t.j2}]}
+        """,
+    )
+    layers = prepare.playbook(path, prepare.Choice(limit="web1")).jobs[0].definition.layers
+    assert [content(node) for node in layers[0]] == ["1 web1", "2 web1"]
+
+
 def test_mistakes_of_a_play_at_once(project):
     found = refused(
         project,
@@ -291,8 +305,21 @@ def test_secrets_reach_the_host_and_nothing_else(project, monkeypatch):
     )
     work = prepare.playbook(path, prepare.Choice())
     assert work.secrets == {"TOKEN": "correct-horse", "other": "correct-horse"}
+    assert work.jobs[0].definition.secrets == work.secrets
     wire = json.dumps(work.jobs[0].definition.layers)
     assert wire.count("correct-horse") == 3
+
+
+def test_a_host_is_told_only_its_own_secrets(project, monkeypatch):
+    monkeypatch.setenv("TOKEN", "correct-horse")
+    text = """\
+        hosts: web
+        vars: {token: !secret {env: TOKEN}}
+        resources:
+          - {file: /a, content: "token={{ token }}", when: host.name == "web2"}
+        """
+    work = prepare.playbook(write(project, "own.yml", text), prepare.Choice())
+    assert [job.definition.secrets for job in work.jobs] == [{}, {"TOKEN": "correct-horse"}]
 
 
 def test_values_of_a_host_are_never_templates(project):
