@@ -117,7 +117,7 @@ def remove(machine: Machine, packages: List[Entry]) -> Result:
     """
     effect: Entry = {"packages": {}, "unknown": BRINGS}
     for package in packages:
-        effect["packages"].update({name: None for name in (package["name"], *package["others"])})
+        effect["packages"].update(dict.fromkeys((package["name"], *package["others"])))
     for verb, purge in (("remove", False), ("purge", True)):
         names = [package["name"] for package in packages if package["purge"] is purge]
         if names:

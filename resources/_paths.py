@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 
+from statecfg.remote.accounts import user_name
 from statecfg.remote.model import CheckError, Unknown
 from statecfg.remote.ops import op
 
@@ -89,14 +91,27 @@ def attribute_actions(world: World, path: str, stat: Stat, attrs: Mapping[str, A
 
 
 def followed(world: World, path: str) -> str:
-    """Return where the links at `path` lead to. Raises CheckError on a loop."""
+    """Return where the links at `path` lead to. Raises CheckError on a loop, and on a link that others control."""
     seen = path
     for _ in range(LINKS):
         stat = world.stat(seen)
         if stat is None or stat.kind != "symlink":
             return seen
+        if not ours(stat, world.stat(posixpath.dirname(seen))):
+            raise CheckError("%s is a link that %s controls, and is not followed" % (seen, stat.owner))
         seen = posixpath.normpath(posixpath.join(posixpath.dirname(seen), stat.target))
     raise CheckError("%s is a link that leads round in circles" % path)
+
+
+def ours(link: Stat, directory: Optional[Stat]) -> bool:
+    """Return whether nobody else than root and ourselves can have put a link where it is.
+
+    Source of the rule: systemd's CHASE_SAFE; the machine holds to it for the directories on the way.
+    """
+    trusted = ("root", user_name(os.geteuid()))
+    if directory is None or link.owner not in trusted or directory.owner not in trusted:
+        return False
+    return not directory.mode & 0o022 or bool(directory.mode & 0o1000)
 
 
 def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:

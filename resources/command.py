@@ -72,6 +72,7 @@ def command(
 
     In Python::
 
+        aliases = line_in_file("/etc/aliases", line="root: admin@example.org", match="^root:")
         command("rebuild-aliases", argv=["newaliases"], restart_on=[aliases], effects={})
     """
 

@@ -64,7 +64,7 @@ def user(
 
     In Python::
 
-        user("deploy", uid=2000, password_hash=secret("deploy_password"))
+        user("deploy", uid=2000, password_hash=secret("deploy-password", env="DEPLOY_PASSWORD"))
     """
 
 

@@ -281,7 +281,9 @@ def test_units_of_our_own(managed: Managed) -> None:
     assert "sleep 2000" in host.run(["systemctl", "status", "nap"]).stdout
     drop_in = resources.directory(f"{UNITS}/nap.service.d")
     conf = resources.file(f"{UNITS}/nap.service.d/nice.conf", content="[Service]\nNice=5\n", requires=[drop_in])
-    assert operations(managed.apply(conf, resources.service("nap", requires=[conf])))["service:nap"] == ["daemon_reload"]
+    assert operations(managed.apply(conf, resources.service("nap", requires=[conf])))["service:nap"] == [
+        "daemon_reload"
+    ]
     host.write(f"{UNITS}/nap.service", UNIT.format(3000))
     assert operations(managed.apply(resources.service("nap", running=True))) == {"service:nap": ["daemon_reload"]}
     masked = resources.service("nap", running=False, enabled=False)
@@ -336,6 +338,34 @@ def test_users_groups_and_passwords(managed: Managed) -> None:
     managed.apply(service)
     assert not host.path("/home/daemonish").exists()
     managed.apply(resources.user("daemonish", absent=True))
+
+
+def test_links_that_a_user_planted_are_not_followed(managed: Managed) -> None:
+    """Root writes into a user's directory, and never through a link that the user put there."""
+    host = managed.host
+    host.run(["useradd", "--create-home", "mallory"])
+    as_mallory = ["runuser", "-u", "mallory", "--"]
+    host.write("/etc/precious", "secret\n", 0o600)
+    for target, link in (("/etc/precious", "/home/mallory/file"), ("/etc", "/home/mallory/directory")):
+        host.run([*as_mallory, "ln", "-s", target, link])
+    attempts = [
+        resources.file("/home/mallory/file", content="x", provides="through"),
+        resources.file("/home/mallory/file", content="x", follow=True, provides="followed"),
+        resources.file("/home/mallory/directory/precious", content="x", provides="below"),
+        resources.directory("/home/mallory/directory", mode="0777", provides="directory"),
+        resources.line_in_file("/home/mallory/file", line="x", provides="line"),
+    ]
+    for attempt in attempts:
+        (found,) = managed.ask([attempt], apply=True)["apply"]
+        assert found["outcome"] == "failed", found
+    assert host.run(["stat", "-c", "%a %U", "/etc/precious"]).stdout == "600 root\n"
+    assert host.read("/etc/precious") == "secret\n"
+    managed.apply(resources.symlink("/home/mallory/file", absent=True))
+    managed.apply(resources.file("/home/mallory/file", content="x", owner="mallory", mode="0600"))
+    managed.apply(resources.directory("/home/mallory/real", owner="mallory", mode="0700"))
+    assert host.read("/etc/precious") == "secret\n"
+    managed.apply(resources.user("mallory", absent=True, remove_home=True))
+    assert host.path("/etc/precious").exists()
 
 
 def test_without_systemd_or_with_apt_only(light_host: hosts.Host, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 DIFFED = 1 << 20  # bytes; a larger file shows its digests only
 DIFF_LINES = 400
-_NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group"}
+_NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
 
 
 class Changes:

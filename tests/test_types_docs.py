@@ -1,0 +1,74 @@
+"""The node types' own pages: every attribute is described, and the examples do what they say."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg import dialects, resources, schema
+from statecfg.compile import compile_graph
+from statecfg.context import WireContext
+from statecfg.graph import EMPTY_VECTOR, Graph
+from statecfg.plays import HostContext
+from statecfg.secrets import secret
+
+TYPES = sorted(name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists())
+
+
+def page(name: str) -> str:
+    """Return the docstring of a node type."""
+    return textwrap.dedent("    " + (getattr(resources, name).__doc__ or ""))
+
+
+def example(name: str, dialect: str) -> str:
+    """Return the example of a page in a dialect: the indented block after `In DIALECT::`."""
+    found = re.search(rf"^In {dialect}::\n\n((?:    .*\n|\n)+)", page(name) + "\n", re.M)
+    assert found, f"{name} has no example in {dialect}"
+    return textwrap.dedent(found[1])
+
+
+def sent(graph: Graph, directory: Path) -> None:
+    """Compile a graph alone, with what its examples name in the project."""
+    for name in ("conf.d/a.conf", "shop.conf.j2"):
+        path = directory / "files" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("port {{ port }}\n")
+    compile_graph(graph, WireContext(base=directory))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_attribute_is_described(name: str) -> None:
+    """The page has a `:param` for each attribute and for nothing else."""
+    described = re.findall(r"^:param (\w+): \S", page(name), re.M)
+    known = schema.of(getattr(resources, name))
+    assert sorted(described) == sorted({*known.arguments, *known.required, *known.optional})
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_yaml_example_is_right(name: str, tmp_path: Path) -> None:
+    """The example in YAML, put into a playbook, declares nodes of the type."""
+    playbook = tmp_path / "playbook.yml"
+    text = textwrap.indent(example(name, "YAML"), "  ")
+    playbook.write_text(f'hosts: "@local"\nresources:\n{text}')
+    (play,) = dialects.load(playbook)
+    declared = list(play(HostContext("localhost")))
+    assert {graph.node.type for graph in declared} == {name}
+    for graph in declared:
+        sent(Graph(graph.node.replace(requires=EMPTY_VECTOR, triggers=EMPTY_VECTOR)), tmp_path)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_python_example_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example in Python declares a node of the type."""
+    monkeypatch.setenv("DEPLOY_PASSWORD", "$6$salt$hash")
+    names: dict[str, Any] = {kind: getattr(resources, kind) for kind in TYPES}
+    lines = example(name, "Python").strip().splitlines()
+    last = next(at for at in range(len(lines) - 1, -1, -1) if not lines[at].startswith((" ", ")")))
+    code = "\n".join([*lines[:last], "example = " + lines[last], *lines[last + 1 :]])
+    exec(compile(code, f"<{name}>", "exec"), {**names, "secret": secret}, names)
+    assert names["example"].node.type == name
+    sent(names["example"], tmp_path)
