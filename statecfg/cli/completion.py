@@ -19,8 +19,8 @@ def command(shell: str) -> None:
     """Print what makes your shell complete our verbs, options and files."""
     from click.shell_completion import get_completion_class
 
-    from statecfg.cli.main import statecfg
+    from statecfg.cli.main import COMPLETION, statecfg
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(statecfg, {}, "statecfg", "_STATECFG_COMPLETE").source())
+    click.echo(kind(statecfg, {}, "statecfg", COMPLETION).source())

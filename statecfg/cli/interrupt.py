@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
 
 from statecfg.cli import exit_codes
@@ -28,6 +30,15 @@ class Interrupts:
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """While entered, Ctrl-C answers the question that is being asked, by KeyboardInterrupt."""
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, handler)
 
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.cancel.is_set():

@@ -11,6 +11,7 @@ import click
 
 from statecfg.cli import exit_codes
 
+COMPLETION = "_STATECFG_COMPLETE"
 VERSION = "0.1.0"
 
 # Verb → (module, what it says in the overview). A module is imported when its verb is used, so that help stays quick.
@@ -105,13 +106,16 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 def status(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status. Lets BrokenPipeError through."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = statecfg.main(args=arguments, prog_name="statecfg", standalone_mode=False)
-    except BrokenPipeError:
-        raise
-    except click.Abort:
-        return _say("Interrupted.", exit_codes.INTERRUPTED)
-    except KeyboardInterrupt:
+        if COMPLETION in os.environ:
+            statecfg.main(given, "statecfg", COMPLETION)
+        # Not click's own `main`: that one makes a broken pipe exit status 1.
+        with statecfg.make_context("statecfg", given) as context:
+            result = statecfg.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (click.Abort, KeyboardInterrupt):
         return _say("Interrupted.", exit_codes.INTERRUPTED)
     except click.ClickException as problem:
         problem.show()

@@ -66,7 +66,8 @@ def of_hosts(pattern: str, chosen: Selection) -> Work:
 class _Talk:
     """What the fleet calls back: progress, and the question before an apply."""
 
-    def __init__(self, work: Work, output: Output) -> None:
+    def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
         self.redactor, self.output, self.declined = Redactor(work.secrets), output, False
         color = stream.coloured(sys.stderr, output.no_color)
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
@@ -79,7 +80,8 @@ class _Talk:
         self.progress.pause()
         show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
         try:
-            agreed = click.confirm("\nApply these changes?", default=False, err=True)
+            with self.interrupts.asking():
+                agreed = click.confirm("\nApply these changes?", default=False, err=True)
         except click.Abort:
             agreed = False
         self.declined = not agreed
@@ -110,10 +112,11 @@ def converse(
     from statecfg import fleet
 
     how = how.settled(work.project.settings)
-    talk = _Talk(work, output)
+    interrupts = Interrupts()
+    talk = _Talk(work, output, interrupts)
     become = _become(how)
     started = time.monotonic()
-    with Interrupts() as interrupts, talk.progress:
+    with interrupts, talk.progress:
         options = fleet.Options(
             mode=mode,
             forks=how.forks or 1,

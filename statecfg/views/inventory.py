@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.views.changes import value_text
 from statecfg.views.lines import BLANK, Line, make
+from statecfg.views.problems import nearer
 from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
@@ -29,8 +31,11 @@ def _host(host: Host, won: Mapping[str, tuple[Any, Place]]) -> dict[str, Any]:
         "transport": host.transport,
         "become": host.become,
         "groups": list(host.groups),
-        "vars": {name: {"value": value, "from": str(place)} for name, (value, place) in sorted(won.items())},
-        "position": str(host.position),
+        "vars": {
+            name: {"value": value, "from": str(nearer(place, Path.cwd()))}
+            for name, (value, place) in sorted(won.items())
+        },
+        "position": str(nearer(host.position, Path.cwd())),
     }
 
 
@@ -62,6 +67,12 @@ def variable_lines(hosts: Sequence[Host], won: Won) -> Iterator[Line]:
         variables = sorted(won[host.name].items())
         width = max((len(name) for name, _ in variables), default=0)
         for name, (value, place) in variables:
-            yield make("  ", (f"{name:<{width}}", "skip"), f"  {value_text(value)}", hang=width + 4, right=str(place))
+            yield make(
+                "  ",
+                (f"{name:<{width}}", "skip"),
+                f"  {value_text(value)}",
+                hang=width + 4,
+                right=str(nearer(place, Path.cwd())),
+            )
         if not variables:
             yield make(("  no variables", "dim"))

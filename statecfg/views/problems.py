@@ -42,7 +42,7 @@ def _problem(problem: Problem, base: Path) -> Iterator[Line]:
 
 
 def _place(place: Place, base: Path, first: bool) -> Iterator[Line]:
-    yield make(("  --> " if first else "  and ", "skip"), str(_nearer(place, base)), hang=6)
+    yield make(("  --> " if first else "  and ", "skip"), str(nearer(place, base)), hang=6)
     if not place.line:
         return
     text = source_line(base / place.file, place.line)
@@ -55,7 +55,7 @@ def _place(place: Place, base: Path, first: bool) -> Iterator[Line]:
         yield make((f"  {'':{gutter}} │ ", "skip"), (_caret(text, place.column), "remove"))
 
 
-def _nearer(place: Place, base: Path) -> Place:
+def nearer(place: Place, base: Path) -> Place:
     """Return the place with its file relative to `base` where it is inside."""
     path = Path(place.file)
     inside = path.is_absolute() and path.is_relative_to(base)

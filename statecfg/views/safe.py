@@ -31,7 +31,7 @@ def block(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _visible(char: str) -> str:
-    if category(char)[0] not in "CZ" and not _hidden(char) or char in " \u3000":
+    if char in " \u3000" or (category(char)[0] not in "CZ" and not _hidden(char)):
         return char
     named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
     code = ord(char)

@@ -49,9 +49,10 @@ def _graph(one: Layout) -> Iterator[str]:
 
 def _box(box: Box) -> Iterator[str]:
     fill, line = layout.color_of(box.type)
+    yield f"<g><title>{html.escape(safe.line(box.name))}</title>"
     yield (
-        f'<g><title>{html.escape(safe.line(box.name))}</title><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
-        f'height="{box.height}" rx="7" fill="{fill}" stroke="{line}"/>'
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height}" rx="7" '
+        f'fill="{fill}" stroke="{line}"/>'
     )
     yield _text(box.x + 12, box.y + 15, box.type, 10, "#57606a")
     yield _text(box.x + 12, box.y + 31, box.label, 12.5, layout.INK, "500") + "</g>"
