@@ -41,6 +41,10 @@ class Vars(Mapping[str, Any]):
             return self._values[name]
         if name.replace("-", "_") in self._values:
             return self._values[name.replace("-", "_")]
+        return self.__missing__(key)
+
+    def __missing__(self, key: object) -> Any:
+        name = str(getattr(key, "name", key))
         hint = suggest(name, self._values, "there are") or "set it in the inventory, in the play's vars or with -e"
         place = positions.of_frame(sys._getframe(1))
         raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, place)])

@@ -45,6 +45,7 @@ def load_module(name: str, path: str | Path) -> ModuleType:
 
 def _root(file: str, project: Any) -> str:
     if project is not None:
-        return str(os.path.abspath(getattr(project, "root", project)))
+        root = project if isinstance(project, str | os.PathLike) else project.root
+        return str(os.path.abspath(root))
     directory = os.path.dirname(file)
     return os.path.dirname(directory) if os.path.basename(directory) == "playbooks" else directory

@@ -47,7 +47,14 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
             tree = hy_compile(forms, module, filename=path, source=text)
     except hy.errors.HyError as error:
         raise InvalidInput([_syntax(error, text, path)]) from error
-    return plain_keywords(tree)
+    return plain_keywords(_counted_from_zero(tree))
+
+
+def _counted_from_zero(tree: ast.Module) -> ast.Module:
+    # Hy counts columns from 1, Python's trees from 0; a node may stand in a tree twice.
+    for node in {id(node): node for node in ast.walk(tree) if getattr(node, "col_offset", 0) > 0}.values():
+        node.col_offset -= 1  # type: ignore[attr-defined]
+    return tree
 
 
 def plain_python(text: str, path: str, name: str) -> str:
@@ -69,12 +76,22 @@ def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
         place, message = _place(cause.form, place), str(cause)
         return problem("SC0502", message, "", place)
     if isinstance(error, hy.errors.HyRequireError):
-        return problem("SC0506", message, "", _place(getattr(error, "expression", None), place))
+        return problem("SC0506", message, "", _place(_form_being_compiled(error), place))
     if isinstance(error, hy.errors.HyMacroExpansionError):
         return problem("SC0502", " ".join(message.split()), "", place)
     if isinstance(error, hy.errors.HyCompileError):  # Hy calls what it did not expect a bug and adds a traceback
         message = message.strip().splitlines()[-1]
     return problem("SC0501", message, "", place)
+
+
+def _form_being_compiled(error: BaseException) -> Any:
+    """Return the innermost form that Hy's compiler was at; its errors about `require` don't say."""
+    form, trace = None, error.__traceback__
+    while trace is not None:
+        given = trace.tb_frame.f_locals.get("expr")
+        form = given if hasattr(given, "start_line") else form
+        trace = trace.tb_next
+    return form
 
 
 def _place(model: Any, otherwise: Place) -> Place:

@@ -45,15 +45,16 @@ class _NoInput(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def guarded(doing: str, deadline: float = DEADLINE, state: Callable[[], str] | None = None) -> Iterator[None]:
+def guarded(doing: str, deadline: float | None = None, state: Callable[[], str] | None = None) -> Iterator[None]:
     """Run what is inside as the user's program: anything that goes wrong in it becomes InvalidInput.
 
     What it prints goes to standard error, because standard output belongs to reports.
 
     :param doing: what it is run for, such as ``loading playbooks/web.py``
-    :param deadline: seconds it may take
+    :param deadline: seconds it may take; `DEADLINE` where not given
     :param state: says how far it has come, for the error; "" where there is nothing to say
     """
+    deadline = DEADLINE if deadline is None else deadline
     stdin = sys.stdin
     sys.stdin = _NoInput()
     try:

@@ -22,11 +22,10 @@ class Keyword(str):
     def __call__(self, mapping: Mapping[str, Any], default: Any = None) -> Any:
         """Return `mapping[self]`, or `default` where the key is missing; `:restart-on` also finds `restart_on`."""
         for key in (self, self.replace("-", "_")):
-            try:
+            if key in mapping:
                 return mapping[key]
-            except KeyError:
-                pass
-        return default
+        missing = getattr(type(mapping), "__missing__", None)
+        return default if missing is None or default is not None else missing(mapping, self)
 
 
 class Record:

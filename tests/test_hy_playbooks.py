@@ -1,0 +1,158 @@
+"""Playbooks in Hy: places, keywords, and what their authors are told when something is wrong."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from statecfg.dialects import brackets, load, user_code
+from statecfg.graph import Graph
+from statecfg.plays import HostContext, Vars, evaluate
+from statecfg.problems import InvalidInput, Problem
+
+HEADER = "(require statecfg.dialects.hy *)\n(import statecfg.resources [directory file symlink])\n"
+
+
+def built(tmp_path: Path, text: str, **variables: object) -> Graph:
+    path = tmp_path / "site.hy"
+    path.write_text(HEADER + text)
+    (play,) = load(path, tmp_path)
+    return evaluate(play, HostContext("web1", Vars({**play.vars, **variables})))
+
+
+def told(tmp_path: Path, text: str) -> Problem:
+    """Return the one problem of a playbook whose third line is the first of `text`."""
+    with pytest.raises(InvalidInput) as caught:
+        built(tmp_path, text)
+    (found,) = caught.value.problems
+    return found
+
+
+def where(found: Problem) -> tuple[str, int, int | None]:
+    place = found.places[0]
+    return Path(place.file).name, place.line, place.column
+
+
+def test_nodes_know_line_and_column(tmp_path: Path) -> None:
+    graph = built(tmp_path, '(defplay site [host] {:hosts "all"}\n  (directory "/srv"))')
+    position = graph.node.position
+    assert (Path(position.file).name, position.line, position.column) == ("site.hy", 4, 3)
+
+
+def test_attributes_by_map_and_by_keyword_are_the_same(tmp_path: Path) -> None:
+    one = built(tmp_path, '(defplay s [host] {:hosts "all"} (file "/a" {:content "x" :mode "0644" :tags [:a]}))')
+    two = built(tmp_path, '(defplay s [host] {:hosts "all"} (file "/a" :content "x" :mode "0644" :tags [:a]))')
+    assert one.node.attrs == two.node.attrs
+    assert one.node.options == two.node.options
+
+
+def test_keywords_find_what_hy_calls_otherwise(tmp_path: Path) -> None:
+    text = '(setv m {:restart-on 1 :block? 2}) (defplay s [host] {:hosts "all"} '
+    text += '(directory f"/{(:restart-on m)}{(:block? m)}{(:site-name host.vars)}"))'
+    assert built(tmp_path, text, site_name="x").node.provides == "directory:/12x"
+
+
+def test_a_play_returns_several_nodes(tmp_path: Path) -> None:
+    graph = built(tmp_path, '(defplay s [host] {:hosts "all"} (gfor n [1 2 3] (directory f"/{n}")))')
+    assert len(graph.nodemap) == 3
+
+
+def test_the_body_may_import(tmp_path: Path) -> None:
+    (tmp_path / "beside.hy").write_text("(setv name :there)")
+    graph = built(tmp_path, '(defplay s [host] {:hosts "all"} (import beside [name]) (directory f"/{name}"))')
+    assert graph.node.provides == "directory:/there"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place", "words"),
+    [
+        ('(defplay s [host] {:hosts "all"}\n  (directory "/x"', "SC0501", (4, 3), "never closed"),
+        ('(defplay s [host] {:hosts "all"}\n  (directory "/x")\n\n(setv x 1)', "SC0501", (3, 1), "line 6 starts anew"),
+        ('(directory "/x"))', "SC0501", (3, 17), "closes nothing"),
+        ('(directory ["/x")', "SC0501", (3, 17), "] should close"),
+        ('(directory "/x)', "SC0501", (3, 12), "string is never closed"),
+        ("(defn f [x]\n  (cond 1))", "SC0502", (4, 3), "even number"),
+        ("(defplay s [host] (directory 1))", "SC0502", (3, 19), "needs a map with :hosts"),
+        ('(defplay s [host] {:hosts "all"})', "SC0502", (3, 10), "no body"),
+        ("(node-type x :argument [a])", "SC0502", (3, 14), "has no part :argument"),
+        ("(defop w [#* x] 1)", "SC0502", (3, 11), "a parameter here is a name"),
+        ("(defmethod chek-node x [n] [])", "SC0502", (3, 12), "no method chek-node"),
+        ("(make-validators (env))", "SC0502", (3, 18), "a validator is"),
+        ("(setv site-file 1)\n(print site-flie)", "SC0503", (4, 8), "the name site-flie is not defined (site_flie"),
+        ("(defn f [x] x)\n(f 1 2)", "SC0508", (4, 1), "1 positional argument but 2"),
+        ("(defn my-f [x] (/ x 0))\n(my-f 1)", "SC0504", (3, 16), "ZeroDivisionError"),
+        ("(import sys)\n(sys.exit 3)", "SC0505", (4, 1), "sys.exit 3"),
+        ('(input "name? ")', "SC0505", (3, 1), "asks for input"),
+        ("(import nosuch.module)", "SC0506", (3, 1), "No module named 'nosuch'"),
+        ("(require nosuch.module [x])", "SC0506", (3, 1), "No module named 'nosuch'"),
+        ("(import statecfg.resources [fiel])", "SC0106", (3, 1), "no node type `fiel`"),
+        ('(defplay s [host] {:hots "all"} None)', "SC0512", (3, 1), "no option hots"),
+        ("(defplay s [host] {:vars {}} None)", "SC0512", (3, 1), "no :hosts"),
+        ('(defplay s [host] {:hosts "all"} "x")', "SC0109", (3, None), "returned str"),
+        ('(defplay s [host] {:hosts "all"}\n (directory "/x") None)', "SC0511", (4, 2), "directory:/x is declared"),
+        ('(defplay s [host] {:hosts "all"}\n (directory (:prot host.vars)))', "SC0514", (4, 13), "no variable prot"),
+        ("(setv x 1)", "SC0510", (1, None), "defines no play"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(
+    tmp_path: Path, text: str, code: str, place: tuple[int, int | None], words: str
+) -> None:
+    found = told(tmp_path, text)
+    assert (found.code, where(found)) == (code, ("site.hy", *place)), found
+    assert words in found.detail
+    assert "Traceback" not in str(found)
+    assert "hyx_" not in str(found)
+
+
+def test_the_last_line_of_the_users_own_comes_first(tmp_path: Path) -> None:
+    text = '(defn deep [] (int "x"))\n(defplay s [host] {:hosts "all"}\n  (directory "/x")\n  (deep))'
+    found = told(tmp_path, text)
+    assert [place.line for place in found.places] == [3, 6]
+    assert "building s for web1, after directory:/x" in found.detail
+    assert "statecfg/" not in found.detail
+
+
+def test_names_that_are_meant_are_suggested(tmp_path: Path) -> None:
+    assert "`site-file`" in told(tmp_path, "(setv site-file 1)\n(print site-flie)").help
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["(while True None)", "(import time) (time.sleep 60)", "(while True (try (/ 1 0) (except [Exception])))"],
+)
+def test_what_never_ends_is_ended(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "DEADLINE", 0.5)
+    found = told(tmp_path, body)
+    assert found.code == "SC0507"
+    assert where(found)[:2] == ("site.hy", 3)
+
+
+def test_what_never_ends_is_ended_on_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "DEADLINE", 0.3)
+    caught: list[InvalidInput] = []
+
+    def work() -> None:
+        try:
+            with user_code.guarded("looping"):
+                while True:
+                    pass
+        except InvalidInput as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert [each.code for error in caught for each in error.problems] == ["SC0507"]
+
+
+def test_printing_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built(tmp_path, '(print "loading") (defplay s [host] {:hosts "all"} None)')
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "loading\n")
+
+
+@pytest.mark.parametrize("text", ["(a [b] {c})", '"(" ; (', "#[[ ( ]] #[x[ ) ]] ]x]", r'"\")" (a)'])
+def test_brackets_in_strings_and_comments_do_not_count(text: str) -> None:
+    assert brackets.check(text, "x.hy") is None
