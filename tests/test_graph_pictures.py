@@ -79,9 +79,9 @@ def test_boxes_never_overlap_and_edges_go_forward(seed):
         )  # fmt: skip
         assert apart, (one, other)
     for box in placed.boxes:
-        assert 0 <= box.x
+        assert box.x >= 0
         assert box.x + box.width <= placed.width
-        assert 0 <= box.y
+        assert box.y >= 0
         assert box.y + box.height <= placed.height
     for edge in placed.edges:
         for left, right in itertools.pairwise(edge.through):

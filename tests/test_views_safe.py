@@ -22,9 +22,11 @@ REPORTS = Path(__file__).parent / "reports"
 BYTES = [bytes([number]).decode("utf-8", "surrogateescape") for number in range(256)]
 LATIN = [chr(number) for number in range(256)]
 SEQUENCES = [
-    "\x1b[31m", "\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://x\x07", "\x1b]52;c;aGk=\x07", "\x1bP1$r\x1b\\", "\x9b31m",
-    "\x9d0;t\x9c", "\r\nfake line", "a\rb", "a\bb", "\x7f", "\x00", "\u202eevil", "\u2066x\u2069", "\u200b", "\u200d", "\ufeff",
-    "\u2028", "\u2029", "\u061c", "\u00ad", "\ud800", "x", "\udfff", "\U000e0041", "\U000e0100", "\u3164", "\u115f", "\u034f", "\u180e",
+    "\x1b[31m", "\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://x\x07", "\x1b]52;c;aGk=\x07", "\x1bP1$r\x1b\\",
+    "\x9b31m", "\x9d0;t\x9c", "\r\nfake line", "a\rb", "a\bb", "\x7f", "\x00", "\u202eevil", "\u2066x\u2069", "\u200b",
+    "\u200d", "\ufeff",
+    "\u2028", "\u2029", "\u061c", "\u00ad", "\ud800", "x", "\udfff", "\U000e0041",
+    "\U000e0100", "\u3164", "\u115f", "\u034f", "\u180e",
     "\ufe00", "\ufff9", "\ue000", "\x85", "\x0b", "\x0c",
 ]  # fmt: skip
 HOSTILE = "".join(BYTES) + "".join(LATIN) + "".join(SEQUENCES)
