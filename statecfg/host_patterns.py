@@ -19,9 +19,6 @@ class Names:
     def __init__(self, hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> None:
         self.hosts, self.groups = list(hosts), groups
 
-    def __iter__(self) -> object:
-        return iter((*self.hosts, *self.groups))
-
 
 def match(pattern: str, names: Names, what: str, *places: Place) -> tuple[list[str], list[Problem]]:
     """Return the hosts that a pattern selects, in the inventory's order, and what is wrong with the pattern.
@@ -88,9 +85,9 @@ def _term(
         test = re.compile(fnmatch.translate(name)).match
     else:
         test = name.__eq__
-    hosts = {host for host in names.hosts if test(host) is not False and test(host)}
+    hosts = {host for host in names.hosts if test(host)}
     for group, members in names.groups.items():
-        if test(group) is not False and test(group):
+        if test(group):
             hosts.update(members)
     if not hosts and name not in names.groups:
         found.append(_nothing(name, pattern, names, what, places))
