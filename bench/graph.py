@@ -51,9 +51,8 @@ def measure(size: int) -> dict[str, float]:
 
 def main() -> int:
     """Measure each size in a process of its own and print a table; return 1 where a bar is missed."""
-    print(
-        f"{'nodes':>8} {'declare':>9} {'compile':>9} {'to JSON':>9} {'µs/node':>8} {'vs 1,000':>9} {'JSON':>8} {'peak':>9}"
-    )
+    heads = ("declare", "compile", "to JSON", "µs/node", "vs 1,000", "JSON", "peak")
+    print(f"{'nodes':>8} " + " ".join(f"{head:>9}" for head in heads))
     missed = False
     first = 0.0
     for size in SIZES:

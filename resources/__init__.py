@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statecfg.resources.symlink import symlink as symlink
     from statecfg.resources.user import user as user
 
-    process: NodeType
+    process: NodeType[...]
 
 SUFFIXES = (".py", ".hy")
 
@@ -40,7 +40,7 @@ class _Resources(type(sys)):  # type: ignore[misc]  # the class of modules has n
 sys.modules[__name__].__class__ = _Resources
 
 
-def __getattr__(name: str) -> NodeType:
+def __getattr__(name: str) -> NodeType[...]:
     if name.startswith("_"):
         raise AttributeError(name)
     path = _file(name)

@@ -36,13 +36,13 @@ def recording() -> Iterator[list[Node]]:
         _RECORDED.reset(token)
 
 
-def declare(kind: NodeType, args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Graph:
+def declare(kind: NodeType[...], args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Graph:
     """Declare a node where `frame`, or the nearest frame of the user's below it, stands. See `declare_at`."""
     return declare_at(kind, args, attrs, positions.of_frame(frame))
 
 
 def declare_at(
-    kind: NodeType,
+    kind: NodeType[...],
     args: Sequence[Any],
     attrs: Mapping[str, Any],
     place: Place,

@@ -13,12 +13,12 @@ from statecfg.problems import InvalidInput, problem, report, suggest
 from statecfg.remote.nodetype import REGISTRY, NodeType
 
 
-def named(name: str, place: Place) -> NodeType | None:
+def named(name: str, place: Place) -> NodeType[...] | None:
     """Return the node type of a name, loading it from resources/; report at `place` and return None for no such."""
     if name in REGISTRY:
         return REGISTRY[name]
     if name in known():
-        kind: NodeType = getattr(import_module("statecfg.resources"), name)
+        kind: NodeType[...] = getattr(import_module("statecfg.resources"), name)
         return kind
     report(_problem(name, place).problems[0])
     return None

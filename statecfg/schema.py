@@ -22,7 +22,7 @@ _NAMES: dict[str, Any] = {
     **{name: value for name, value in vars(values).items() if not name.startswith("_")},
     "Blob": Blob,
 }
-_KNOWN: dict[NodeType, Schema] = {}
+_KNOWN: dict[NodeType[...], Schema] = {}
 _PARAM = re.compile(r":param\s+(?:[\w\[\], .|]+\s+)?`*([\w?-]+)`*\s*:\s*(.*)")
 
 
@@ -51,7 +51,7 @@ class Schema:
     :param checks: validators by attribute name (`statecfg.validators`)
     """
 
-    kind: NodeType
+    kind: NodeType[...]
     arguments: tuple[str, ...]
     required: tuple[str, ...]
     optional: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Schema:
         return (*self.fields, *OPTIONS)
 
 
-def of(kind: NodeType) -> Schema:
+def of(kind: NodeType[...]) -> Schema:
     """Return the schema of a node type, made once. Raises InvalidInput where its definition is wrong."""
     known = _KNOWN.get(kind)
     if known is None:
@@ -72,7 +72,7 @@ def of(kind: NodeType) -> Schema:
     return known
 
 
-def _given(kind: NodeType) -> Schema:
+def _given(kind: NodeType[...]) -> Schema:
     given = kind.given_schema
     assert given is not None
     arguments = tuple(map(plain, given.arguments))
@@ -84,7 +84,7 @@ def _given(kind: NodeType) -> Schema:
     return Schema(kind, arguments, required, optional, fields, validators.of(kind.module))
 
 
-def _signature(kind: NodeType) -> Schema:
+def _signature(kind: NodeType[...]) -> Schema:
     function = kind.function
     if function is None:
         return Schema(kind, (), (), {}, {})
@@ -108,7 +108,7 @@ def _signature(kind: NodeType) -> Schema:
     return Schema(kind, tuple(arguments), tuple(required), optional, fields, validators.of(kind.module))
 
 
-def _type(kind: NodeType, name: str, annotation: Any) -> Type:
+def _type(kind: NodeType[...], name: str, annotation: Any) -> Type:
     if annotation is inspect.Parameter.empty:
         return ANY
     scope = {**_NAMES, **getattr(kind.function, "__globals__", {})}
@@ -118,7 +118,7 @@ def _type(kind: NodeType, name: str, annotation: Any) -> Type:
         raise _wrong(kind, f"the annotation of `{name}`: {error}", error.help) from None
 
 
-def _default(kind: NodeType, field: Field, value: Any) -> Any:
+def _default(kind: NodeType[...], field: Field, value: Any) -> Any:
     """Return a default as a given value would be kept; None stands for leaving the attribute out."""
     try:
         return None if value is None else field.type.check(value)
@@ -126,19 +126,19 @@ def _default(kind: NodeType, field: Field, value: Any) -> Any:
         raise _wrong(kind, f"the default of `{field.name}`: {error}", getattr(error, "help", "")) from None
 
 
-def _refuse_options(kind: NodeType, fields: Mapping[str, Field]) -> None:
+def _refuse_options(kind: NodeType[...], fields: Mapping[str, Field]) -> None:
     taken = [name for name in fields if name in OPTIONS or name == "type"]
     if taken:
         raise _wrong(kind, f"every node takes `{taken[0]}` already", "give the attribute another name")
 
 
-def _wrong(kind: NodeType, detail: str, help: str) -> InvalidInput:
+def _wrong(kind: NodeType[...], detail: str, help: str) -> InvalidInput:
     code = getattr(kind.function, "__code__", None)
     places = (Place(code.co_filename, code.co_firstlineno),) if code is not None else ()
     return InvalidInput([problem("SC0119", f"node type {kind.name}: {detail}", help, *places)])
 
 
-def _docs(kind: NodeType) -> dict[str, str]:
+def _docs(kind: NodeType[...]) -> dict[str, str]:
     """Return what the docstring says about each parameter: its `:param name:` line and the indented ones after it."""
     found: dict[str, str] = {}
     name = ""
@@ -162,7 +162,7 @@ def plain(name: object) -> str:
     return text.lstrip(":").replace("-", "_") if "-" in text or text[:1] == ":" else text
 
 
-def json_schema(kind: NodeType) -> dict[str, Any]:
+def json_schema(kind: NodeType[...]) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a node's attributes, its positional arguments among them."""
     schema = of(kind)
     properties: dict[str, Any] = {}

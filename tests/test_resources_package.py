@@ -128,3 +128,21 @@ def test_editors_are_told_of_every_type() -> None:
         elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).startswith("NodeType"):
             told.add(ast.unparse(node.target))
     assert told == set(resources.available_in(str(ROOT / "resources")))
+
+
+def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
+    text = (
+        "from statecfg.resources import file, package\n"
+        'file("/x", content="a", requires=[package("nginx")], tags=["a"])\n'
+        'file("/x", contnt="a")\n'
+        "file(3)\n"
+    )
+    (tmp_path / "play.py").write_text(text)
+    cache = ROOT / ".mypy_cache"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", f"--cache-dir={cache}", str(tmp_path / "play.py")],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    errors = [line for line in done.stdout.splitlines() if "play.py" in line and ": error:" in line]
+    assert len(errors) == 2, done.stdout + done.stderr
+    assert 'did you mean "content"?' in errors[0] and "play.py:4: error: Argument 1" in errors[1]

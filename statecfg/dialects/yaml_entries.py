@@ -31,7 +31,7 @@ Chain = tuple[tuple[str, Place], ...]
 class Entry:
     """One entry: a node type with its argument and attributes, or (without one) a file to include."""
 
-    kind: NodeType | None
+    kind: NodeType[...] | None
     argument: tree.Node
     place: Place
     attrs: Mapping[str, tree.Node] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Entries:
         return Entry(kind, node.items[name], node.keys[name].place, attrs, places, when, each, file)
 
     @staticmethod
-    def _kind(name: str, place: Place) -> NodeType | None:
+    def _kind(name: str, place: Place) -> NodeType[...] | None:
         try:
             return kinds.named(name, place)
         except InvalidInput as error:
@@ -158,7 +158,7 @@ class Entries:
             report(*error.problems)
             return None, False
 
-    def _declared(self, entry: Entry, kind: NodeType, scope: Values) -> Graph | None:
+    def _declared(self, entry: Entry, kind: NodeType[...], scope: Values) -> Graph | None:
         argument, right = self._try(entry.argument, scope)
         attrs: Values = {}
         for name, node in entry.attrs.items():

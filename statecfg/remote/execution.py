@@ -73,7 +73,7 @@ class Execution:
     def __init__(
         self,
         plan: Plan,
-        types: Mapping[str, NodeType],
+        types: Mapping[str, NodeType[...]],
         facets: Facets,
         send: Callable[[Mapping[str, Any]], None],
         record: Record,

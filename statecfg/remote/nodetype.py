@@ -6,17 +6,17 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, TypeVar
+    from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple
 
     from typing_extensions import ParamSpec
 
     from statecfg.graph import Graph
 
     P = ParamSpec("P")
-    _Base = Generic[P]
 else:
+    P = None
 
-    class _Base:
+    class Generic:
         """Stands for `typing.Generic`, which hosts need not pay for."""
 
         def __class_getitem__(cls, item):
@@ -24,7 +24,7 @@ else:
 
 
 CHECK_PARAMETERS = ("node", "nodes", "actions", "world")
-REGISTRY: Dict[str, NodeType] = {}
+REGISTRY: Dict[str, NodeType[...]] = {}
 
 
 class Schema:
@@ -38,7 +38,7 @@ class Schema:
         self.optional = dict(optional)
 
 
-class NodeType(_Base):
+class NodeType(Generic[P]):
     """A kind of node. Calling it declares a node and returns its graph.
 
     :param name: the type's name; also the first part of the names of its nodes
@@ -63,7 +63,7 @@ class NodeType(_Base):
         self.__doc__ = doc
         self.methods: Dict[str, Callable[..., Any]] = {}
 
-    def __call__(self, *args: Any, **attrs: Any) -> Graph:
+    def __call__(self, *args: P.args, **attrs: P.kwargs) -> Graph:
         """Declare a node: positional arguments, then attributes by keyword or in one map.
 
         Raises `statecfg.problems.InvalidInput` where an argument or attribute is wrong. Only on the controller.
@@ -128,7 +128,7 @@ class NodeType(_Base):
         return "<node type %s>" % self.name
 
 
-def register(kind: NodeType) -> NodeType:
+def register(kind: NodeType[P]) -> NodeType[P]:
     """Enter a node type under its name; the newest definition of a name holds, so a module can be reloaded."""
     REGISTRY[kind.name] = kind
     return kind

@@ -71,7 +71,7 @@ class Planner:
     """
 
     def __init__(
-        self, types: Mapping[str, NodeType], machine: Planned, owed: Optional[Mapping[str, Sequence[str]]] = None
+        self, types: Mapping[str, NodeType[...]], machine: Planned, owed: Optional[Mapping[str, Sequence[str]]] = None
     ) -> None:
         self.types, self.machine, self.owed = types, machine, owed or {}
         self.nodes: Dict[str, Node] = {}
