@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
+LOOKING = 0.2  # seconds that another process may look at the lock
 SCHEMA = 1
 _TABLES = """
 CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
@@ -66,9 +67,13 @@ class Lock:
         self.descriptor: Optional[int] = None
 
     def take(self, holder: Dict[str, Any], wait: float) -> Optional[Dict[str, Any]]:
-        """Take the lock, waiting at most `wait` seconds; return None, or who holds it."""
-        self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        deadline = time.monotonic() + wait
+        """Take the lock, waiting at most `wait` seconds; return None, or who holds it. Raises StateError."""
+        try:
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as problem:
+            raise StateError("cannot make the lock %s: %s" % (self.path, problem.strerror)) from None
+        # A plan that looks whether somebody holds it, holds it itself for that moment.
+        deadline = time.monotonic() + max(wait, LOOKING)
         while True:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,8 +86,11 @@ class Lock:
                     self.drop()
                     return found
                 time.sleep(0.05)
-        os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
+        try:
+            os.ftruncate(self.descriptor, 0)
+            os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
+        except OSError as problem:
+            raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None
 
     def held(self) -> Optional[Dict[str, Any]]:
@@ -228,8 +236,8 @@ class Ledger:
             raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None
 
     def begin(self, run: Dict[str, Any], owed: Sequence[Tuple[str, str]]) -> None:
-        """Enter a run and, before anything is changed, all that its changes will owe to dependents."""
-        with self.database as database:
+        """Enter a run and, before anything is changed, all that its changes will owe. Raises StateError."""
+        with self, self.database as database:
             database.execute(
                 "INSERT INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
                 (run["id"], time.time(), run["mode"], run["who"], run["playbook"]),
@@ -240,8 +248,8 @@ class Ledger:
             )
 
     def end(self, run: str, account: Account, status: str) -> None:
-        """Close a run by its account: outcomes in, debts that are paid (or never arose) out."""
-        with self.database as database:
+        """Close a run by its account: outcomes in, debts that are paid (or never arose) out. Raises StateError."""
+        with self, self.database as database:
             rows = database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
             for playbook, node, cause, since in rows:
                 mine = since == run and not account.still_owed(node, cause)
@@ -279,6 +287,13 @@ class Ledger:
         """Return who made a run and when it began."""
         row = self.database.execute("SELECT who, started, playbook FROM run WHERE id = ?", (run,)).fetchone()
         return {"run": run, "who": row[0], "started": row[1], "playbook": row[2]} if row else {"run": run}
+
+    def __enter__(self) -> None:
+        """Begin to write: what goes wrong with the file from here is a StateError that names it."""
+
+    def __exit__(self, kind: object, problem: Optional[BaseException], traceback: object) -> None:
+        if isinstance(problem, self.errors):
+            raise StateError("the ledger in %s can't be written: %s" % (self.place, problem)) from None
 
     def close(self) -> None:
         """Close the file."""
