@@ -68,7 +68,7 @@
         wanted (_processes.fields path (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs))
         now (_processes.find (.table world "processes") key wanted))
   (when (:absent attrs)
-    (return (if (and now (:running now)) [(service-down key (:pid now))] [])))
+    (return (if now [(service-down key (:pid now))] [])))
   (when (and (.settled world path) (is (.stat world path) None))
     (raise (CheckError f"there is no program {path} on this host")))
   (setv start (ensure-running key path (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)

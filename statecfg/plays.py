@@ -194,17 +194,16 @@ def evaluate(each: Play, host: HostContext) -> Graph:
     """
     from statecfg.dialects.user_code import guarded
 
-    with recording() as nodes:
-        with guarded(f"building {each.name} for {host.name}", state=lambda: _progress(each, host, nodes)):
-            graphs = list(_graphs(each.build(host), each))
+    doing = f"building {each.name} for {host.name}"
+    with recording() as nodes, guarded(doing, state=lambda: doing + _after(nodes)):
+        graphs = list(_graphs(each.build(host), each))
     graph = merge_graphs(*graphs) if graphs else EMPTY
     _refuse_lost(each, graph, nodes)
     return graph
 
 
-def _progress(each: Play, host: HostContext, nodes: Sequence[Node]) -> str:
-    last = f", after {nodes[-1].provides}" if nodes else ""
-    return f"building {each.name} for {host.name}{last}"
+def _after(nodes: Sequence[Node]) -> str:
+    return f", after {nodes[-1].provides}" if nodes else ""
 
 
 def _graphs(answer: Any, each: Play) -> Iterator[Graph]:

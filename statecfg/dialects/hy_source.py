@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import hy
-import hy.compiler
-import hy.errors
-import hy.reader
+import hy  # type: ignore[import-untyped]  # Hy has no type stubs
+import hy.compiler  # type: ignore[import-untyped]
+import hy.errors  # type: ignore[import-untyped]
+import hy.reader  # type: ignore[import-untyped]
 from hy.compiler import hy_compile
 from hy.reader import read_many
 

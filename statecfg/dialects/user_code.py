@@ -41,7 +41,7 @@ class _NoInput(io.TextIOBase):
     def _refuse(self, *arguments: object) -> NoReturn:
         raise AskedForInput
 
-    read = readline = readlines = __next__ = _refuse  # type: ignore[assignment]
+    read = readline = readlines = __next__ = _refuse
 
 
 @contextlib.contextmanager

@@ -97,7 +97,7 @@ def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Ca
 
 
 def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
-    """Add to the validators of a module's node types, by attribute. On a host, where nothing is declared, do nothing."""
+    """Add to the validators of a module's node types, by attribute; on a host, do nothing."""
     from importlib import import_module
 
     try:
