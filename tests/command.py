@@ -32,7 +32,8 @@ class Ran:
 
 def statecfg(*arguments: str | Path, cwd: Path = ROOT, code: int | None = 0, stdin: str = "", **env: str) -> Ran:
     """Run `statecfg`; `code` is the exit code it must have, None for any."""
-    values = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **env}
+    # Tests run side by side, and several of them apply to this machine.
+    values = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "STATECFG_LOCK_TIMEOUT": "120", **env}
     argv = [sys.executable, "-m", "statecfg", *map(str, arguments)]
     done = subprocess.run(argv, cwd=cwd, env=values, input=stdin, capture_output=True, text=True, timeout=600)
     ran = Ran(done.returncode, done.stdout, done.stderr)

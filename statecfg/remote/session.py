@@ -116,7 +116,7 @@ class Session:
     def take_lock(self, order: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """Take the host for this run, or, for a plan, see that nobody else is changing it; return who does."""
         if order["mode"] == "plan":
-            return self.lock.held()
+            return self.lock.held(float(order.get("lock_timeout", 0)))
         state.prepare(self.place)
         holder = {"run": order["run"], "who": order["who"], "since": time.time(), "pid": os.getpid()}
         return self.lock.take(holder, float(order.get("lock_timeout", 0)))

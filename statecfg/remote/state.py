@@ -73,11 +73,34 @@ class Lock:
         except OSError as problem:
             raise StateError("cannot make the lock %s: %s" % (self.path, problem.strerror)) from None
         # A plan that looks whether somebody holds it, holds it itself for that moment.
-        deadline = time.monotonic() + max(wait, LOOKING)
+        held = self.wait(fcntl.LOCK_EX, max(wait, LOOKING))
+        if held is not None:
+            return held
+        try:
+            os.ftruncate(self.descriptor, 0)
+            os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
+        except OSError as problem:
+            raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
+        return None
+
+    def held(self, wait: float) -> Optional[Dict[str, Any]]:
+        """Return who still holds the lock after `wait` seconds, or None; takes nothing and makes nothing."""
+        try:
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        found = self.wait(fcntl.LOCK_SH, wait)
+        self.drop()
+        return found
+
+    def wait(self, kind: int, wait: float) -> Optional[Dict[str, Any]]:
+        """Ask for the lock until it is had, or `wait` seconds are over: then return who holds it, and let go."""
+        assert self.descriptor is not None
+        deadline = time.monotonic() + wait
         while True:
             try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
+                return None
             except OSError as problem:
                 if problem.errno not in (errno.EAGAIN, errno.EACCES):
                     raise
@@ -86,28 +109,6 @@ class Lock:
                     self.drop()
                     return found
                 time.sleep(0.05)
-        try:
-            os.ftruncate(self.descriptor, 0)
-            os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
-        except OSError as problem:
-            raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
-        return None
-
-    def held(self) -> Optional[Dict[str, Any]]:
-        """Return who holds the lock, or None; takes nothing and makes nothing."""
-        try:
-            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return None
-        except OSError as problem:
-            if problem.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
-            return self.holder()
-        finally:
-            self.drop()
 
     def holder(self) -> Dict[str, Any]:
         """Return what the holder wrote of itself; that text informs and decides nothing."""
