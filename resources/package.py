@@ -90,6 +90,9 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if not stale and moment != _apt.UPDATED:
         try:
             item = choice(world, attrs["name"], version, (entry or {}).get("version"))
+            # A package that comes along and has a node of its own is that node's to tell of: it may ask for a version.
+            own = wanted(nodes)
+            item["others"] = {name: known for name, known in item["others"].items() if name not in own}
         except Unknown:  # that it is to be installed is known all the same; what comes along is not
             pass
     return [*actions, _apt.install([dict(item, update=age) if stale else item])]
@@ -97,9 +100,9 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
 
 def choice(world: World, name: str, version: Optional[str], unpacked: Optional[str]) -> Dict[str, Any]:
     """Return what apt would install for a package, or configure. Raises CheckError where it can't or would not."""
-    wanted = name + ("=" + version if version else "")
+    asked = name + ("=" + version if version else "")
     try:
-        steps = _apt.simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", wanted])
+        steps = _apt.simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", asked])
     except CheckError:
         if version or not _apt.candidate(world, name):
             raise _apt.unknown_package(world, name, version) from None
@@ -119,10 +122,10 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional
     except Unknown:
         others = []
     others = [other for other in others if other != name]
-    wanted = {each.attrs["name"]: each.provides for each in nodes.values() if keeps(each)}
+    own = wanted(nodes)
     for other in others:
-        if other in wanted:
-            raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, wanted[other]))
+        if other in own:
+            raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, own[other]))
     if others and not node.attrs.get("dependents"):
         shown = ", ".join(others)
         raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
@@ -130,6 +133,7 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional
     return [*actions, _apt.remove([{"name": name, "purge": purge, "others": others}])]
 
 
-def keeps(node: Node) -> bool:
-    """Return whether a node wants a package to be there."""
-    return node.type == "package" and not node.attrs.get("absent")
+def wanted(nodes: Mapping[str, Node]) -> Dict[str, str]:
+    """Return the packages that nodes want to be there, each with the name of its node."""
+    kept = [node for node in nodes.values() if node.type == "package" and not node.attrs.get("absent")]
+    return {node.attrs["name"]: node.provides for node in kept}

@@ -84,7 +84,8 @@ class Managed:
         found = self.ask(graphs, apply=True)
         assert operations(before) == operations(found["plan"])
         report = found["apply"]
-        assert [node for node in report if node["outcome"] not in ("changed", "unchanged")] == []
+        bad = [(node["name"], node["reason"]) for node in report if node["outcome"] not in ("changed", "unchanged")]
+        assert not bad, bad
         known = {node["name"] for node in found["plan"] if node["outcome"] != "unknown"}
         assert operations(report, known) == operations(found["plan"], known)
         assert operations(self.plan(*graphs)) == {}
