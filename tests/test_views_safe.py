@@ -29,7 +29,7 @@ SEQUENCES = [
     "\U000e0100", "\u3164", "\u115f", "\u034f", "\u180e",
     "\ufe00", "\ufff9", "\ue000", "\x85", "\x0b", "\x0c",
 ]  # fmt: skip
-HOSTILE = "".join(BYTES) + "".join(LATIN) + "".join(SEQUENCES)
+HOSTILE = "".join([*LATIN[:0xA1], *BYTES[0x80:0x84], *SEQUENCES])
 
 
 class Terminal(io.StringIO):

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import io
+import os
+import shutil
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
-from statecfg.views.lines import Line
+from statecfg.views.lines import Line, Span
 
-STYLES = {
-    "": "",
-    "add": "green",
-    "change": "yellow",
-    "remove": "red",
-    "skip": "cyan",
-    "unknown": "magenta",
-    "dim": "dim",
-    "bold": "bold",
-    "hunk": "cyan",
+# Select Graphic Rendition parameters: the 16 colours that every terminal has and every theme redefines. Source: ECMA-48.
+_CODES = {
+    "add": "32",
+    "change": "33",
+    "remove": "31",
+    "skip": "36",
+    "unknown": "35",
+    "dim": "2",
+    "bold": "1",
+    "hunk": "36",
 }
 # A text line of a diff may be megabytes long; nobody reads more than this many rows of it.
 _ROWS = 6
@@ -32,74 +31,93 @@ _EDGE = 110
 
 def render(lines: Iterable[Line], stream: TextIO, color: bool) -> str:
     """Return what to write to the terminal behind `stream` so that it shows `lines`."""
-    buffer = io.StringIO()
-    console = console_for(stream, color)
-    width = max(console.width, _NARROWEST)
-    console.file = buffer
-    for line in lines:
-        for row in wrap(line, width):
-            console.print(row, soft_wrap=True, highlight=False, markup=False, emoji=False)
-    return buffer.getvalue()
+    width = max(columns(stream), _NARROWEST)
+    return "".join(painted(row, color) + "\n" for line in lines for row in wrap(line, width))
 
 
-def console_for(stream: TextIO, color: bool) -> Console:
-    """Return rich's console for `stream`; with no colour it still knows the terminal's width."""
-    return Console(file=stream, no_color=not color, force_terminal=True, color_system="standard" if color else None)
+def columns(stream: TextIO) -> int:
+    """Return the width of the terminal behind `stream`: COLUMNS where it is set, 80 where nothing is known."""
+    if os.environ.get("COLUMNS", "").isdigit():
+        return int(os.environ["COLUMNS"])
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns
 
 
-def wrap(line: Line, width: int) -> Iterator[Text]:
+def painted(row: Iterable[Span], color: bool) -> str:
+    """Return a row's text, with its colours where there are to be any."""
+    if not color:
+        return "".join(text for text, _ in row)
+    return "".join(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and text else text for text, style in row)
+
+
+def wrap(line: Line, width: int) -> Iterator[list[Span]]:
     """Yield the rows that show `line` in `width` columns, continuations indented by its `hang`."""
     edge = min(width, _EDGE)
-    text = Text.assemble(*((part, STYLES[style]) for part, style in line.spans), end="")
+    used = cell_len(line.text)
     if line.rule:
-        yield from _ruled(text, line.right, edge)
-        return
-    used = cell_len(text.plain)
-    if line.right and used + 2 + cell_len(line.right) <= width:
-        text.append(" " * max(2, edge - used - cell_len(line.right)))
-        text.append(line.right, "dim")
-        yield text
-        return
-    yield from _broken(text, min(line.hang, width // 2), width)
-    if line.right:
-        yield Text(" " * max(0, width - cell_len(line.right)) + line.right, "dim")
+        yield from _ruled(line, used, edge, width)
+    elif not line.right and used <= width:
+        yield list(line.spans)
+    elif line.right and used + 2 + cell_len(line.right) <= width:
+        yield [*line.spans, (" " * max(2, edge - used - cell_len(line.right)), ""), (line.right, "dim")]
+    else:
+        yield from _broken(line, width)
+        if line.right:
+            yield from _at_edge(line.right, edge)
 
 
-def _ruled(text: Text, right: str, width: int) -> Iterator[Text]:
-    tail = f" {right} ──" if right else ""
-    room = width - cell_len(text.plain) - cell_len(tail) - 1
+def _at_edge(text: str, edge: int) -> Iterator[list[Span]]:
+    yield from _broken(Line(((" " * max(0, edge - cell_len(text)), ""), (text, "dim"))), edge)
+
+
+def _ruled(line: Line, used: int, edge: int, width: int) -> Iterator[list[Span]]:
+    tail = f" {line.right} ──" if line.right else ""
+    room = edge - used - cell_len(tail) - 1
     if room < 2:
-        yield from _broken(text, 3, width)
-        return
-    text.append(" " + "─" * room + tail, "dim")
-    yield text
+        yield from _broken(line, width)
+    else:
+        yield [*line.spans, (" " + "─" * room + tail, "dim")]
 
 
-def _broken(text: Text, hang: int, width: int) -> Iterator[Text]:
-    rest, rows, indent = text, 0, 0
-    while cell_len(rest.plain) > width - indent:
-        rows += 1
-        cut = _cut(rest.plain, width - indent, indent)
-        if rows == _ROWS:
-            left = len(rest.plain) - cut
-            note = f" … {left} more characters"
-            cut = max(1, cut - len(note))
-            yield Text(" " * indent) + rest[:cut] + Text(f" … {len(rest.plain) - cut} more characters", "dim")
+def _broken(line: Line, width: int) -> Iterator[list[Span]]:
+    text, start, indent = line.text, 0, 0
+    for row in range(1, _ROWS + 1):
+        room = width - indent
+        end = _cut(text, start, room)
+        if row == _ROWS and end < len(text):
+            # The note's own length is not known before its number is; ten digits are enough for all.
+            end = max(start + 1, end - len(" … 0,000,000,000 more characters"))
+            yield [(" " * indent, ""), *_slice(line, start, end), (f" … {len(text) - end:,} more characters", "dim")]
             return
-        yield Text(" " * indent) + rest[:cut]
-        rest = rest[cut:]
-        while rest.plain.startswith(" ") and len(rest.plain) > 1:
-            rest = rest[1:]
-        indent = hang
-    yield Text(" " * indent) + rest
+        yield [(" " * indent, ""), *_slice(line, start, end)]
+        start = end
+        while start < len(text) and text[start] == " ":
+            start += 1
+        if start >= len(text):
+            return
+        indent = min(line.hang, width // 2)
 
 
-def _cut(text: str, room: int, indent: int) -> int:
-    """Return how many characters fit into `room` columns, at a space where there is one in the last third."""
-    end, columns = 0, 0
-    for end, char in enumerate(text):  # noqa: B007  # the index at which the room ends is the result
-        columns += cell_len(char)
-        if columns > room:
+def _slice(line: Line, start: int, end: int) -> Iterator[Span]:
+    at = 0
+    for text, style in line.spans:
+        piece = text[max(0, start - at) : max(0, end - at)]
+        if piece:
+            yield piece, style
+        at += len(text)
+
+
+def _cut(text: str, start: int, room: int) -> int:
+    """Return where the text from `start` on fills `room` columns, at a space where there is one in the last third."""
+    end, used = start, 0
+    while end < len(text):
+        used += cell_len(text[end])
+        if used > room:
             break
-    space = text.rfind(" ", room * 2 // 3, end)
-    return max(1, space if space > indent else end)
+        end += 1
+    if end == len(text):
+        return end
+    space = text.rfind(" ", start + room * 2 // 3, end)
+    return space if space > start else max(end, start + 1)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +16,6 @@ from statecfg.views import safe
 from statecfg.views.outcome import duration
 from statecfg.views.progress import Event, doing, event_text
 from statecfg.views.redact import Redactor
-from statecfg.views.terminal import console_for
 
 ROWS = 12
 _BAR = 12
@@ -46,7 +45,7 @@ class LiveProgress:
         self._rows: dict[str, _Row] = {}
         self._finished = self._bad = 0
         self._started = time.monotonic()
-        self._console = console_for(stream, color)
+        self._console = Console(file=stream, no_color=not color, force_terminal=True)
         self._live: Live | None = None
 
     def __enter__(self) -> LiveProgress:
