@@ -103,12 +103,16 @@ def choice(world: World, name: str, version: Optional[str], unpacked: Optional[s
     asked = name + ("=" + version if version else "")
     try:
         steps = _apt.simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", asked])
-    except CheckError:
+    except CheckError as problem:
+        if "virtual package" in str(problem):
+            raise
         if version or not _apt.candidate(world, name):
             raise _apt.unknown_package(world, name, version) from None
         raise
     if name not in steps and steps:
         raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(sorted(steps))))
+    if not steps and unpacked is None:
+        raise CheckError("%s is no package itself; one that provides it is installed: name that one" % name)
     return {"name": name, "version": steps.pop(name, unpacked), "others": steps}
 
 
