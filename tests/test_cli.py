@@ -101,6 +101,15 @@ def test_json_is_the_report_and_nothing_else_is_on_stdout(statecfg):
     assert "\x1b" not in given.stdout
 
 
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_done(statecfg):
+    for flag in ("--json-into", "--markdown-into"):
+        refused = statecfg("apply", "hello.py", "--yes", flag, "nowhere/report")
+        assert refused.returncode == 5
+        assert "nowhere/report" in refused.stderr
+    assert not statecfg.scratch.exists()
+    assert statecfg("plan", "hello.py", "--out", "nowhere/x.plan").returncode == 5
+
+
 def test_markdown_is_the_same_for_the_same_plan(statecfg):
     texts = []
     for _ in range(2):

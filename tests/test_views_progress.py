@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
+from statecfg.remote.redact import Redactor
 from statecfg.views.choose import progress
 from statecfg.views.progress import PlainProgress
-from statecfg.views.redact import Redactor
 from statecfg.views.terminal_progress import LiveProgress
 
 

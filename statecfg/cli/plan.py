@@ -36,8 +36,9 @@ def command(playbook: str, out: str | None, **given: Any) -> int:
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import session
+    from statecfg.cli import session, show
 
+    show.check_files(out)
     work = session.prepare(Path(playbook), chosen)
     finished = session.converse(work, "plan", how, shown)
     if out:

@@ -17,12 +17,12 @@ from statecfg.cli import show
 from statecfg.cli.interrupt import Interrupts
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.vars import extra_vars
+from statecfg.remote.redact import Redactor
 from statecfg.views import stream
 from statecfg.views.choose import progress
 from statecfg.views.lines import Line, make
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.plan import Detail, plan_lines
-from statecfg.views.redact import Redactor
 from statecfg.views.tally import pending
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class _Talk:
 
     def confirm(self, report: Mapping[str, Any]) -> bool:
         """Show the plan and ask; a plan with nothing to do needs no answer."""
-        clean = self.redactor.data({**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}})
+        clean = self.redactor.value(
+            {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
+        )
         if not pending(clean):
             return True
         self.progress.pause()
@@ -111,6 +113,7 @@ def converse(
     """
     from statecfg import fleet
 
+    show.check_files(output.json_into, output.markdown_into)
     how = how.settled(work.project.settings)
     interrupts = Interrupts()
     talk = _Talk(work, output, interrupts)
@@ -129,7 +132,7 @@ def converse(
             cancel=interrupts.cancel,
         )
         report = fleet.run(_as_user(work.jobs, how.user), options, talk.progress)
-    clean = talk.redactor.data(dict(report))
+    clean = talk.redactor.value(dict(report))
     return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
 
 

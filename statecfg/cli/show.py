@@ -28,6 +28,13 @@ def report(document: Mapping[str, Any], shown: Iterable[Line], output: Output) -
     Parameters: `document` the report, redacted; `shown` the same for people; `output` what was asked for. Raises
     click.FileError for a file that can't be written.
     """
+    if output.json:
+        from statecfg.views import as_json
+
+        sys.stdout.write(as_json.text(document))
+        sys.stdout.flush()
+    else:
+        lines(shown, output)
     if output.json_into:
         from statecfg.views import as_json
 
@@ -36,13 +43,21 @@ def report(document: Mapping[str, Any], shown: Iterable[Line], output: Output) -
         from statecfg.views import markdown
 
         into_file(output.markdown_into, markdown.text(document))
-    if output.json:
-        from statecfg.views import as_json
 
-        sys.stdout.write(as_json.text(document))
-        sys.stdout.flush()
-    else:
-        lines(shown, output)
+
+def check_files(*names: str | None) -> None:
+    """Refuse a file that can't be written before anything is done: afterwards it would be too late to say so.
+
+    Raises click.FileError.
+    """
+    for name in filter(None, names):
+        path = Path(name)
+        if path.is_dir():
+            raise click.FileError(name, "it is a directory")
+        if not path.parent.is_dir():
+            raise click.FileError(name, f"there is no directory {path.parent}")
+        if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
+            raise click.FileError(name, "permission denied")
 
 
 def into_file(name: str, text: str) -> None:

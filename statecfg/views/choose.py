@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
+from statecfg.remote.redact import Redactor
 from statecfg.views.progress import PlainProgress, Progress
-from statecfg.views.redact import Redactor
 
 
 def progress(

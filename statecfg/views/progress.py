@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TextIO
 
+from statecfg.remote.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
-from statecfg.views.redact import Redactor
 
 HEARTBEAT = 30.0
 

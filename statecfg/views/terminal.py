@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from statecfg.views.lines import Line, Span
 
-# Select Graphic Rendition parameters: the 16 colours that every terminal has and every theme redefines. Source: ECMA-48.
+# Select Graphic Rendition: the 16 colours that every terminal has and every theme redefines. Source: ECMA-48.
 _CODES = {
     "add": "32",
     "change": "33",
