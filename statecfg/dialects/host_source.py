@@ -125,18 +125,13 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def _drop_dependents(tree: ast.Module, module: ModuleType) -> None:
-    # Statements that use at once what was dropped would fail on a host: `hosts = [d, f]`.
+    # Statements that use at once what was dropped would fail on a host: `(setv several [d f])`.
     while True:
-        known = {name for node in tree.body for name in _all_bound(node)}
-        gone = [
-            node
-            for node in tree.body
-            if not isinstance(node, ast.FunctionDef) and _used(node) - known & set(vars(module))
-        ]
-        missing = [node for node in gone if any(name in vars(module) and name not in known for name in _used(node))]
-        if not missing:
+        gone = set(vars(module)) - {name for node in tree.body for name in _all_bound(node)}
+        kept = [node for node in tree.body if isinstance(node, ast.FunctionDef) or not _used(node) & gone]
+        if len(kept) == len(tree.body):
             return
-        tree.body = [node for node in tree.body if node not in missing]
+        tree.body = kept
 
 
 def _all_bound(node: ast.stmt) -> set[str]:
