@@ -146,10 +146,12 @@ def interrupted(world: World) -> bool:
 
 def simulate(world: World, argv: Sequence[str]) -> Dict[str, Optional[str]]:
     """Return what apt would do: name → version installed, None for removed. Raises CheckError with apt's words."""
-    probe = world.probe(["apt-get", "-s", "-qq", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv])
+    probe = world.probe(["apt-get", "-s", "-q", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv])
     if probe.status != 0:
-        said = [line for line in (probe.text + probe.errors.decode("utf-8", "replace")).splitlines() if line.strip()]
-        raise CheckError("apt can't do this: %s" % " ".join(line.strip() for line in said[-8:]))
+        lines = (probe.text + probe.errors.decode("utf-8", "replace")).splitlines()
+        said = [line.strip() for line in lines if line.strip() and not line.endswith("...")]
+        said.sort(key=lambda line: not line.startswith("E:"))  # what is wrong before what it has to do with
+        raise CheckError("apt can't do this: %s" % " ".join(said[:12]))
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
 
 
