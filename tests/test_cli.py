@@ -327,7 +327,8 @@ def test_facts_inventory_and_graph(statecfg):
 
 def test_secrets_are_in_no_output(statecfg):
     (statecfg.base / "secret.py").write_text(
-        "from statecfg import play, secret\nfrom statecfg.resources import file\n\n@play(hosts='@local')\ndef p(host):\n"
+        "from statecfg import play, secret\nfrom statecfg.resources import file\n\n"
+        "@play(hosts='@local')\ndef p(host):\n"
         f"    return file('{statecfg.scratch}', content=secret('db', env='DB_PASSWORD'), mode='0600')\n"
     )
     given = statecfg(

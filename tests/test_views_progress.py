@@ -85,7 +85,7 @@ def drawn(show: LiveProgress, width: int) -> str:
 def test_live_rows_show_bar_node_and_last_output():
     show = LiveProgress(Terminal(), 3, Redactor({"pw": "hunter22"}), color=False)
     show(Event("web1", "connecting"))
-    show(Event("web1", "planned", {"summary": {"changed": 2, "unchanged": 2}}))
+    show(Event("web1", "planned", {"summary": {"changed": 3, "unknown": 1, "unchanged": 20}}))
     show(Event("web1", "node-finished", {"name": "a", "outcome": "changed"}))
     show(Event("web1", "node-started", {"name": "package:nginx"}))
     show(Event("web1", "output", {"node": "package:nginx", "text": "one\nUnpacking \x1b[1m hunter22\n"}))

@@ -26,7 +26,8 @@ class _Row:
     """What is known of one busy host."""
 
     def __init__(self) -> None:
-        self.total = self.done = 0
+        self.total = 0
+        self.done: set[str] = set()
         self.doing = "connecting"
         self.output = ""
         self.since = time.monotonic()
@@ -82,9 +83,10 @@ class LiveProgress:
             self._bad += event.data.get("status") != "ok"
         elif event.kind == "planned":
             row.total = _planned(event.data)
-            row.doing, row.done = "planned", 0
-        elif event.kind == "node-finished":
-            row.done += 1
+            row.doing = "planned"
+        elif event.kind in ("node-finished", "action-finished"):
+            # A node's end is told when its layer ends; the end of an action moves the bar already.
+            row.done.add(str(event.data.get("name") or event.data.get("node")))
         elif event.kind == "output":
             row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
         elif event.kind in ("connecting", "connected", "uploading", "node-started"):
@@ -103,7 +105,7 @@ class LiveProgress:
             return Group(table, self._footer(hidden))
 
     def _cells(self, host: str, row: _Row) -> list[Text]:
-        filled = round(_BAR * row.done / row.total) if row.total else 0
+        filled = round(_BAR * min(1.0, len(row.done) / row.total)) if row.total else 0
         bar = Text("━" * filled, "green") + Text("─" * (_BAR - filled), "dim")
         now, output = (safe.line(self._redactor.text(text)) for text in (row.doing, row.output))
         spent = time.monotonic() - row.since
@@ -128,9 +130,8 @@ class LiveProgress:
 
 
 def _planned(data: Mapping[str, Any]) -> int:
-    """Return the number of nodes on a host, from the event that says what was planned."""
+    """Return how many nodes of a host have something to do, from the event that says what was planned."""
     summary = data.get("summary")
     if isinstance(summary, Mapping):
-        return sum(value for value in summary.values() if isinstance(value, int))
-    layers = data.get("layers")
-    return sum(map(len, layers)) if isinstance(layers, list) and all(isinstance(one, list) for one in layers) else 0
+        return sum(value for outcome, value in summary.items() if outcome in ("changed", "unknown"))
+    return 0
