@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 DIFFED = 1 << 20  # bytes; a larger file shows its digests only
 DIFF_LINES = 400
+DIFF_TEXT = 64 << 10  # characters of one diff
+DIFFS = 512 << 10  # characters of all diffs of a node, beyond which the digests must do
 _NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
 
 
@@ -36,10 +38,10 @@ class Changes:
             was, will = _field(old, field), _field(new, field)
             if was != will:
                 self._note(place, field, was, will)
-        if after is not None or (before is not None and (new is None or new.kind != "file")):
-            if after != before:
-                self._note(place, "content", _content(before), _content(after))
-                self.contents.setdefault(place, [before, None])[1] = after
+        gone = before is not None and (new is None or new.kind != "file")
+        if (after is not None or gone) and after != before:
+            self._note(place, "content", _content(before), _content(after))
+            self.contents.setdefault(place, [before, None])[1] = after
 
     def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
         """Note that an entry of a facet changes, field by field."""
@@ -53,13 +55,15 @@ class Changes:
 
     def report(self) -> List[Dict[str, Any]]:
         """Return the changes in the form of the report; what came back to where it was is left out."""
-        result = []
+        result: List[Dict[str, Any]] = []
+        room = DIFFS
         for (thing, field), (before, after) in self.found.items():
             if before == after:
                 continue
             change = {"object": thing, "field": field, "before": before, "after": after}
             if field == "content":
-                diff = _diff(thing, *self.contents[thing])
+                diff = _diff(thing, *self.contents[thing]) if room > 0 else ""
+                room -= len(diff)
                 if diff:
                     change["diff"] = diff
             result.append(change)
@@ -109,4 +113,5 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     if len(lines) > DIFF_LINES:
         lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]
-    return "".join(lines)
+    text = "".join(lines)
+    return text if len(text) <= DIFF_TEXT else text[:DIFF_TEXT] + "…\n… %d more characters\n" % (len(text) - DIFF_TEXT)

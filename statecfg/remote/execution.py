@@ -9,6 +9,7 @@ from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Planner, describe, settled, trace
 from statecfg.remote.real import RealMachine
 from statecfg.remote.report import action_report, step_report
+from statecfg.remote.world import ANYTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ WORKERS = 8  # nodes of a layer under way at once
 class Doing:
     """A node under way: what has become of each of its actions."""
 
-    __slots__ = ("done", "outcome", "reason", "step")
+    __slots__ = ("done", "outcome", "reason", "shutdown", "step")
 
     def __init__(self, step: Step) -> None:
         self.step = step
         self.done: List[Dict[str, Any]] = []
+        self.shutdown: Optional[Dict[str, Any]] = None
         self.outcome = step.outcome
         self.reason = step.reason
 
@@ -51,6 +53,9 @@ class Doing:
         actions = self.step.spec.actions
         left = [action_report(action, "not-attempted") for action in actions[len(self.done) :]]
         found["actions"] = self.done + left
+        first = self.step.spec.shutdown_first
+        if first is not None:
+            found["shutdown_first"] = self.shutdown or action_report(first, "not-attempted")
         found["outcome"] = self.outcome
         found.pop("reason", None)
         if self.reason:
@@ -102,23 +107,37 @@ class Execution:
 
     def shut_down(self) -> None:
         """Take the shutdown-first actions, one at a time, dependents first; the first that fails ends the run."""
-        for steps in reversed(self.plan.layers):
+        for steps in reversed(self.plan.layers[: self.reach()]):
             for step in reversed(steps):
-                action = step.spec.shutdown_first
-                if action is None or step.outcome != "changed":
+                if step.spec.shutdown_first is None or step.outcome != "changed":
                     continue
-                name = step.node.provides
                 self.halted = self.halted or self.stopped()
                 if self.halted:
-                    self.shutdown.append(dict(action_report(action, "not-attempted"), node=name))
-                    continue
-                self.record.intend([name])
-                result = self.take(self.state[name], action)
-                self.shutdown.append(dict(action_report(action, result["status"], result), node=name))
-                if result["status"] != "ok":
-                    self.state[name].fail("%s, to be done before all else, failed: %s" % (action.op, result["reason"]))
-                    self.record.finished(name, "failed")
-                    self.halted = "%s of %s failed" % (action.op, name)
+                    left = action_report(step.spec.shutdown_first, "not-attempted")
+                    self.shutdown.append(dict(left, node=step.node.provides))
+                elif not self.shut(self.state[step.node.provides]):
+                    self.record.finished(step.node.provides, "failed")
+                    self.halted = "%s of %s failed" % (step.spec.shutdown_first.op, step.node.provides)
+
+    def reach(self) -> int:
+        """Return how many layers will be begun as far as the plan knows: what is not started again is not stopped."""
+        for number, steps in enumerate(self.plan.layers):
+            if not self.keep_going and any(step.outcome == "failed" for step in steps):
+                return number + 1
+        return len(self.plan.layers)
+
+    def shut(self, node: Doing) -> bool:
+        """Take a node's shutdown-first action; return whether it succeeded."""
+        action = node.step.spec.shutdown_first
+        assert action is not None
+        name = node.step.node.provides
+        self.record.intend([name])
+        result = self.take(node, action)
+        node.shutdown = action_report(action, result["status"], result)
+        self.shutdown.append(dict(node.shutdown, node=name))
+        if result["status"] != "ok":
+            node.fail("%s, to be done before all else, failed: %s" % (action.op, result["reason"]))
+        return bool(result["status"] == "ok")
 
     # Layers
 
@@ -164,9 +183,7 @@ class Execution:
         """Return a planner over the host as it really is now."""
         planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
         planner.nodes = self.nodes
-        planner.actions = [
-            {step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers
-        ]
+        planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
     def decide(self, node: Doing) -> None:
@@ -186,12 +203,8 @@ class Execution:
         if step.outcome == "changed":
             step.triggered_by = changed
         node.outcome, node.reason = step.outcome, step.reason
-        if step.outcome == "changed" and step.spec.shutdown_first is not None:
-            self.record.intend([name])
-            result = self.take(node, step.spec.shutdown_first)
-            self.shutdown.append(dict(action_report(step.spec.shutdown_first, result["status"], result), node=name))
-            if result["status"] != "ok":
-                node.fail("%s failed: %s" % (step.spec.shutdown_first.op, result["reason"]))
+        if step.outcome == "changed" and step.spec.shutdown_first is not None and not self.stopped():
+            self.shut(node)
 
     def together(self, acting: Sequence[Doing]) -> None:
         """Join the first actions that are one transaction (packages) and take them; alone where that fails."""
@@ -200,10 +213,10 @@ class Execution:
             first = node.step.spec.actions[0] if node.step.spec.actions else None
             if first is not None and first.maker is not None and first.maker.batch is not None:
                 rest = {key: value for key, value in first.args.items() if key != first.maker.batch}
-                groups.setdefault("%s %r" % (first.op, rest), []).append(node)
+                groups.setdefault("%s %r %d" % (first.op, rest, id(first.maker)), []).append(node)
         for key in sorted(groups):
             members = groups[key]
-            if len(members) < 2:
+            if len(members) < 2 or self.stopped():
                 continue
             firsts = [node.step.spec.actions[0] for node in members]
             maker = firsts[0].maker
@@ -220,6 +233,8 @@ class Execution:
             why = self.stopped()
             if why:
                 node.fail("stopped before %s: %s" % (action.op, why))
+                if not node.done:
+                    node.outcome, node.reason = "skipped", "not started: %s" % why
                 return
             result = self.take(node, action)
             node.done.append(action_report(action, result["status"], result))
@@ -237,15 +252,18 @@ class Execution:
         turn = self.turn(action)
         if turn is not None:
             turn.acquire()
+        machine = RealMachine(self.facets, self.listener(name))
         try:
-            result = settled(action.perform(RealMachine(self.facets, self.listener(name))))
+            result = settled(action.perform(machine))
         except Unknown as problem:
             result = error(str(problem))
         except OSError as problem:
             result = error(describe(problem))
-        except Exception as problem:  # a node type's own mistake: its node fails, the others go on
+        except (Exception, SystemExit) as problem:  # a node type's own mistake: its node fails, the others go on
             result = error(trace(problem))
         finally:
+            if not machine.calls:  # it did its work past the machine
+                self.facets.forget(ANYTHING)
             if turn is not None:
                 turn.release()
         for member in of or [name]:
@@ -280,12 +298,14 @@ class Execution:
                     todo.insert(0, left.shutdown_first)
                 for action in todo:
                     planner.imagine(action)
-            except Exception as problem:
+            except (Exception, SystemExit) as problem:
                 node.fail("it can't be checked after its actions: %s" % describe(problem))
                 continue
             if todo:
-                still = ["%s %s: %r, not %r" % (c["object"], c["field"], c["before"], c["after"])
-                         for c in planner.machine.changes.report()]
+                still = [
+                    "%s %s: %r, not %r" % (change["object"], change["field"], change["before"], change["after"])
+                    for change in planner.machine.changes.report()
+                ]
                 what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
                 node.fail("did not converge: %s" % what)
                 planner = self.planner()
@@ -299,6 +319,7 @@ def side_by_side(work: Callable[[Doing], None], items: Sequence[Doing]) -> None:
         return
     todo = list(reversed(items))
     lock = threading.Lock()
+    problems: List[BaseException] = []
 
     def worker() -> None:
         while True:
@@ -306,10 +327,15 @@ def side_by_side(work: Callable[[Doing], None], items: Sequence[Doing]) -> None:
                 if not todo:
                     return
                 item = todo.pop()
-            work(item)
+            try:
+                work(item)
+            except BaseException as problem:  # raised again below, where somebody can hear it
+                problems.append(problem)
 
     threads = [threading.Thread(target=worker) for _ in range(min(WORKERS, len(items)))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if problems:
+        raise problems[0]

@@ -9,16 +9,22 @@ import threading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Optional, Tuple, Type
+    from typing import Any, List, Optional, Tuple, Type
 
 _here = threading.local()
 _installed = False
 
 # Names of CPython's audit events (PEP 578; the table of audit events in the library reference).
 _CHANGES = frozenset(
-    "os.remove os.rename os.mkdir os.rmdir os.chmod os.chown os.link os.symlink os.truncate os.utime os.setxattr "
-    "os.removexattr os.kill os.killpg os.putenv os.system os.exec os.posix_spawn os.fork os.forkpty os.startfile subprocess.Popen "
-    "shutil.rmtree shutil.move shutil.copyfile shutil.chown socket.connect socket.bind socket.sendto".split()
+    [
+        *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink"),
+        *("os.truncate", "os.utime", "os.setxattr", "os.removexattr", "os.chflags", "os.killpg", "os.putenv"),
+        *("os.unsetenv", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn"),
+        *("subprocess.Popen", "shutil.rmtree", "shutil.move", "shutil.copyfile", "shutil.chown", "signal.pthread_kill"),
+        *("socket.connect", "socket.bind", "socket.sendto", "socket.sethostname", "ctypes.dlopen"),
+        # A thread of its own would be out of the guard's sight.
+        *("_thread.start_new_thread", "_thread.start_joinable_thread"),
+    ]
 )
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -28,16 +34,24 @@ class WriteAttempt(Exception):
 
 
 class reading_only:
-    """Within it, on this thread, opening for writing, starting programs and the like raise `WriteAttempt`."""
+    """Within it, on this thread, opening for writing, starting programs and the like raise `WriteAttempt`.
+
+    Code that swallows the exception has tried all the same: leaving raises it again.
+    """
 
     def __enter__(self) -> None:
         _install()
-        _here.depth = getattr(_here, "depth", 0) + 1
+        self.depth = getattr(_here, "depth", 0)
+        self.before: List[str] = getattr(_here, "attempts", [])
+        _here.depth, _here.attempts = self.depth + 1, []
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], problem: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        _here.depth -= 1
+        attempts = _here.attempts
+        _here.depth, _here.attempts = self.depth, self.before
+        if attempts and not isinstance(problem, WriteAttempt):
+            raise WriteAttempt(attempts[0]) from problem
 
 
 class allowed:
@@ -57,6 +71,8 @@ def _install() -> None:
     global _installed
     if not _installed:
         _installed = True
+        # A module that a check imports late must not have its bytecode written from within the check.
+        sys.dont_write_bytecode = True
         sys.addaudithook(_audit)
 
 
@@ -64,8 +80,15 @@ def _audit(event: str, arguments: Tuple[Any, ...]) -> None:
     if not getattr(_here, "depth", 0):
         return
     if event == "open":
-        path, mode, flags = arguments
-        if isinstance(flags, int) and flags & _WRITING and not str(path).endswith(".pyc"):
-            raise WriteAttempt("tried to open %s for writing" % (path,))
-    elif event in _CHANGES:
-        raise WriteAttempt("tried %s(%s)" % (event, ", ".join(repr(value) for value in arguments[:2])))
+        flags = arguments[2]
+        if isinstance(flags, int) and flags & _WRITING:
+            _refuse("tried to open %s for writing" % (arguments[0],))
+    elif event in _CHANGES or (event == "os.kill" and arguments[1] != 0):
+        _refuse("tried %s(%s)" % (event, ", ".join(repr(value) for value in arguments[:2])))
+    elif event == "sqlite3.connect" and "mode=ro" not in str(arguments[0]):
+        _refuse("tried to open the database %s for writing" % (arguments[0],))
+
+
+def _refuse(what: str) -> None:
+    _here.attempts.append(what)
+    raise WriteAttempt(what)

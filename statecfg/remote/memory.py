@@ -28,9 +28,6 @@ class Nothing:
             self.tables[name] = dict(self.tables.get(name, {}), **keys)
         self.probes = dict(probes or {})
 
-    def canonical(self, path: str) -> str:
-        return normal(path)
-
     def stat(self, path: str) -> Optional[Stat]:
         return Stat("directory", 0o755, "root", "root") if normal(path) == "/" else None
 
@@ -44,6 +41,9 @@ class Nothing:
         return []
 
     def writable(self, path: str) -> bool:
+        return True
+
+    def member(self, group: str) -> bool:
         return True
 
     def table(self, name: str) -> Dict[str, Dict[str, Any]]:

@@ -42,7 +42,7 @@ def open_parent(path: str, follow: bool = False) -> Tuple[int, str, str]:
     :raises UnsafePath: where a link on the way belongs to somebody else
     :raises OSError: where a directory on the way is missing or is none
     """
-    todo = _parts(path)
+    todo = _parts(normal(path))
     seen: List[str] = []
     links = 0
     here = _root()
@@ -67,7 +67,8 @@ def open_parent(path: str, follow: bool = False) -> Tuple[int, str, str]:
                 if links > LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
                 if not trusted(os.fstat(here), info):
-                    raise UnsafePath(errno.ELOOP, "a link that another user controls is not followed", _joined(seen, name))
+                    why = "a link that another user controls is not followed"
+                    raise UnsafePath(errno.ELOOP, why, _joined(seen, name))
                 target = os.readlink(name, dir_fd=here)
                 todo = _parts(target) + todo
                 if target.startswith("/"):

@@ -6,64 +6,41 @@ import os
 
 from statecfg.remote.changes import Changes
 from statecfg.remote.model import Blob, Unknown, error, ok
+from statecfg.remote.overlay import FILES, NOBODY, Cause, Entry, Overlay
 from statecfg.remote.paths import normal
-from statecfg.remote.world import ANYTHING, Machine, Probe, Stat
+from statecfg.remote.world import ANYTHING, Stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Union
+    from typing import AbstractSet, Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
     from statecfg.remote.model import Result
     from statecfg.remote.world import Effect
 
-_NOBODY: FrozenSet[str] = frozenset()
-FILES = "files"
+_GIVEN = {"users": "uid", "groups": "gid"}
 
 
-class _Entry:
-    """What the plan puts at a path; `stat` None: nothing."""
-
-    __slots__ = ("blob", "fresh", "stat", "when")
-
-    def __init__(self, stat: Optional[Stat], when: int, blob: Optional[Blob] = None, fresh: bool = False) -> None:
-        self.stat, self.when, self.blob, self.fresh = stat, when, blob, fresh
-
-
-class _Cause:
-    """A planned action whose outcome can't be known: the node, when it acts, and what it makes unknown."""
-
-    __slots__ = ("kinds", "node", "paths", "when")
-
-    def __init__(self, node: str, when: int, kinds: AbstractSet[str], paths: AbstractSet[str]) -> None:
-        self.node, self.when, self.kinds, self.paths = node, when, kinds, paths
-
-
-class Planned(Machine):
-    """An imagined machine: reads fall through to `base` where the plan has changed nothing.
+class Planned(Overlay):
+    """An imagined machine: what the real one would do, and what it would refuse, happens here in the overlay only.
 
     :param base: the machine below; it is only read
     :param root: whether the imagined run has root's rights
     """
 
     def __init__(self, base: Any, root: Optional[bool] = None) -> None:
-        self.base = base
+        Overlay.__init__(self, base)
         self.root = os.geteuid() == 0 if root is None else root
-        self.entries: Dict[str, _Entry] = {}
-        self.tables: Dict[str, Dict[str, Tuple[Optional[Dict[str, Any]], int]]] = {}
-        self.causes: List[_Cause] = []
         self.clock = 0
-        self._directories: Dict[str, str] = {}
+        # How often a writing method was called: an op that calls none does its work past the machine.
+        self.calls = 0
         self.node = ""
-        self.ancestors: AbstractSet[str] = _NOBODY
         self.changes = Changes()
         self.acted = False
-        self._triggers: Sequence[str] = ()
-        self._undecided: Optional[str] = None
 
     def turn(
         self,
         node: str,
-        ancestors: AbstractSet[str] = _NOBODY,
+        ancestors: AbstractSet[str] = NOBODY,
         triggers: Sequence[str] = (),
         undecided: Optional[str] = None,
         acted: bool = False,
@@ -78,221 +55,87 @@ class Planned(Machine):
         self.acted = acted
         self.changes = Changes()
 
-    @property
-    def triggered_by(self) -> Sequence[str]:  # type: ignore[override]
-        if not self._triggers and self._undecided is not None:
-            raise Unknown(self._undecided, "whether it changes is")
-        return self._triggers
-
-    # Reading
-
-    def _cause(self, kind: str, when: int, path: str = "") -> Optional[str]:
-        """Return the node that makes `kind` (or the path) unknown to the present node, having acted after `when`."""
-        for cause in self.causes:
-            if cause.when > when and cause.node in self.ancestors:
-                if kind in cause.kinds or "*" in cause.kinds:
-                    return cause.node
-                if path and any(path == place or path.startswith(place + "/") for place in cause.paths):
-                    return cause.node
-        return None
-
-    def canonical(self, path: str) -> str:
-        """Return the path with the links of its directories followed, planned ones too."""
-        path = normal(path)
-        if path == "/":
-            return path
-        above, name = os.path.split(path)
-        place = self._directory(above)
-        return place.rstrip("/") + "/" + name
-
-    def _directory(self, path: str, depth: int = 0) -> str:
-        known = self._directories.get(path)
-        if known is not None:
-            return known
-        if path == "/":
-            return path
-        if depth > 40:
-            raise OSError(40, "Too many levels of symbolic links", path)
-        above, name = os.path.split(path)
-        place = self._directory(above, depth).rstrip("/") + "/" + name
-        entry = self.entries.get(place)
-        if entry is None:
-            place = self.base.canonical(place + "/.") if not self._hidden(place) else place
-        elif entry.stat is not None and entry.stat.kind == "symlink":
-            place = self._directory(normal(os.path.join(os.path.dirname(place), entry.stat.target)), depth + 1)
-        self._directories[path] = place
-        return place
-
-    def _hidden(self, place: str) -> bool:
-        """Tell whether the plan has removed, or made anew, a directory above `place`: the base has no say there."""
-        while place != "/":
-            place = os.path.dirname(place)
-            entry = self.entries.get(place)
-            if entry is not None and (entry.stat is None or entry.fresh or entry.stat.kind != "directory"):
-                return True
-        return False
-
-    def apparent(self, path: str) -> Optional[Stat]:
-        place = self.canonical(path)
-        entry = self.entries.get(place)
-        if entry is not None:
-            return entry.stat
-        if self._hidden(place):
-            return None
-        found: Optional[Stat] = self.base.stat(place)
-        return found
-
-    def _unsettled(self, path: str) -> Optional[str]:
-        if not self.causes:
-            return None
-        place = self.canonical(path)
-        entry = self.entries.get(place)
-        return self._cause(FILES, entry.when if entry is not None else -1, place)
-
-    def settled(self, path: str) -> bool:
-        return self._unsettled(path) is None
-
-    def stat(self, path: str) -> Optional[Stat]:
-        cause = self._unsettled(path)
-        if cause is not None:
-            raise Unknown(cause, path)
-        return self.apparent(path)
-
-    def _follow(self, path: str) -> str:
-        for _ in range(40):
-            found = self.stat(path)
-            if found is None or found.kind != "symlink":
-                return path
-            path = os.path.join(os.path.dirname(normal(path)), found.target)
-        raise OSError(40, "Too many levels of symbolic links", path)
-
-    def _content(self, path: str) -> Blob:
-        """Return the content as far as the plan has put it there; the base's where it has not."""
-        place = self.canonical(path)
-        entry = self.entries.get(place)
-        if entry is not None and entry.blob is not None:
-            return entry.blob
-        if (entry is not None and entry.stat is None) or (entry is None and self._hidden(place)):
-            raise FileNotFoundError(2, "No such file or directory", path)
-        return Blob.of(self.base.read(place))
-
-    def read(self, path: str) -> bytes:
-        blob = self._content(self._follow(path))
-        return blob.read()
-
-    def digest(self, path: str) -> str:
-        path = self._follow(path)
-        place = self.canonical(path)
-        entry = self.entries.get(place)
-        if entry is not None and entry.blob is not None:
-            return entry.blob.sha256
-        if (entry is not None and entry.stat is None) or (entry is None and self._hidden(place)):
-            raise FileNotFoundError(2, "No such file or directory", path)
-        found: str = self.base.digest(place)
-        return found
-
-    def listdir(self, path: str) -> List[str]:
-        path = self._follow(path)
-        place = self._directory(normal(path))
-        found = self.apparent(place)
-        if found is None:
-            raise FileNotFoundError(2, "No such file or directory", path)
-        entry = self.entries.get(place)
-        new = entry is not None and entry.fresh or self._hidden(place)
-        names = set() if new else set(self.base.listdir(place))
-        below = place.rstrip("/") + "/"
-        for known, entry in self.entries.items():
-            if known.startswith(below) and "/" not in known[len(below) :]:
-                names.discard(known[len(below) :])
-                if entry.stat is not None:
-                    names.add(known[len(below) :])
-        return sorted(names)
-
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
-        fields, when = self.tables.get(table, {}).get(key, (None, -1))
-        cause = self._cause(table, when)
-        known = fields if when >= 0 else self.base.entry(table, key)
-        # What is there already stays known: an action that brings new things does not take the old ones away.
-        if cause is not None and (known is None or self._cause("*", when) is not None):
-            raise Unknown(cause, "%s of %s" % (key, table))
-        return known
-
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
-        cause = self._cause(name, -1)
-        if cause is not None:
-            raise Unknown(cause, name)
-        merged = dict(self.base.table(name))
-        for key, (fields, _) in self.tables.get(name, {}).items():
-            if fields is None:
-                merged.pop(key, None)
-            else:
-                merged[key] = fields
-        return merged
-
-    def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
-        # The program would look at the host as it is now: its answer holds only if nothing it may see changes first.
-        for node in self.acting:
-            if node in self.ancestors:
-                raise Unknown(node, "what %s says is" % argv[0])
-        answer: Probe = self.base.probe(argv, timeout, **options)
-        return answer
-
-    @property
-    def acting(self) -> Sequence[str]:
-        """The nodes that have taken an action on this machine, in order."""
-        return self._acting
-
-    _acting: Sequence[str] = ()
-
-    # Writing
-
     def _tick(self) -> int:
         self.clock += 1
-        if not self._acting or self._acting[-1] != self.node:
-            self._acting = [*self._acting, self.node]
+        self.acting[self.node] = None
         return self.clock
+
+    # What the real machine would refuse
 
     def _place(self, what: str, path: str) -> Tuple[str, Optional[Result]]:
         """Return where a name is to be made, or why it can't be: what the real machine would meet, met here."""
+        self.calls += 1
         try:
             place = self.canonical(path)
-            above = os.path.dirname(place)
-            holder = self.apparent(above)
+            why = self._obstacle(place)
         except OSError as problem:
             return path, error("cannot %s %s: %s" % (what, path, problem.strerror))
-        if holder is None:
-            if self._unsettled(above) is not None:
-                return place, None
-            return place, error("cannot %s %s: No such file or directory (%s)" % (what, path, above))
-        if holder.kind != "directory":
-            return place, error("cannot %s %s: Not a directory (%s)" % (what, path, above))
-        if not self.root and above not in self.entries and not self._hidden(above) and not self.base.writable(above):
-            return place, error("cannot %s %s: Permission denied; is root needed (-b)?" % (what, path))
-        return place, None
+        return place, error("cannot %s %s: %s" % (what, path, why)) if why else None
 
-    def _people(self, what: str, path: str, stat: Stat, owner: Optional[str], group: Optional[str]) -> Optional[Result]:
+    def _obstacle(self, place: str) -> str:
+        """Return why nothing can be made at a place, "" where it can; what may still come is taken as given."""
+        above, missing = os.path.dirname(place), ""
+        holder = self.apparent(above)
+        while holder is None:
+            if self._unsettled(above) is not None:
+                return ""
+            above, missing = os.path.dirname(above), above
+            holder = self.apparent(above)
+        if holder.kind != "directory":
+            return "Not a directory (%s)" % above
+        return "No such file or directory (%s)" % missing if missing else ""
+
+    def _forbidden(self, what: str, path: str, place: str) -> Optional[Result]:
+        """Return an error where this user may not make or remove names beside `place`."""
+        above = os.path.dirname(place)
+        if self.root or above in self.entries or self._hidden(above) or self.base.writable(above):
+            return None
+        return error("cannot %s %s: Permission denied; is root needed (-b)?" % (what, path))
+
+    def _own(self, what: str, path: str, stat: Stat, owner: Optional[str], group: Optional[str]) -> Optional[Result]:
         """Set owner and group on `stat`; return an error where the host will not have them, or will not let us."""
-        for table, name in (("users", owner), ("groups", group)):
+        for table, field, name in (("users", "owner", owner), ("groups", "group", group)):
             if name is None:
                 continue
-            current = stat.owner if table == "users" else stat.group
-            if name == current:
-                continue
             try:
-                if self.entry(table, name) is None and not name.isdigit():
-                    return error("cannot %s %s: no %s %s on this host" % (what, path, table[:-1], name))
+                shown = self._shown(table, name)
             except Unknown:
-                pass  # a required package or command may bring it
-            if not self.root and table == "users":
+                shown = name  # a required package or command may bring it
+            if shown is None:
+                return error("cannot %s %s: no %s %s on this host" % (what, path, table[:-1], name))
+            if shown == getattr(stat, field):
+                continue
+            if not self.root and (table == "users" or not self.base.member(shown)):
                 return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
-        stat.owner = owner if owner is not None else stat.owner
-        stat.group = group if group is not None else stat.group
+            setattr(stat, field, shown)
         return None
+
+    def _shown(self, table: str, name: str) -> Optional[str]:
+        """Return how the host shows a user or group given by name or number; None where it knows no such name."""
+        if self.entry(table, name) is not None:
+            return name
+        if not name.isdigit():
+            return None
+        number = int(name)
+        for key, fields in self.table(table).items():
+            if fields.get(_GIVEN[table]) == number:
+                return key
+        return str(number)
 
     def _me(self) -> Tuple[str, str]:
         from statecfg.remote import accounts
 
         return accounts.user_name(os.geteuid()), accounts.group_name(os.getegid())
+
+    def _newcomer(self, kind: str, place: str, mode: int, target: str = "") -> Stat:
+        """Return what something new at `place` is at first: ours, or of the group that the directory hands on."""
+        owner, group = self._me()
+        holder = self.apparent(os.path.dirname(place))
+        if holder is not None and holder.mode & 0o2000:
+            group = holder.group
+        return Stat(kind, mode, owner, group, len(os.fsencode(target)), target)
+
+    # Writing
 
     def write(
         self,
@@ -311,31 +154,45 @@ class Planned(Machine):
         old = self.apparent(place)
         if old is not None and old.kind not in ("file", "symlink"):
             return error("cannot write %s: a %s stands there" % (path, old.kind))
-        keeping = old is not None and old.kind == "file"
-        before = self._content(place) if keeping else None
-        me = (old.owner, old.group) if keeping and old is not None else self._me()
-        new = Stat("file", old.mode if keeping and old is not None else 0o644, me[0], me[1], blob.size)
-        if mode is not None:
-            new.mode = mode
-        refused = self._people("write", path, new, owner, group)
+        before = None
+        if old is not None and old.kind == "file":
+            try:
+                before = self.content(place, old.size)
+            except PermissionError:  # it can't be compared, so it is replaced
+                before = None
+            new = Stat("file", old.mode, old.owner, old.group, blob.size)
+        else:
+            new, old = self._newcomer("file", place, 0o644), None
+            new.size = blob.size
+        refused = self._own("write", path, new, owner, group)
+        if refused is None and before != blob:
+            refused = self._forbidden("write", path, place)
         if refused is not None:
             return refused
-        if backup and before is not None and before != blob:
-            self._put(place + backup, Stat("file", new.mode, new.owner, new.group, before.size), before)
+        if mode is not None:
+            new.mode = mode
+        elif old is not None and before == blob:
+            new.mode = _after_chown(old, new)
+        if backup and old is not None and before != blob:
+            kept = self.apparent(place + backup)
+            if kept is not None and kept.kind == "directory":
+                return error("cannot write %s: Is a directory (%s)" % (path, place + backup))
+            self._put(place + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
         self._put(place, new, blob)
         return ok()
 
     def _put(self, place: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
+        """Let `new` stand at `place`, and note what changes."""
         old = self.apparent(place)
         before = None
         if old is not None and old.kind == "file":
-            before = self._content(place)
+            try:
+                before = self.content(place, old.size)
+            except PermissionError:  # what can't be read can't be shown
+                before = None
         self.changes.path(place, old, before, new, blob)
-        if new is not None and new.kind == "file" and blob is None:
-            blob = before
-        self.entries[place] = _Entry(new, self._tick(), blob, fresh)
-        kinds = (old.kind if old is not None else "", new.kind if new is not None else "")
-        if "symlink" in kinds or "directory" in kinds:
+        self.entries[place] = Entry(new, self._tick(), blob, fresh)
+        if "symlink" in (old.kind if old is not None else "", new.kind if new is not None else ""):
             self._directories.clear()
 
     def mkdir(
@@ -346,27 +203,39 @@ class Planned(Machine):
         group: Optional[str] = None,
         parents: bool = False,
     ) -> Result:
+        refused = self._own("make directory", path, Stat("directory", 0, *self._me()), owner, group)
         above = os.path.dirname(normal(path))
-        if parents and above != "/" and self.apparent(above) is None:
-            made = self.mkdir(above, parents=True)
-            if made["status"] != "ok":
-                return made
-        place, refused = self._place("make directory", path)
+        try:
+            if refused is None and parents and above != "/" and self.apparent(above) is None:
+                made = self.mkdir(above, parents=True)
+                refused = made if made["status"] != "ok" else None
+        except OSError as problem:
+            refused = error("cannot make directory %s: %s" % (path, problem.strerror))
+        place, missing = self._place("make directory", path)
+        refused = refused or missing
         if refused is not None:
             return refused
         old = self.apparent(place)
         if old is not None and old.kind != "directory":
             return error("cannot make directory %s: a %s stands there" % (path, old.kind))
-        me = (old.owner, old.group) if old is not None else self._me()
-        new = Stat("directory", old.mode if old is not None else 0o755, me[0], me[1])
+        new = self._newcomer("directory", place, 0o755) if old is None else _copy(old)
         if mode is not None:
             new.mode = mode
-        refused = self._people("make directory", path, new, owner, group)
+        refused = self._own("make directory", path, new, owner, group)
+        if refused is None:
+            refused = self._forbidden("make directory", path, place) if old is None else self._foreign(path, old, new)
         if refused is not None:
             return refused
         known = self.entries.get(place)
         self._put(place, new, fresh=old is None or (known is not None and known.fresh))
         return ok()
+
+    def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
+        """Return an error where this user may not change the mode or owner of what is there."""
+        same = (old.mode, old.owner, old.group) == (new.mode, new.owner, new.group)
+        if self.root or same or old.owner == self._me()[0]:
+            return None
+        return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
 
     def symlink(self, path: str, target: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
         place, refused = self._place("link", path)
@@ -375,61 +244,63 @@ class Planned(Machine):
         old = self.apparent(place)
         if old is not None and old.kind == "directory":
             return error("cannot link %s: a directory stands there" % path)
-        me = self._me()
-        new = Stat("symlink", 0o777, me[0], me[1], len(target), target)
-        refused = self._people("link", path, new, owner, group)
+        if not target:
+            return error("cannot link %s: No such file or directory" % path)
+        new = self._newcomer("symlink", place, 0o777, target)
+        refused = self._own("link", path, new, owner, group) or self._forbidden("link", path, place)
         if refused is not None:
             return refused
         self._put(place, new)
         return ok()
 
-    def _changed(self, what: str, path: str) -> Tuple[str, Optional[Stat], Optional[Result]]:
-        place, refused = self._place(what, path)
-        old = self.apparent(place) if refused is None else None
-        if refused is None and old is None:
-            if self._unsettled(path) is not None:
-                return place, None, None
-            refused = error("cannot %s %s: No such file or directory" % (what, path))
-        if old is not None and not self.root and old.owner != self._me()[0]:
-            refused = error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
-        new = Stat(old.kind, old.mode, old.owner, old.group, old.size, old.target) if old is not None else None
-        return place, new, refused
-
     def chmod(self, path: str, mode: int) -> Result:
-        place, new, refused = self._changed("set the mode of", path)
-        if refused is not None or new is None:
-            return refused or ok()
-        new.mode = mode
-        self._again(place, new)
-        return ok()
+        return self._change("set the mode of", path, mode, None, None)
 
     def chown(self, path: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
-        place, new, refused = self._changed("set the owner of", path)
-        if refused is not None or new is None:
-            return refused or ok()
-        refused = self._people("set the owner of", path, new, owner, group)
-        if refused is not None:
-            return refused
-        self._again(place, new)
-        return ok()
+        return self._change("set the owner of", path, None, owner, group)
 
-    def _again(self, place: str, new: Stat) -> None:
-        known = self.entries.get(place)
-        old = self.apparent(place)
-        self.changes.path(place, old, None, new, None)
-        entry = _Entry(new, self._tick(), known.blob if known is not None else None, known is not None and known.fresh)
-        self.entries[place] = entry
-
-    def remove(self, path: str, recursive: bool = False) -> Result:
-        place, refused = self._place("remove", path)
+    def _change(self, what: str, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]) -> Result:
+        place, refused = self._place(what, path)
         old = self.apparent(place) if refused is None else None
         if old is None:
-            return ok() if refused is None or "No such file" in refused.get("reason", "") else refused
-        if old.kind == "directory" and not recursive and self.listdir(place):
-            return error("cannot remove %s: Directory not empty" % path)
-        if old.kind == "directory" and recursive:
-            for name in self.listdir(place):
-                self.remove(place.rstrip("/") + "/" + name, recursive=True)
+            if refused is None and self._unsettled(path) is None:
+                refused = error("cannot %s %s: No such file or directory" % (what, path))
+            return refused or ok()
+        if old.kind == "symlink" and mode is not None:
+            return error("cannot %s %s: it is a link" % (what, path))
+        new = _copy(old)
+        refused = self._own(what, path, new, owner, group)
+        new.mode = mode if mode is not None else _after_chown(old, new)
+        refused = refused or self._foreign(path, old, new, what)
+        if refused is not None:
+            return refused
+        known = self.entries.get(place)
+        self.changes.path(place, old, None, new, None)
+        blob, fresh = (known.blob, known.fresh) if known is not None else (None, False)
+        self.entries[place] = Entry(new, self._tick(), blob, fresh)
+        return ok()
+
+    def remove(self, path: str, recursive: bool = False) -> Result:
+        if normal(path) == "/":
+            return error("cannot remove /: everything else stands in it")
+        place, refused = self._place("remove", path)
+        if refused is not None:
+            gone = any(word in refused["reason"] for word in ("No such file or directory", "Not a directory"))
+            return ok() if gone else refused
+        old = self.apparent(place)
+        if old is None:
+            return ok()
+        refused = self._forbidden("remove", path, place)
+        if refused is not None:
+            return refused
+        if old.kind == "directory":
+            names = self._names(place)
+            if names and not recursive:
+                return error("cannot remove %s: Directory not empty" % path)
+            for name in names:
+                refused = self.remove(place.rstrip("/") + "/" + name, recursive=True)
+                if refused["status"] != "ok":
+                    return refused
         self._put(place, None)
         return ok()
 
@@ -448,8 +319,13 @@ class Planned(Machine):
         self.affect(effect)
         return ok()
 
+    def outside(self, function: Callable[[], Any]) -> Any:
+        self.affect(ANYTHING)
+        return ok()
+
     def affect(self, effect: Effect) -> None:
         """Let a declared effect be true from now on, and what it leaves open be unknown."""
+        self.calls += 1
         when = self._tick()
         for table, keys in effect.items():
             if table in ("unknown", FILES):
@@ -466,4 +342,15 @@ class Planned(Machine):
         paths = frozenset(self.canonical(path) for path in effect.get(FILES, ()))
         if kinds or paths:
             # What the action itself declares is known although the rest of its facet is not.
-            self.causes.append(_Cause(self.node, when, kinds, paths))
+            self.causes.append(Cause(self.node, when, kinds, paths))
+
+
+def _copy(stat: Stat) -> Stat:
+    return Stat(stat.kind, stat.mode, stat.owner, stat.group, stat.size, stat.target)
+
+
+def _after_chown(old: Stat, new: Stat) -> int:
+    """Return the mode of a file after a change of owner: the kernel takes set-user-id and set-group-id away."""
+    if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
+        return old.mode
+    return old.mode & (0o1777 if old.mode & 0o010 else 0o3777)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.borg import acting_on, written_at
+from statecfg.remote.borg import written_at
 from statecfg.remote.guard import WriteAttempt, reading_only
 from statecfg.remote.model import Action, ActionSpec, CheckError, Unknown, error
 from statecfg.remote.world import ANYTHING
@@ -114,10 +114,8 @@ class Planner:
         for name in node.requires:
             before = plan.steps.get(name)
             if before is not None and before.outcome in ("failed", "skipped"):
-                step.outcome, step.reason = "skipped", "%s, which it requires, %s" % (
-                    name,
-                    "failed" if before.outcome == "failed" else "is skipped",
-                )
+                how = "failed" if before.outcome == "failed" else "is skipped"
+                step.outcome, step.reason = "skipped", "%s, which it requires, %s" % (name, how)
                 return step
         changing = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "changed"]
         undecided = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "unknown"]
@@ -140,7 +138,7 @@ class Planner:
         except (CheckError, OSError, WriteAttempt) as problem:
             step.outcome, step.reason = "failed", describe(problem)
             return
-        except Exception as problem:  # a node type's own mistake: the node fails, the others are planned
+        except (Exception, SystemExit) as problem:  # a node type's own mistake: the node fails, others are planned
             step.outcome, step.reason = "failed", "the check of %s failed: %s" % (step.node.type, trace(problem))
             return
         actions = list(step.spec.actions)
@@ -165,22 +163,26 @@ class Planner:
 
     def imagine(self, action: Action) -> Result:
         """Take an action on the imagined machine; what reaches past it has effects that nobody can foresee."""
-        before = self.machine.clock
+        before = self.machine.calls
         try:
             with reading_only():
                 result = settled(action.perform(self.machine))
-        except WriteAttempt:
+        except (WriteAttempt, Unknown):
             self.machine.affect(ANYTHING)
             return {"status": "ok"}
-        except Unknown:
-            self.machine.affect(ANYTHING)
-            return {"status": "ok"}
-        except Exception as problem:
+        except OSError as problem:
+            return error(describe(problem))
+        except (Exception, SystemExit) as problem:
             return error(trace(problem))
-        if self.machine.clock == before:
-            # It did nothing that the machine saw, so it may have done anything.
+        if self.machine.calls == before and result["status"] == "ok":
+            # It asked nothing of the machine, so it does its work past it and may do anything.
             self.machine.affect(ANYTHING)
         return result
+
+
+def word(key: Any) -> str:
+    """Return a key or status as a plain name: Hy's `:shutdown-first` is `shutdown_first`."""
+    return str(getattr(key, "name", key)).lstrip(":").replace("-", "_")
 
 
 def normalised(found: Any, node: Node) -> ActionSpec:
@@ -189,42 +191,45 @@ def normalised(found: Any, node: Node) -> ActionSpec:
         return found
     if found is None:
         raise CheckError("the check of %s returned nothing; it must return a list of actions" % node.type)
-    if isinstance(found, dict):
-        wrong = [str(key) for key in found if str(key).replace("-", "_") not in ("actions", "shutdown_first")]
-        if wrong:
-            raise CheckError("the check of %s returned the unknown key %s" % (node.type, ", ".join(wrong)))
-        plain = {str(key).replace("-", "_"): value for key, value in found.items()}
-        first = plain.get("shutdown_first")
-        return ActionSpec(
-            [as_action(item, node) for item in plain.get("actions") or ()],
-            as_action(first, node) if first is not None else None,
-        )
-    return ActionSpec([as_action(item, node) for item in found])
+    if isinstance(found, (str, bytes, Action)) or not hasattr(found, "__iter__"):
+        raise CheckError("the check of %s returned %.80r instead of a list of actions" % (node.type, found))
+    if not hasattr(found, "items"):
+        return ActionSpec([as_action(item, node) for item in found])
+    plain = {word(key): value for key, value in found.items()}
+    wrong = sorted(set(plain) - {"actions", "shutdown_first"})
+    if wrong:
+        raise CheckError("the check of %s returned the unknown key %s" % (node.type, ", ".join(wrong)))
+    first = plain.get("shutdown_first")
+    return ActionSpec(
+        normalised(plain.get("actions") or [], node).actions,
+        as_action(first, node) if first is not None else None,
+    )
 
 
 def as_action(item: Any, node: Node) -> Action:
     """Return an action; a plain map needs `fn`, a function of no arguments, and `op`, a name."""
     if isinstance(item, Action):
         return item
-    try:
-        function, op = item["fn"], str(item["op"])
-    except (TypeError, KeyError):
-        raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item)) from None
-    return Action(op, dict(item.get("args") or {}), lambda machine: acting_on(machine, function), item.get("body") or ())
+    plain = {word(key): value for key, value in item.items()} if hasattr(item, "items") else {}
+    function = plain.get("fn")
+    if not callable(function) or plain.get("op") is None:
+        raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item))
+    args = {word(key): value for key, value in (plain.get("args") or {}).items()}
+    return Action(word(plain["op"]), args, lambda machine: machine.outside(function), plain.get("body") or ())
 
 
 def settled(result: Any) -> Result:
     """Return an action's result in the document's form; anything else is an error with a reason."""
-    if isinstance(result, dict):
-        status = str(result.get("status", ""))
-        if status == "ok":
-            return {"status": "ok", "log": str(result["log"])} if result.get("log") else {"status": "ok"}
-        if status == "error":
-            found = {"status": "error", "reason": str(result.get("reason") or "no reason was given")}
-            if result.get("log"):
-                found["log"] = str(result["log"])
-            return found
-    return error("the op returned %.80r instead of a result with a status" % (result,))
+    plain = {word(key): value for key, value in result.items()} if hasattr(result, "items") else {}
+    status = word(plain.get("status"))
+    if status not in ("ok", "error"):
+        return error("the op returned %.80r instead of a result with a status" % (result,))
+    found = {"status": status}
+    if status == "error":
+        found["reason"] = str(plain.get("reason") or "no reason was given")
+    if plain.get("log"):
+        found["log"] = str(plain["log"])
+    return found
 
 
 def describe(problem: BaseException) -> str:

@@ -26,7 +26,7 @@ def shown(value: Any) -> Any:
         return [shown(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(str(item) for item in value)
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and abs(value) < float("inf")):
         return value
     return repr(value)
 

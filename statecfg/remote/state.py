@@ -259,7 +259,7 @@ class Ledger:
                     database.execute(
                         "DELETE FROM owed WHERE playbook = ? AND node = ? AND cause = ?", (playbook, node, cause)
                     )
-            outcomes = dict({name: "unknown" for name in account.under_way}, **account.outcomes)
+            outcomes = dict(dict.fromkeys(account.under_way, "unknown"), **account.outcomes)
             database.executemany(
                 "INSERT OR REPLACE INTO outcome VALUES (?, ?, ?)",
                 [(run, node, outcome) for node, outcome in sorted(outcomes.items())],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
     from statecfg.remote.model import Blob, Result
 
@@ -171,6 +171,13 @@ class Machine(World):
             appears and that files and units may, in a way that only doing it shows. `{}`: nothing that is looked at.
             `"files"`: a list of paths whose content is unknown after it.
         :param interruptible: False for what must run to its end even when the controller is lost
+        """
+        raise NotImplementedError
+
+    def outside(self, function: Callable[[], Any]) -> Any:
+        """Call what changes the host by itself (the Borg document's plain `fn`) and return what it returns.
+
+        A plan calls nothing: nobody can foresee what it does.
         """
         raise NotImplementedError
 

@@ -1,0 +1,259 @@
+"""What changing files safely takes: every step relative to an open directory, no link followed, nothing half done."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as st
+
+from statecfg.remote import accounts
+from statecfg.remote.model import error
+from statecfg.remote.world import Stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Optional, Tuple
+
+    from statecfg.remote.model import Blob, Result
+
+TEMPORARY = ".statecfg-"
+_KINDS = {st.S_IFREG: "file", st.S_IFDIR: "directory", st.S_IFLNK: "symlink"}
+_CURES = {
+    errno.EPERM: "is the file immutable (lsattr), or is root needed (-b)?",
+    errno.EACCES: "is root needed (-b)?",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.EBUSY: "something is mounted there",
+}
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def shown(info: os.stat_result, parent: int, name: str) -> Stat:
+    """Return what `lstat` said of `name` in the open directory `parent`, with names for numbers."""
+    found = kind(info)
+    return Stat(
+        found,
+        st.S_IMODE(info.st_mode),
+        accounts.user_name(info.st_uid),
+        accounts.group_name(info.st_gid),
+        info.st_size,
+        os.readlink(name, dir_fd=parent) if found == "symlink" else "",
+        (info.st_dev, info.st_ino, info.st_mtime_ns),
+    )
+
+
+def kind(info: os.stat_result) -> str:
+    """Return "file", "directory", "symlink" or "other"."""
+    return _KINDS.get(st.S_IFMT(info.st_mode), "other")
+
+
+def lstat(name: str, parent: int) -> Optional[os.stat_result]:
+    """Return `lstat` of a name in an open directory, or None where nothing stands there."""
+    try:
+        return os.lstat(name, dir_fd=parent)
+    except FileNotFoundError:
+        return None
+
+
+def same(old: Optional[os.stat_result], new: Optional[os.stat_result]) -> bool:
+    """Tell whether nobody has touched a file between two looks at it."""
+    if old is None or new is None:
+        return old is new
+    fields = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode")
+    return all(getattr(old, field) == getattr(new, field) for field in fields)
+
+
+def temporary_name() -> str:
+    """Return a name that nothing has; listings leave it out and the next run clears it away."""
+    return TEMPORARY + os.urandom(9).hex()
+
+
+def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
+    """Return the numbers of owner and group, -1 where not given. Raises LookupError where the host knows none."""
+    return (
+        accounts.user_id(owner) if owner is not None else -1,
+        accounts.group_id(group) if group is not None else -1,
+    )
+
+
+def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None]) -> None:
+    """Make a new file of this content, readable by nobody else until `finish` has seen to it, and make it durable."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open(name, flags, 0o600, dir_fd=parent)
+    try:
+        for piece in blob.chunks():
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(opened, view) :]
+        finish(opened)
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def dress(
+    opened: int,
+    old: Optional[os.stat_result],
+    mode: Optional[int],
+    owner: Optional[str],
+    group: Optional[str],
+    parent: int,
+    name: str,
+) -> None:
+    """Give a new file the owner, attributes and mode it is to have: as told, else as the old one had them."""
+    info = os.fstat(opened)
+    uid, gid = ids(owner, group)
+    if old is not None:
+        uid, gid = old.st_uid if uid < 0 else uid, old.st_gid if gid < 0 else gid
+    if (uid, gid) not in ((-1, -1), (info.st_uid, info.st_gid)):
+        os.fchown(opened, uid, gid)
+    if old is not None:
+        _copy_attributes(parent, name, opened)
+    os.fchmod(opened, mode if mode is not None else st.S_IMODE(old.st_mode) if old is not None else 0o644)
+
+
+def _copy_attributes(parent: int, name: str, opened: int) -> None:
+    """Carry access lists and labels over from the old file; a file system without them has none to carry."""
+    source = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    place = _through(source)
+    try:
+        for attribute in os.listxattr(place):
+            os.setxattr(opened, attribute, os.getxattr(place, attribute))
+    except OSError as problem:
+        if problem.errno not in (errno.ENOTSUP, errno.ENODATA):
+            raise
+    finally:
+        os.close(source)
+
+
+def _through(descriptor: int) -> str:
+    """Return the path of an open descriptor: what is done to it is done to that very file, readable or not."""
+    return "/proc/self/fd/%d" % descriptor
+
+
+def permit(
+    parent: int, name: str, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]
+) -> Optional[Result]:
+    """Give what stands at `name` the mode, owner and group that are given; return an error where that is not safe.
+
+    Raises OSError, LookupError.
+    """
+    uid, gid = ids(owner, group)
+    if mode is None and (uid, gid) == (-1, -1):
+        return None
+    # O_PATH: a file that can't be read may still be ours, and to open a device or pipe is to do something with it.
+    held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        info = os.fstat(held)
+        if st.S_ISLNK(info.st_mode):
+            if mode is not None:
+                return error("cannot set the mode of %s: it is a link" % path)
+            os.chown(name, uid, gid, dir_fd=parent, follow_symlinks=False)
+            return None
+        if _planted(os.fstat(parent), info):
+            return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
+        if uid not in (-1, info.st_uid) or gid not in (-1, info.st_gid):
+            os.chown(_through(held), uid, gid)
+        if mode is not None:
+            os.chmod(_through(held), mode)
+    finally:
+        os.close(held)
+    _sync(parent, name, info)
+    return None
+
+
+def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
+    """Tell whether a file may be another file's further name, put there for us to give it away."""
+    if not st.S_ISREG(info.st_mode) or info.st_nlink == 1:
+        return False
+    ours = (0, os.geteuid())
+    shared = directory.st_mode & (st.S_IWGRP | st.S_IWOTH)
+    return bool(shared) or info.st_uid not in ours or directory.st_uid not in ours
+
+
+def _sync(parent: int, name: str, info: os.stat_result) -> None:
+    """Make mode and owner durable, where the file may be opened at all."""
+    if kind(info) not in ("file", "directory"):
+        return
+    try:
+        opened = os.open(name, _READ, dir_fd=parent)
+    except PermissionError:
+        return
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def keep(parent: int, name: str, kept: str) -> None:
+    """Keep the old file under another name: the same inode, so nothing is copied and nothing can be half there."""
+    temporary = temporary_name()
+    os.link(name, temporary, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+    try:
+        os.rename(temporary, kept, src_dir_fd=parent, dst_dir_fd=parent)
+    finally:
+        # Still there where renaming failed, and where both names are the same file already.
+        unlink(temporary, parent)
+
+
+def unlink(name: str, parent: int) -> None:
+    """Remove a temporary name; the failure that left it there is the one to report."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except OSError:
+        return
+
+
+def sweep(parent: int, before: float) -> None:
+    """Clear away the temporary files that a run which was cut off left in a directory.
+
+    :param before: epoch seconds; what is younger may belong to a run under way
+    """
+    opened = os.open(".", _DIRECTORY, dir_fd=parent)
+    try:
+        names = [name for name in os.listdir(opened) if name.startswith(TEMPORARY)]
+        for name in names:
+            info = lstat(name, opened)
+            if info is None or kind(info) not in ("file", "symlink") or info.st_ctime >= before:
+                continue
+            if os.geteuid() in (0, info.st_uid):
+                unlink(name, opened)
+    finally:
+        os.close(opened)
+
+
+def remove(name: str, parent: int, recursive: bool) -> None:
+    """Remove a name in an open directory, never going through a link or into another mount. Raises OSError."""
+    found = os.lstat(name, dir_fd=parent)
+    if not st.S_ISDIR(found.st_mode):
+        os.unlink(name, dir_fd=parent)
+        return
+    if recursive:
+        opened = os.open(name, _DIRECTORY, dir_fd=parent)
+        try:
+            if _mount(opened) != _mount(parent):
+                raise OSError(errno.EBUSY, "another file system is mounted there", name)
+            for inside in os.listdir(opened):
+                remove(inside, opened, True)
+        finally:
+            os.close(opened)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _mount(descriptor: int) -> str:
+    """Return the mount an open directory is in; the device alone does not tell a bind mount from its surroundings."""
+    with open("/proc/self/fdinfo/%d" % descriptor, encoding="ascii") as stream:
+        for line in stream:
+            if line.startswith("mnt_id:"):
+                return line
+    return str(os.fstat(descriptor).st_dev)
+
+
+def failed(what: str, path: str, problem: Exception) -> Result:
+    """Return the error result of a failed call, with what the system said and a cure where one is known."""
+    if not isinstance(problem, OSError):
+        return error("cannot %s %s: %s" % (what, path, problem))
+    named = str(problem.filename or "")
+    where = " (%s)" % named if named.startswith("/") and named != path and not named.startswith("/proc/self/") else ""
+    cure = _CURES.get(problem.errno or 0, "")
+    return error("cannot %s %s: %s%s%s" % (what, path, problem.strerror, where, "; " + cure if cure else ""))

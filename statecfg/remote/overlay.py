@@ -1,0 +1,279 @@
+"""The reading side of an imagined machine: what the plan has put there, over what stands on the machine below."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from statecfg.remote.changes import DIFFED
+from statecfg.remote.model import Blob, Unknown
+from statecfg.remote.paths import LINKS, normal
+from statecfg.remote.world import Machine, Probe, Stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
+
+NOBODY: FrozenSet[str] = frozenset()
+FILES = "files"
+
+
+class Entry:
+    """What the plan puts at a path; `stat` None: nothing. A `fresh` directory holds only what the plan puts there."""
+
+    __slots__ = ("blob", "fresh", "stat", "when")
+
+    def __init__(self, stat: Optional[Stat], when: int, blob: Optional[Blob] = None, fresh: bool = False) -> None:
+        self.stat, self.when, self.blob, self.fresh = stat, when, blob, fresh
+
+
+class Cause:
+    """A planned action whose outcome can't be known: the node, when it acts, and what it makes unknown."""
+
+    __slots__ = ("kinds", "node", "paths", "when")
+
+    def __init__(self, node: str, when: int, kinds: AbstractSet[str], paths: AbstractSet[str]) -> None:
+        self.node, self.when, self.kinds, self.paths = node, when, kinds, paths
+
+
+class Overlay(Machine):
+    """What is known of a machine on which a plan acts: reads fall through to `base` where the plan changed nothing.
+
+    :param base: the machine below; it is only read
+    """
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self.entries: Dict[str, Entry] = {}
+        self.tables: Dict[str, Dict[str, Tuple[Optional[Dict[str, Any]], int]]] = {}
+        self.causes: List[Cause] = []
+        # The nodes that have taken an action on this machine, in order.
+        self.acting: Dict[str, None] = {}
+        self.ancestors: AbstractSet[str] = NOBODY
+        self._directories: Dict[str, str] = {}
+        self._triggers: Sequence[str] = ()
+        self._undecided: Optional[str] = None
+
+    @property
+    def triggered_by(self) -> Sequence[str]:  # type: ignore[override]
+        if not self._triggers and self._undecided is not None:
+            raise Unknown(self._undecided, "whether it changes is")
+        return self._triggers
+
+    # Where things are
+
+    def canonical(self, path: str) -> str:
+        """Return the path with the links of its directories followed, planned ones too. Raises OSError on a loop."""
+        path = normal(path)
+        if path == "/":
+            return path
+        above, name = os.path.split(path)
+        return _inside(self._directory(above), name)
+
+    def _directory(self, path: str) -> str:
+        """Return where a directory really is; for what is missing, where it would be."""
+        known = self._directories.get(path)
+        if known is None:
+            if path == "/":
+                return path
+            above, name = os.path.split(path)
+            known = self._directories[path] = self._enter(self._directory(above), name, [])
+        return known
+
+    def _enter(self, place: str, name: str, links: List[str]) -> str:
+        """Return the directory `name` in the directory `place`, through a link too; `links` counts those followed."""
+        inside = _inside(place, name)
+        found = self._standing(inside)
+        if found is None or found.kind != "symlink":
+            return inside
+        links.append(inside)
+        if len(links) > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), inside)
+        return self._walk(place, self._target(inside, found), links)
+
+    def _walk(self, place: str, target: str, links: List[str]) -> str:
+        """Return the directory that the text of a link in the directory `place` leads to."""
+        here = "/" if target.startswith("/") else place
+        for part in target.split("/"):
+            if part == "..":
+                here = os.path.dirname(here)
+            elif part not in ("", "."):
+                here = self._enter(here, part, links)
+        return here
+
+    def _target(self, place: str, found: Stat) -> str:
+        if place in self.entries:
+            return found.target
+        target: str = self.base.target(place)
+        return target
+
+    def _standing(self, place: str) -> Optional[Stat]:
+        """Return what stands, as far as is known, at a path that is free of links."""
+        entry = self.entries.get(place)
+        if entry is not None:
+            return entry.stat
+        if self._hidden(place):
+            return None
+        found: Optional[Stat] = self.base.stat(place)
+        return found
+
+    def _hidden(self, place: str) -> bool:
+        """Tell whether the plan has removed, or made anew, a directory above `place`: the base has no say there."""
+        while place != "/":
+            place = os.path.dirname(place)
+            entry = self.entries.get(place)
+            if entry is not None and (entry.stat is None or entry.fresh or entry.stat.kind != "directory"):
+                return True
+        return False
+
+    def _followed(self, path: str) -> str:
+        """Return the place that reading `path` reads, links followed. Raises OSError, Unknown."""
+        place = self.canonical(path)
+        links: List[str] = []
+        while True:
+            found = self.stat(place)
+            if found is None or found.kind != "symlink":
+                return place
+            links.append(place)
+            if len(links) > LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            head, name = os.path.split(self._target(place, found).rstrip("/"))
+            absolute = self._target(place, found).startswith("/")
+            here = self._walk(os.path.dirname(place), "/" + head if absolute else head, links)
+            if name == "..":
+                place = os.path.dirname(here)
+            else:
+                place = here if name in ("", ".") else _inside(here, name)
+
+    # Looking
+
+    def apparent(self, path: str) -> Optional[Stat]:
+        return self._standing(self.canonical(path))
+
+    def _cause(self, kind: str, when: int, path: str = "") -> Optional[str]:
+        """Return the node that makes `kind` (or the path) unknown to the present node, having acted after `when`."""
+        for cause in self.causes:
+            if cause.when > when and cause.node in self.ancestors:
+                if kind in cause.kinds or "*" in cause.kinds:
+                    return cause.node
+                if path and any(path == place or path.startswith(place + "/") for place in cause.paths):
+                    return cause.node
+        return None
+
+    def _unsettled(self, path: str) -> Optional[str]:
+        if not self.causes:
+            return None
+        place = self.canonical(path)
+        entry = self.entries.get(place)
+        return self._cause(FILES, entry.when if entry is not None else -1, place)
+
+    def settled(self, path: str) -> bool:
+        return self._unsettled(path) is None
+
+    def stat(self, path: str) -> Optional[Stat]:
+        cause = self._unsettled(path)
+        if cause is not None:
+            raise Unknown(cause, path)
+        return self.apparent(path)
+
+    def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
+        """Return the place that `path` reads and what the plan has put there. Raises OSError where it is no file."""
+        place = self._followed(path)
+        found = self._standing(place)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if found.kind != "file":
+            raise OSError(errno.EINVAL, "is not a regular file", path)
+        entry = self.entries.get(place)
+        return place, entry.blob if entry is not None else None
+
+    def read(self, path: str) -> bytes:
+        place, blob = self._planned_content(path)
+        if blob is not None:
+            return blob.read()
+        data: bytes = self.base.read(place)
+        return data
+
+    def digest(self, path: str) -> str:
+        place, blob = self._planned_content(path)
+        if blob is not None:
+            return blob.sha256
+        found: str = self.base.digest(place)
+        return found
+
+    def content(self, place: str, size: int) -> Blob:
+        """Return the content of the file at a place; of a large one only the digest is held. Raises OSError."""
+        entry = self.entries.get(place)
+        if entry is not None and entry.blob is not None:
+            return entry.blob
+        if size > DIFFED:
+            return Blob(self.base.digest(place), size, path=place)
+        return Blob.of(self.base.read(place))
+
+    def listdir(self, path: str) -> List[str]:
+        place = self._followed(path)
+        found = self._standing(place)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if found.kind != "directory":
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        cause = self._names_unsettled(place)
+        if cause is not None:
+            raise Unknown(cause, "what is in %s" % path)
+        return self._names(place)
+
+    def _names_unsettled(self, place: str) -> Optional[str]:
+        """Return the node after which there may be other names in a directory, even one that is known itself."""
+        entry = self.entries.get(place)
+        fresh = entry.when if entry is not None and entry.fresh else -1
+        cause = self._cause(FILES, fresh, place)
+        for one in self.causes:
+            inside = (path for path in one.paths if os.path.dirname(path) == place and path not in self.entries)
+            if cause is None and one.node in self.ancestors and one.when > fresh and any(inside):
+                cause = one.node
+        return cause
+
+    def _names(self, place: str) -> List[str]:
+        entry = self.entries.get(place)
+        new = (entry is not None and entry.fresh) or self._hidden(place)
+        names = set() if new else set(self.base.listdir(place))
+        for known, entry in self.entries.items():
+            above, name = os.path.split(known)
+            if above == place and name:
+                names.discard(name)
+                if entry.stat is not None:
+                    names.add(name)
+        return sorted(names)
+
+    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+        fields, when = self.tables.get(table, {}).get(key, (None, -1))
+        known = fields if when >= 0 else self.base.entry(table, key)
+        # What is there already stays known: an action that brings new things does not take the old ones away.
+        cause = self._cause("*" if known is not None else table, when)
+        if cause is not None:
+            raise Unknown(cause, "%s of %s" % (key, table))
+        return known
+
+    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+        cause = self._cause(name, -1)
+        if cause is not None:
+            raise Unknown(cause, name)
+        merged = dict(self.base.table(name))
+        for key, (fields, _) in self.tables.get(name, {}).items():
+            if fields is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = fields
+        return merged
+
+    def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
+        # The program would look at the host as it is now: its answer holds only if nothing it may see changes first.
+        for node in self.acting if len(self.acting) < len(self.ancestors) else sorted(self.ancestors):
+            if node in self.ancestors and node in self.acting:
+                raise Unknown(node, "what %s says is" % argv[0])
+        answer: Probe = self.base.probe(argv, timeout, **options)
+        return answer
+
+
+def _inside(place: str, name: str) -> str:
+    return place.rstrip("/") + "/" + name
