@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from statecfg.remote.values import AbsolutePath, GroupName, Id, Line, UserName
     from statecfg.remote.world import World
 
+BREAKING = frozenset(":\r\n")  # what ends a field or an entry of passwd(5) and shadow(5)
 SHORTEST = 4  # characters of a hash; what is shorter ("!", "*") stands for no password and is no secret
 
 
@@ -76,9 +77,10 @@ def contradictions(attrs: Dict[str, Any]) -> None:
         raise ValueError("remove_home goes with absent")
     if attrs.get("exact_groups") and attrs.get("groups") is None:
         raise ValueError("exact_groups needs groups; an empty list for none")
-    password = attrs.get("password_hash")
-    if isinstance(password, str) and ":" in password:
-        raise ValueError("password_hash with a colon: give the hash alone, without the user's name")
+    for field in ("password_hash", "comment", "home", "shell"):
+        value = attrs.get(field)
+        if isinstance(value, str) and set(value) & BREAKING:
+            raise ValueError("%s has a colon or line break, which would end the field in the host's files" % field)
     if attrs["name"] == "root" and (attrs.get("absent") or attrs.get("uid")):
         raise ValueError("root can neither go nor get another number")
 
@@ -104,6 +106,8 @@ def check(node: Node, world: World) -> List[Action]:
         account(world, "groups", each)
     actions = [creation(world, attrs)] if entry is None else changes(world, attrs, entry)
     wanted = attrs.get("password_hash")
+    if wanted is not None and set(wanted) & BREAKING:  # a secret is seen here for the first time
+        raise CheckError("password_hash has a colon or line break: give the hash alone")
     if wanted is not None and (world.entry("passwords", name) or {}).get("hash") != _users.fingerprint(wanted):
         actions.append(_users.set_password(name, wanted))
     return actions
