@@ -66,6 +66,7 @@ def test_plan_changes_nothing_and_apply_does_what_it_said(statecfg):
     assert planned.returncode == 2, planned.stderr
     assert planned.stdout.endswith("Plan: 3 to add, 0 to change, 0 to destroy.\n")
     assert "+ Hello." in planned.stdout
+    assert "To do it: statecfg apply hello.py\n" in planned.stdout
     assert not statecfg.scratch.exists()
     applied = statecfg("apply", "hello.py", "--yes")
     assert applied.returncode == 0, applied.stderr
@@ -120,7 +121,9 @@ def test_markdown_is_the_same_for_the_same_plan(statecfg):
 
 
 def test_variables_tags_and_limits(statecfg):
-    assert "+ Moin." in statecfg("plan", "hello.py", "-e", "text=Moin.").stdout
+    told = statecfg("plan", "hello.py", "-e", "text=Moin.", "-l", "@local", "-t", "text").stdout
+    assert "+ Moin." in told
+    assert "To do it: statecfg apply hello.py -l @local -t text -e '…'\n" in told
     assert "+ Moin." in statecfg("plan", "hello.py", "-e", '{"text": "Moin."}').stdout
     (statecfg.base / "vars.json").write_text('{"text": "Moin."}')
     (statecfg.base / "vars.yml").write_text("text: Servus.\n")

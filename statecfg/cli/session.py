@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from statecfg.cli.vars import extra_vars
 from statecfg.remote.redact import Redactor
 from statecfg.views import stream
 from statecfg.views.choose import progress
-from statecfg.views.lines import Line, make
+from statecfg.views.lines import make
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.tally import pending
@@ -196,18 +196,24 @@ def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
     return replace(finished, report={**finished.report, "hosts": hosts})
 
 
-def show_plan(finished: Finished, output: Output, out: str | None, playbook: str) -> None:
-    """Show what a plan found, and what to do with it."""
-    show.report(finished.report, _plan(finished, output, out, playbook), output)
-
-
-def _plan(finished: Finished, output: Output, out: str | None, playbook: str) -> Iterable[Line]:
+def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
+    """Show what a plan found, and by which `words` behind `statecfg apply` it would be done."""
     lines = list(plan_lines(finished.report, detail(output)))
-    if pending(finished.report):
-        target = out or playbook
-        hint = make(("To do it: ", "dim"), f"statecfg apply {os.path.relpath(target) if out else target}")
-        lines.insert(len(lines) - 1, hint)
-    return lines
+    sound = all(host["status"] == "ok" for host in finished.report["hosts"].values())
+    if sound and pending(finished.report):
+        lines.insert(len(lines) - 1, make(("To do it: ", "dim"), f"statecfg apply {shlex.join(words)}"))
+    show.report(finished.report, lines, output)
+
+
+def words(playbook: str, chosen: Selection) -> list[str]:
+    """Return the arguments that choose the same again. Variables given in words may be secrets: they are left out."""
+    found = [playbook]
+    for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
+        found += [flag, value] if value else []
+    for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
+        for value in values:
+            found += [flag, value if flag == "-t" or value.startswith("@") else "…"]
+    return found
 
 
 def show_outcome(finished: Finished, output: Output) -> None:

@@ -78,9 +78,11 @@ def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> It
 
 
 def says_nothing(change: Mapping[str, Any]) -> bool:
-    """Say whether a field only repeats that a thing comes or goes: `kind: file` of a new file."""
-    absent, gone = change.get("before") is None, change.get("after") is None
-    return change.get("field") in ("kind", "present") and (absent or gone)
+    """Say whether a field only repeats that a thing comes or goes: `kind: file` of a new file, or an empty list."""
+    before, after = change.get("before"), change.get("after")
+    if before is not None and after is not None:
+        return False
+    return change.get("field") in ("kind", "present") or (before if after is None else after) in ("", [], {})
 
 
 def diff_of(change: Mapping[str, Any]) -> list[str] | None:
