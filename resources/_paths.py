@@ -51,14 +51,18 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return "; did you mean %s?" % " or ".join(near) if near else ""
 
 
-def account(world: World, table: str, name: Optional[str]) -> Optional[str]:
+def account(world: World, table: str, name: Optional[str], node: Node, nodes: Mapping[str, Node]) -> Optional[str]:
     """Return the name under which the host shows a user or group given by name or number.
 
-    An account that a required node may still bring is taken as given. Raises CheckError where there is none.
+    An account that a required node may still bring is taken as given. Raises CheckError where there is none, and
+    where a node makes it that is not required: whether that comes before or after would be left to chance.
     """
     if name is None:
         return None
     field, kind = ("uid", "user") if table == "users" else ("gid", "group")
+    maker = nodes.get("%s:%s" % (kind, name))
+    if maker is not None and not maker.attrs.get("absent") and maker.provides not in required(node, nodes):
+        raise CheckError("%s makes the %s %s: add it to requires" % (maker.provides, kind, name))
     try:
         if name.isdigit():
             return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
@@ -70,17 +74,20 @@ def account(world: World, table: str, name: Optional[str]) -> Optional[str]:
     return name
 
 
-def owners(world: World, attrs: Mapping[str, Any]) -> Tuple[Optional[str], Optional[str]]:
-    """Return the owner and group asked for, as the host shows them. Raises CheckError where one does not exist."""
-    return account(world, "users", attrs.get("owner")), account(world, "groups", attrs.get("group"))
+def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> Tuple[Optional[str], Optional[str]]:
+    """Return the owner and group a node asks for, as the host shows them. Raises CheckError (see `account`)."""
+    owner = account(world, "users", node.attrs.get("owner"), node, nodes)
+    return owner, account(world, "groups", node.attrs.get("group"), node, nodes)
 
 
-def attribute_actions(world: World, path: str, stat: Stat, attrs: Mapping[str, Any]) -> List[Action]:
-    """Return what brings mode, owner and group of what stands at `path` to what is asked for."""
-    owner, group, mode = attrs.get("owner"), attrs.get("group"), mode_bits(attrs.get("mode"))
+def attribute_actions(
+    world: World, path: str, stat: Stat, mode: Optional[int], node: Node, nodes: Mapping[str, Node]
+) -> List[Action]:
+    """Return what brings what stands at `path` to a mode, and to the owner and group that the node asks for."""
+    owner, group = node.attrs.get("owner"), node.attrs.get("group")
     actions = []
     if (owner or stat.owner) != stat.owner or (group or stat.group) != stat.group:
-        owner, group = owners(world, attrs)
+        owner, group = owners(world, node, nodes)
         owner, group = owner if owner != stat.owner else None, group if group != stat.group else None
         if owner is not None or group is not None:
             actions.append(chown(path, owner, group))

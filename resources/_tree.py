@@ -9,7 +9,7 @@ from statecfg.resources import _paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Set
+    from typing import Any, List, Mapping, Optional, Set
 
     from statecfg.remote.model import Action, Blob, Node, Result
     from statecfg.remote.world import Machine, World
@@ -43,30 +43,24 @@ def link(machine: Machine, path: str, target: str, owner: Optional[str], group: 
     return machine.symlink(path, target, owner=owner, group=group)
 
 
-def check(world: World, root: str, attrs: Mapping[str, Any]) -> List[Action]:
+def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> List[Action]:
     """Return what brings the tree under `root` to the content of the node's source, directories first."""
-    tree = attrs.get("tree") or {}
-    owned = {name: attrs.get(name) for name in ("owner", "group")}
+    tree = node.attrs.get("tree") or {}
     actions = []
     for name in sorted(tree, key=lambda name: (tree[name]["kind"] != "directory", name)):
-        entry, path = tree[name], posixpath.join(root, name)
-        if entry["kind"] == "directory":
-            mode = attrs.get("mode")
-        elif entry["kind"] == "file":
-            mode = attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644")
-        else:
-            mode = None
-        actions.extend(_entry(world, path, entry, dict(owned, mode=mode)))
+        actions.extend(_entry(world, posixpath.join(root, name), tree[name], node, nodes))
     return actions
 
 
-def _entry(world: World, path: str, entry: Mapping[str, Any], wanted: Dict[str, Any]) -> List[Action]:
+def _entry(world: World, path: str, entry: Mapping[str, Any], node: Node, nodes: Mapping[str, Node]) -> List[Action]:
     kind = entry["kind"]
     stat = _paths.look(world, path)
     if stat is not None and stat.kind != kind and not (kind == "symlink" and stat.kind == "file"):
         _paths.refuse(path, stat, _paths.KINDS[kind])
-    owner, group = (wanted["owner"], wanted["group"]) if stat is not None else _paths.owners(world, wanted)
-    mode = _paths.mode_bits(wanted["mode"])
+    mode = _mode(entry, node.attrs)
+    owner, group = node.attrs.get("owner"), node.attrs.get("group")
+    if stat is None:
+        owner, group = _paths.owners(world, node, nodes)
     if kind == "directory" and stat is None:
         return [make(path, mode, owner, group)]
     if kind == "symlink" and (stat is None or stat.target != entry["target"]):
@@ -76,7 +70,15 @@ def _entry(world: World, path: str, entry: Mapping[str, Any], wanted: Dict[str, 
         if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
             return [put(path, content, mode, owner, group)]
     assert stat is not None
-    return _paths.attribute_actions(world, path, stat, wanted)
+    return _paths.attribute_actions(world, path, stat, mode, node, nodes)
+
+
+def _mode(entry: Mapping[str, Any], attrs: Mapping[str, Any]) -> Optional[int]:
+    if entry["kind"] == "directory":
+        return _paths.mode_bits(attrs.get("mode"))
+    if entry["kind"] == "file":
+        return _paths.mode_bits(attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644"))
+    return None
 
 
 def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> List[Action]:

@@ -130,15 +130,15 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if stat is None:
         if not attrs.get("parents"):
             _paths.require_parent(world, path, node, nodes)
-        owner, group = _paths.owners(world, attrs)
+        owner, group = _paths.owners(world, node, nodes)
         mode = _paths.mode_bits(attrs.get("mode"))
         actions.append(mkdir(path, mode, owner, group, bool(attrs.get("parents"))))
     else:
         if stat.kind != "directory":
             help = "follow: true manages what it leads to" if stat.kind == "symlink" else ""
             _paths.refuse(path, stat, "a directory", help)
-        actions.extend(_paths.attribute_actions(world, path, stat, attrs))
-    actions.extend(_tree.check(world, path, attrs))
+        actions.extend(_paths.attribute_actions(world, path, stat, _paths.mode_bits(attrs.get("mode")), node, nodes))
+    actions.extend(_tree.check(world, path, node, nodes))
     if attrs.get("purge") and stat is not None:
         actions.extend(_tree.unmanaged(world, node, nodes, path))
     return actions

@@ -154,8 +154,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if content is not None:
         content = Blob.of(content)
         if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
-            owner, group = _paths.owners(world, attrs)
+            owner, group = _paths.owners(world, node, nodes)
             mode = _paths.mode_bits(attrs.get("mode"))
             return [write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
     assert stat is not None
-    return _paths.attribute_actions(world, path, stat, attrs)
+    return _paths.attribute_actions(world, path, stat, _paths.mode_bits(attrs.get("mode")), node, nodes)

@@ -9,7 +9,7 @@ from statecfg.resources._paths import account, refuse_with_absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
     from typing_extensions import Unpack
 
@@ -82,7 +82,7 @@ def contradictions(attrs: Dict[str, Any]) -> None:
 
 
 @group.check
-def check(node: Node, world: World) -> List[Action]:
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     """Compare the group's number and members with what is wanted."""
     attrs = node.attrs
     name, gid, members = attrs["name"], attrs.get("gid"), attrs.get("members")
@@ -105,6 +105,6 @@ def check(node: Node, world: World) -> List[Action]:
         actions.append(groupmod(name, gid))
     if members is not None and sorted(members) != sorted((entry or {}).get("members") or ()):
         for member in members:
-            account(world, "users", member)
+            account(world, "users", member, node, nodes)
         actions.append(set_members(name, sorted(members)))
     return actions

@@ -147,7 +147,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
         if not attrs.get("create"):
             raise CheckError("%s does not exist; create: true makes it" % path)
         _paths.require_parent(world, path, node, nodes)
-        owner, group = _paths.owners(world, attrs)
+        owner, group = _paths.owners(world, node, nodes)
         made = {"mode": _paths.mode_bits(attrs.get("mode")), "owner": owner, "group": group}
         return [set_line(path, line, made=made, **where, **checks)]
     text = content(world, path)

@@ -85,6 +85,6 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if stat is None:
         _paths.require_parent(world, path, node, nodes)
     if stat is None or stat.kind != "symlink" or stat.target != target:
-        owner, group = _paths.owners(world, attrs)
+        owner, group = _paths.owners(world, node, nodes)
         return [link(path, target, owner, group)]
-    return _paths.attribute_actions(world, path, stat, {"owner": attrs.get("owner"), "group": attrs.get("group")})
+    return _paths.attribute_actions(world, path, stat, None, node, nodes)

@@ -9,7 +9,7 @@ from statecfg.resources._paths import account, refuse_with_absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
     from typing_extensions import Unpack
 
@@ -95,7 +95,7 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 @user.check
-def check(node: Node, world: World) -> List[Action]:
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     """Compare what the host knows of the user with what is wanted."""
     attrs = node.attrs
     name = attrs["name"]
@@ -103,7 +103,7 @@ def check(node: Node, world: World) -> List[Action]:
     if attrs.get("absent"):
         return _users.removal(world, name, entry, bool(attrs.get("remove_home")))
     for each in [attrs.get("group"), *(attrs.get("groups") or ())]:
-        account(world, "groups", each)
+        account(world, "groups", each, node, nodes)
     actions = [creation(world, attrs)] if entry is None else changes(world, attrs, entry)
     wanted = attrs.get("password_hash")
     if wanted is not None and set(wanted) & BREAKING:  # a secret is seen here for the first time
