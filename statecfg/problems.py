@@ -79,6 +79,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so it can't be masked in output."),
     "SC0422": ("wrong secret", "A secret's declaration is wrong, or two secrets of one name differ."),
     "SC0430": ("saved plan can't be used", "A saved plan is damaged, of another version, or can't be read or written."),
+    "SC0431": ("no resource has this tag", "None of the tags asked for is on any resource of the chosen hosts."),
     "SC0440": (
         "picture can't be drawn",
         "A PNG needs the library Pillow, and a size that programs can show; SVG needs neither.",
