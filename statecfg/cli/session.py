@@ -172,7 +172,14 @@ def save(path: Path, work: Work, chosen: Selection, how: Conversation, finished:
     """Save a plan, with the digests and choices that it takes to see later whether it still holds."""
     from statecfg import saved
 
-    choices = {"selection": asdict(chosen), "become": how.become, "become_user": how.become_user, "user": how.user}
+    config = how.ssh_config
+    choices = {
+        "selection": asdict(chosen),
+        "become": how.become,
+        "become_user": how.become_user,
+        "user": how.user,
+        "ssh_config": str(Path(config).resolve()) if config and config != "none" else config,
+    }
     saved.write(path, saved.make(finished.report, saved.digests(work.jobs), work.playbook or Path(), choices))
 
 
@@ -185,7 +192,8 @@ def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
     selection: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in choices["selection"].items()
     }
-    given = {key: choices.get(key) for key in ("become", "become_user", "user") if getattr(how, key) is None}
+    remembered = ("become", "become_user", "user", "ssh_config")
+    given = {key: choices.get(key) for key in remembered if getattr(how, key) is None}
     with contextlib.chdir(plan["directory"]):
         # Names in the choices (-i, @FILE) start from where the plan was made.
         work = prepare(Path(plan["playbook"]), Selection(**selection))
