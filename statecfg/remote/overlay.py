@@ -96,7 +96,9 @@ class Overlay(Machine):
         here = "/" if target.startswith("/") else place
         for part in target.split("/"):
             if part == "..":
-                here = os.path.dirname(here)
+                holder = self._standing(here)
+                # Out of what is no directory nothing leads: "..." stands for a name that nothing has.
+                here = os.path.dirname(here) if holder and holder.kind == "directory" else _inside(here, "...")
             elif part not in ("", "."):
                 here = self._enter(here, part, links)
         return here
@@ -140,10 +142,7 @@ class Overlay(Machine):
             head, name = os.path.split(self._target(place, found).rstrip("/"))
             absolute = self._target(place, found).startswith("/")
             here = self._walk(os.path.dirname(place), "/" + head if absolute else head, links)
-            if name == "..":
-                place = os.path.dirname(here)
-            else:
-                place = here if name in ("", ".") else _inside(here, name)
+            place = self._walk(here, name, links) if name in ("", ".", "..") else _inside(here, name)
 
     # Looking
 
@@ -181,11 +180,21 @@ class Overlay(Machine):
         place = self._followed(path)
         found = self._standing(place)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise self._missing(place, path)
         if found.kind != "file":
             raise OSError(errno.EINVAL, "is not a regular file", path)
         entry = self.entries.get(place)
         return place, entry.blob if entry is not None else None
+
+    def _missing(self, place: str, path: str) -> OSError:
+        """Return the error of looking at what is not there: nothing ever stands below a file."""
+        holder = None
+        while holder is None:
+            place = os.path.dirname(place)
+            holder = self._standing(place)
+        if holder.kind == "directory":
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
     def read(self, path: str) -> bytes:
         place, blob = self._planned_content(path)
@@ -214,7 +223,7 @@ class Overlay(Machine):
         place = self._followed(path)
         found = self._standing(place)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise self._missing(place, path)
         if found.kind != "directory":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         cause = self._names_unsettled(place)

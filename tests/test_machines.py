@@ -1,0 +1,367 @@
+"""One suite for all machines: the same steps give the same results and the same end, planned, real and in memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from statecfg.remote.memory import MemoryMachine
+from statecfg.remote.planned import Planned
+from statecfg.remote.real import RealMachine
+from statecfg.remote.world import Machine
+
+ROOT = os.geteuid() == 0
+Place = Callable[[str], str]
+
+
+class Setting:
+    """A machine, and where on it the tests may write."""
+
+    def __init__(self, name: str, machine: Any, top: str) -> None:
+        self.name, self.machine, self.top = name, machine, top
+
+    def at(self, path: str) -> str:
+        return self.top + "/" + path if path else self.top
+
+
+@pytest.fixture(params=["real", "planned", "memory", "planned over planned"])
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
+    top = str(tmp_path.resolve() / "top")
+    before = sorted(os.listdir(tmp_path))
+    if request.param == "memory":
+        yield Setting("memory", MemoryMachine({"/top": None}), "/top")
+        return
+    if request.param != "real":
+        os.mkdir(top)
+        machine: Machine = Planned(RealMachine())
+        yield Setting(request.param, machine, top)
+        assert sorted(os.listdir(tmp_path)) == [*before, "top"], "planning wrote to the host"
+        assert os.listdir(top) == []
+        return
+    os.mkdir(top)
+    yield Setting("real", RealMachine(), top)
+    assert not litter(top)
+
+
+def litter(top: str) -> list[str]:
+    """Return the temporary names left below a directory."""
+    return [name for _, _, names in os.walk(top) for name in names if name.startswith(".statecfg-")]
+
+
+def seen(machine: Machine, path: str) -> Any:
+    """Return what can be seen of a path: kind, mode, owner, group, then content, names or target."""
+    stat = machine.stat(path)
+    if stat is None:
+        return None
+    mode = None if stat.kind == "symlink" else stat.mode
+    inside: Any = stat.target
+    if stat.kind == "file":
+        inside = machine.read(path)
+    elif stat.kind == "directory":
+        inside = machine.listdir(path)
+    return stat.kind, mode, stat.owner, stat.group, inside
+
+
+def ok(result: dict[str, Any]) -> bool:
+    assert result["status"] in ("ok", "error")
+    assert result["status"] == "ok" or result["reason"]
+    return bool(result["status"] == "ok")
+
+
+def test_a_new_file(host: Setting) -> None:
+    assert ok(host.machine.write(host.at("f"), "text\n"))
+    kind, mode, _, _, content = seen(host.machine, host.at("f"))
+    assert (kind, mode, content) == ("file", 0o644, b"text\n")
+    assert host.machine.listdir(host.at("")) == ["f"]
+
+
+def test_mode_stays_as_it_is_where_not_given(host: Setting) -> None:
+    host.machine.write(host.at("f"), "one", mode=0o640)
+    host.machine.write(host.at("f"), "two")
+    assert host.machine.stat(host.at("f")).mode == 0o640
+    assert host.machine.read(host.at("f")) == b"two"
+
+
+def test_same_content_again_gets_its_mode(host: Setting) -> None:
+    host.machine.write(host.at("f"), "one")
+    assert ok(host.machine.write(host.at("f"), "one", mode=0o600))
+    assert host.machine.stat(host.at("f")).mode == 0o600
+
+
+def test_digest_is_of_the_content(host: Setting) -> None:
+    host.machine.write(host.at("f"), "")
+    assert host.machine.digest(host.at("f")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_backup_keeps_the_old_file(host: Setting) -> None:
+    host.machine.write(host.at("f"), "one", mode=0o600)
+    assert ok(host.machine.write(host.at("f"), "two", mode=0o644, backup=".old"))
+    assert seen(host.machine, host.at("f.old"))[:2] == ("file", 0o600)
+    assert host.machine.read(host.at("f.old")) == b"one"
+    assert ok(host.machine.write(host.at("f"), "two", backup=".old"))
+    assert host.machine.read(host.at("f.old")) == b"one", "nothing changed, so there is nothing to keep"
+
+
+def test_a_link_is_replaced_by_a_file(host: Setting) -> None:
+    host.machine.write(host.at("target"), "left alone")
+    host.machine.symlink(host.at("f"), "target")
+    assert ok(host.machine.write(host.at("f"), "new"))
+    assert host.machine.stat(host.at("f")).kind == "file"
+    assert host.machine.read(host.at("target")) == b"left alone"
+
+
+def test_reading_follows_links(host: Setting) -> None:
+    host.machine.mkdir(host.at("d/e"), parents=True)
+    host.machine.write(host.at("d/e/f"), "found")
+    host.machine.symlink(host.at("one"), "d/e")
+    host.machine.symlink(host.at("d/two"), "../one/f")
+    assert host.machine.read(host.at("d/two")) == b"found"
+    assert host.machine.read(host.at("one/f")) == b"found"
+    assert host.machine.listdir(host.at("one")) == ["f"]
+    assert host.machine.stat(host.at("one")).target == "d/e"
+
+
+def test_writing_goes_through_directories_that_are_links(host: Setting) -> None:
+    host.machine.mkdir(host.at("real"))
+    host.machine.symlink(host.at("link"), host.at("real"))
+    assert ok(host.machine.write(host.at("link/f"), "x"))
+    assert host.machine.listdir(host.at("real")) == ["f"]
+    host.machine.remove(host.at("link"))
+    assert host.machine.stat(host.at("link/f")) is None
+    assert host.machine.stat(host.at("real/f")) is not None
+
+
+def test_links_in_a_circle(host: Setting) -> None:
+    host.machine.symlink(host.at("a"), "b")
+    host.machine.symlink(host.at("b"), "a")
+    with pytest.raises(OSError):
+        host.machine.read(host.at("a"))
+    result = host.machine.write(host.at("a/f"), "x")
+    assert result["reason"] == f"cannot write {host.at('a/f')}: Too many levels of symbolic links"
+
+
+def test_a_directory_and_those_above_it(host: Setting) -> None:
+    assert ok(host.machine.mkdir(host.at("a/b/c"), mode=0o700, parents=True))
+    assert [host.machine.stat(host.at(path)).mode for path in ("a", "a/b", "a/b/c")] == [0o755, 0o755, 0o700]
+    assert ok(host.machine.mkdir(host.at("a/b/c"))), "one that is there is no error"
+    assert host.machine.stat(host.at("a/b/c")).mode == 0o700
+
+
+def test_a_tree_is_removed(host: Setting) -> None:
+    host.machine.mkdir(host.at("a/b"), parents=True)
+    host.machine.write(host.at("a/b/f"), "x")
+    host.machine.symlink(host.at("a/out"), host.at("kept"))
+    host.machine.mkdir(host.at("kept"))
+    host.machine.write(host.at("kept/f"), "x")
+    assert not ok(host.machine.remove(host.at("a")))
+    assert ok(host.machine.remove(host.at("a"), recursive=True))
+    assert host.machine.stat(host.at("a")) is None
+    assert host.machine.listdir(host.at("")) == ["kept"]
+    assert host.machine.listdir(host.at("kept")) == ["f"]
+
+
+def test_what_is_made_again_is_empty(host: Setting) -> None:
+    host.machine.mkdir(host.at("a"))
+    host.machine.write(host.at("a/f"), "x")
+    host.machine.remove(host.at("a"), recursive=True)
+    host.machine.mkdir(host.at("a"))
+    assert host.machine.listdir(host.at("a")) == []
+    assert host.machine.stat(host.at("a/f")) is None
+
+
+@pytest.mark.parametrize("path", ["gone", "gone/further", "file/below"])
+def test_removing_what_is_not_there_is_no_error(host: Setting, path: str) -> None:
+    host.machine.write(host.at("file"), "x")
+    assert ok(host.machine.remove(host.at(path)))
+
+
+FAULTS = {
+    "missing parent": (lambda m, at: m.write(at("no/such/f"), "x"), "cannot write {no/such/f}: No such file or directory ({no})"),
+    "missing parent of a directory": (lambda m, at: m.mkdir(at("no/d")), "cannot make directory {no/d}: No such file or directory ({no})"),
+    "missing parent of a link": (lambda m, at: m.symlink(at("no/l"), "x"), "cannot link {no/l}: No such file or directory ({no})"),
+    "not a directory": (lambda m, at: m.write(at("file/f"), "x"), "cannot write {file/f}: Not a directory ({file})"),
+    "not a directory, deep": (lambda m, at: m.mkdir(at("file/a/b"), parents=True), "cannot make directory {file/a}: Not a directory ({file})"),
+    "a directory where a file goes": (lambda m, at: m.write(at("dir"), "x"), "cannot write {dir}: a directory stands there"),
+    "a directory where a link goes": (lambda m, at: m.symlink(at("dir"), "x"), "cannot link {dir}: a directory stands there"),
+    "a file where a directory goes": (lambda m, at: m.mkdir(at("file")), "cannot make directory {file}: a file stands there"),
+    "a link where a directory goes": (lambda m, at: m.mkdir(at("link")), "cannot make directory {link}: a symlink stands there"),
+    "no such user": (lambda m, at: m.write(at("f"), "x", owner="nobody-we-know"), "cannot write {f}: no user nobody-we-know on this host"),
+    "no such group": (lambda m, at: m.mkdir(at("d"), group="nobody-we-know"), "cannot make directory {d}: no group nobody-we-know on this host"),
+    "no such user for parents": (lambda m, at: m.mkdir(at("p/d"), owner="nobody-we-know", parents=True), "cannot make directory {p/d}: no user nobody-we-know on this host"),
+    "no such user for a link": (lambda m, at: m.symlink(at("l"), "x", owner="nobody-we-know"), "cannot link {l}: no user nobody-we-know on this host"),
+    "no such user of what is there": (lambda m, at: m.chown(at("file"), "nobody-we-know"), "cannot set the owner of {file}: no user nobody-we-know on this host"),
+    "mode of what is not there": (lambda m, at: m.chmod(at("no"), 0o600), "cannot set the mode of {no}: No such file or directory"),
+    "mode of a link": (lambda m, at: m.chmod(at("link"), 0o600), "cannot set the mode of {link}: it is a link"),
+    "owner of what is not there": (lambda m, at: m.chown(at("no"), "root"), "cannot set the owner of {no}: No such file or directory"),
+    "directory not empty": (lambda m, at: m.remove(at("dir")), "cannot remove {dir}: Directory not empty"),
+    "the root directory": (lambda m, at: m.remove("/", recursive=True), "cannot remove /: everything else stands in it"),
+    "a backup where a directory is": (lambda m, at: m.write(at("file"), "new", backup=".d"), "cannot write {file}: Is a directory"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(host: Setting, fault: str) -> None:
+    """What can't be done is refused in the same words, and leaves everything as it was."""
+    machine = host.machine
+    machine.write(host.at("file"), "x")
+    machine.mkdir(host.at("dir"))
+    machine.mkdir(host.at("file.d"))
+    machine.write(host.at("dir/f"), "x")
+    machine.symlink(host.at("link"), "file")
+    before = {path: seen(machine, host.at(path)) for path in ("", "file", "dir", "dir/f", "link")}
+    act, message = FAULTS[fault]
+    result = act(machine, host.at)
+    expected = message
+    for path in sorted({part.split("}")[0] for part in message.split("{")[1:]}, key=len, reverse=True):
+        expected = expected.replace("{" + path + "}", host.at(path))
+    assert result["status"] == "error"
+    assert result["reason"].startswith(expected)
+    assert {path: seen(machine, host.at(path)) for path in before} == before
+
+
+@pytest.mark.parametrize("path", ["no", "dir", "no/f", "link-to-nothing"])
+def test_what_is_no_file_can_not_be_read(host: Setting, path: str) -> None:
+    host.machine.mkdir(host.at("dir"))
+    host.machine.symlink(host.at("link-to-nothing"), "nothing")
+    for look in (host.machine.read, host.machine.digest):
+        with pytest.raises(OSError):
+            look(host.at(path))
+
+
+@pytest.mark.parametrize("path", ["no", "file", "file/x"])
+def test_what_is_no_directory_can_not_be_listed(host: Setting, path: str) -> None:
+    host.machine.write(host.at("file"), "x")
+    with pytest.raises((FileNotFoundError, NotADirectoryError)):
+        host.machine.listdir(host.at(path))
+
+
+def test_nothing_stands_below_a_file(host: Setting) -> None:
+    host.machine.write(host.at("file"), "x")
+    assert host.machine.stat(host.at("file/x")) is None
+    assert host.machine.apparent(host.at("file/x/y")) is None
+
+
+def test_paths_are_taken_as_written(host: Setting) -> None:
+    host.machine.mkdir(host.at("d"))
+    assert ok(host.machine.write(host.at("d//./f"), "x"))
+    assert host.machine.stat(host.at("d/../d/f/")).kind == "file"
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give files away")
+def test_owners(tmp_path: Path) -> None:
+    """Owner and group by name or number; the kernel takes set-user-id away, and the plan knows."""
+    shown = []
+    for machine in (Planned(RealMachine()), RealMachine()):
+        top = str(tmp_path.resolve())
+        results = [
+            machine.write(top + "/f", "x", 0o4755, "daemon", "1"),
+            machine.chown(top + "/f", "0"),
+            machine.write(top + "/g", "x", 0o2745),
+            machine.chown(top + "/g", None, "daemon"),
+            machine.symlink(top + "/l", "x", "daemon"),
+            machine.mkdir(top + "/d", 0o2775, "daemon", "daemon"),
+            machine.write(top + "/d/inherits", "x"),
+            machine.mkdir(top + "/d/below"),
+            machine.write(top + "/n", "x", owner="54321"),
+        ]
+        assert all(result == {"status": "ok"} for result in results)
+        shown.append([seen(machine, top + path) for path in ("/f", "/g", "/l", "/d", "/d/inherits", "/d/below", "/n")])
+    assert shown[0] == shown[1]
+    assert shown[1][0][:4] == ("file", 0o755, "root", "daemon")
+
+
+# Where fsync costs nothing.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+NAMES = ["a", "b", "a/a", "a/b", "b/a", "a/a/b"]
+NAME = st.sampled_from(NAMES)
+TARGETS = st.sampled_from(["a", "b", "../a", "../b", "a/a", ".", "..", "nothing", "/TOP/a", "/TOP/b/a", "a/../b"])
+MODES = st.sampled_from([0o600, 0o644, 0o755, 0o4755])
+CONTENTS = st.sampled_from(["", "x", "y"])
+STEPS = st.one_of(
+    st.tuples(st.just("write"), NAME, CONTENTS, st.none() | MODES),
+    st.tuples(st.just("mkdir"), NAME, st.none() | MODES),
+    st.tuples(st.just("parents"), NAME),
+    st.tuples(st.just("symlink"), NAME, TARGETS),
+    st.tuples(st.just("chmod"), NAME, MODES),
+    st.tuples(st.just("remove"), NAME, st.booleans()),
+    st.tuples(st.just("backup"), NAME, CONTENTS),
+)
+
+
+def take(machine: Machine, top: str, step: tuple[Any, ...]) -> str:
+    """Take a step; return "" or the reason why it failed."""
+    kind, path = step[0], top + "/" + step[1]
+    if kind == "write":
+        result = machine.write(path, step[2], step[3])
+    elif kind == "mkdir":
+        result = machine.mkdir(path, step[2])
+    elif kind == "parents":
+        result = machine.mkdir(path, parents=True)
+    elif kind == "symlink":
+        result = machine.symlink(path, step[2].replace("/TOP", top))
+    elif kind == "chmod":
+        result = machine.chmod(path, step[2])
+    elif kind == "remove":
+        result = machine.remove(path, step[2])
+    else:
+        result = machine.write(path, step[2], backup="-old")
+    reason = str(result.get("reason", ""))
+    # Which link of a circle is one too many is of no interest.
+    return reason.split(" (")[0] if "Too many levels" in reason else reason
+
+
+def view(machine: Machine, top: str) -> dict[str, Any]:
+    """Return everything that can be seen of the names that steps use, errors too."""
+    found: dict[str, Any] = {}
+    for name in ["", *NAMES, "a-old", "a/b-old", "nothing"]:
+        path = top + "/" + name if name else top
+        for what, look in (("stat", machine.stat), ("read", machine.read), ("list", machine.listdir)):
+            try:
+                value: Any = look(path)
+            except OSError as problem:
+                value = problem.errno
+            if what == "stat" and value is not None and not isinstance(value, int):
+                value = value.kind, value.target, value.mode, value.owner, value.group
+            found[f"{what} {name}"] = value
+    return found
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=st.lists(STEPS, max_size=8), steps=st.lists(STEPS, max_size=10))
+def test_a_plan_predicts_what_really_happens(before: list[Any], steps: list[Any]) -> None:
+    """Whatever stands there and whatever is done: the plan says what each step will say, and what there will be."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as made:
+        top = os.path.realpath(made)
+        real = RealMachine()
+        for step in before:
+            take(real, top, step)
+        planned = Planned(RealMachine())
+        predicted = [take(planned, top, step) for step in steps]
+        foreseen = view(planned, top)
+        assert [take(real, top, step) for step in steps] == predicted
+        assert view(real, top) == foreseen
+        assert not litter(top)
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps=st.lists(STEPS, max_size=14))
+def test_memory_is_like_a_host(steps: list[Any]) -> None:
+    """The machine that node types are tried on behaves as an empty directory of a host does."""
+    memory = MemoryMachine({"/top": None})
+    with tempfile.TemporaryDirectory(dir=MEMORY) as made:
+        top = os.path.realpath(made) + "/top"
+        real = RealMachine()
+        real.mkdir(top)
+        for step in steps:
+            assert bool(take(memory, "/top", step)) == bool(take(real, top, step))
+        mine, theirs = view(memory, "/top"), view(real, top)
+        for key in mine:
+            if key.startswith(("read", "list")) and not isinstance(mine[key], bytes):
+                assert mine[key] == theirs[key], key
