@@ -115,7 +115,9 @@ def _node(node: Node) -> str:
     what = kind(node)
     said = f" — known after {code(node['known_after'])}" if node.get("known_after") else ""
     place = f" · {code(node['position'])}" if node.get("position") else ""
-    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{said}{place}\n"]
+    ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
+    did = f" {escaped(ops)}" if ops else ""
+    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{place}\n"]
     if node.get("triggered_by"):
         out.append(f"  because {code(names(list(node['triggered_by'])))} changes\n")
     if node.get("reason"):

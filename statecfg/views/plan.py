@@ -91,7 +91,8 @@ def node_lines(node: Node, detail: Detail) -> Iterator[Line]:
     what = kind(node)
     symbol = f"{SYMBOLS[what]:>3} "
     after = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
-    yield make((symbol, STYLES[what]), (node["name"], STYLES[what]), after, hang=6, right=node.get("position") or "")  # type: ignore[arg-type]
+    title = (symbol, STYLES[what]), (node["name"], STYLES[what]), (steps(node), "dim"), after
+    yield make(*title, hang=6, right=node.get("position") or "")  # type: ignore[arg-type]
     yield from reasons(node)
     if node.get("shutdown_first"):
         yield make(("      ! ", "change"), "stopped first: ", action_text(node["shutdown_first"]), hang=8)
@@ -99,6 +100,12 @@ def node_lines(node: Node, detail: Detail) -> Iterator[Line]:
     if detail.verbose or (what == "change" and not node.get("changes")):
         for action in node.get("actions") or []:
             yield make(("      · ", "dim"), action_text(action), hang=8)
+
+
+def steps(node: Node) -> str:
+    """Return the names of a node's actions, in order, as they stand behind its name; "" where there are none."""
+    ops = [str(action["op"]) for action in node.get("actions") or ()]
+    return f"  {', '.join(ops)}" if ops else ""
 
 
 def reasons(node: Node) -> Iterator[Line]:
