@@ -21,7 +21,7 @@ VERBS = {
     "plan": ("plan", "Show exactly what would change on the hosts; change nothing."),
     "check": ("plan", "The same as plan."),
     "apply": ("apply", "Make the hosts what the playbook or a saved plan says."),
-    "facts": ("facts", "Show what is known about hosts: system, network, disks."),
+    "facts": ("facts", "Show what hosts say of themselves: system, kernel, memory, Python."),
     "graph": ("graph", "Draw what requires what, as text or as a picture."),
     "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
     "completion": ("completion", "Print what makes your shell complete our words."),
