@@ -16,7 +16,7 @@ from statecfg.compile import Definition
 from statecfg.inventory import Host
 from statecfg.remote import wire
 from statecfg.testimony import SUSPICIOUS, Broken, Testimony
-from statecfg.transport import ConnectionLost, Settings, Stream, Target, TransportError, connect
+from statecfg.transport import Settings, Stream, Target, TransportError, connect
 from statecfg.transport.become import Become, open_become
 
 BEAT = 5.0  # seconds between our heartbeats
@@ -111,7 +111,7 @@ class Conversation:
             finally:
                 connection.close()
         except TransportError as problem:
-            self.broke(problem.summary, problem.hint, isinstance(problem, ConnectionLost))
+            self.broke(problem.summary, problem.hint)
         except Broken as problem:
             self.broke(problem.summary, problem.hint, heard_all=problem.heard_all)
         except wire.ProtocolError as problem:
@@ -124,11 +124,11 @@ class Conversation:
         self.emit("finished", {"status": self.report["status"], "report": self.report})
         return self.report
 
-    def broke(self, summary: str, hint: str, lost: bool = False, heard_all: bool = False) -> None:
+    def broke(self, summary: str, hint: str, heard_all: bool = False) -> None:
         """Say what is known now that the conversation is over before its end, and what to do."""
         if self.said.acting:
             hint = hint if hint == SUSPICIOUS else AGAIN
-        elif lost and not hint:
+        elif not hint:
             hint = "Run it again when the host can be reached: `ssh` to it shows whether it can."
         nothing = "Nothing was changed." if self.order.mode == "apply" and not self.said.acting else ""
         self.said.lost(summary, nothing, hint, heard_all)

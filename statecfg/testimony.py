@@ -25,6 +25,7 @@ _CHANGE: Mapping[str, Any] = {"object": str, "field": str}
 _NODE: Mapping[str, Any] = {"name": str, "outcome": OUTCOMES, "changes": list, "actions": list}
 _NODE_MAY: Mapping[str, Any] = {"reason": str, "known_after": str, "shutdown_first": dict, "triggered_by": list}
 _PLAN_MAY: Mapping[str, Any] = {"owed": list, "fingerprints": dict, "waits": bool}
+_WHY_NOT = {"refused": "not started: this is not what was planned", "ok": "not started: declined"}
 _END: Mapping[str, Any] = {"status": STATUSES}
 _END_MAY: Mapping[str, Any] = {
     "warnings": list, "shutdown": list, "holder": dict, "differs": list, "facts": dict, "declined": bool,
@@ -204,6 +205,8 @@ class Testimony:
             self.report["error"] = {"summary": error, "detail": frame.get("trace", ""), "hint": ""}
         if acted and error:
             self._account(heard_all=True)
+        elif self.mode == "apply" and not acted:
+            self._nothing_begun(_WHY_NOT.get(status, "not started"))
         counts = self.count()
         if status == "ok" and (counts.get("failed") or (acted and counts.get("skipped"))):
             status = "failed"
@@ -217,6 +220,16 @@ class Testimony:
         self.report["status"] = "unknown" if self.acting else "unreachable"
         if self.acting:
             self._account(heard_all)
+        elif self.mode == "apply":
+            self._nothing_begun("not started: the connection was lost")
+
+    def _nothing_begun(self, why: str) -> None:
+        """Let what was only planned not pass for done."""
+        for layer in self.layers:
+            for node in layer:
+                if node["outcome"] in ("changed", "unknown"):
+                    node["outcome"], node["reason"] = "skipped", why
+                    node["actions"] = [{**action, "status": "not-attempted"} for action in node["actions"]]
 
     def _account(self, heard_all: bool) -> None:
         """Give every node of a layer that was not reported the outcome that is known of it."""

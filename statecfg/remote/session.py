@@ -56,6 +56,7 @@ class Session:
         self.spool = ""
         self.ledger: Optional[state.Ledger] = None
         self.blobs: Dict[str, Blob] = {}
+        self.interrupted = ""
         self.warnings: List[str] = list(hello.get("warnings", ()))
 
     def run(self) -> Tuple[str, Dict[str, Any]]:
@@ -86,7 +87,7 @@ class Session:
         started = time.monotonic()
         plan = self.plan(layers, facets, owed)
         differs = self.compare(order, plan)
-        due = bool(owed or cut_off) or any(step.acts for step in plan.steps.values())
+        due = bool(owed or cut_off or self.interrupted) or any(step.acts for step in plan.steps.values())
         waits = order["mode"] == "apply" and due and not differs
         self.show(plan, owed, time.monotonic() - started, waits)
         if differs:
@@ -133,6 +134,9 @@ class Session:
                 if account.under_way:
                     text += "; under way were %s" % ", ".join(account.under_way)
                 self.warnings.append(text)
+            self.interrupted = ledger.interrupted(order["playbook"])
+            if self.interrupted:
+                self.warnings.append("the last run, %s, lost its controller and was cut off" % self.interrupted)
             return ledger.owed(order["playbook"], cut_off)
         finally:
             ledger.close()
@@ -231,7 +235,7 @@ class Session:
 
         self.ledger = state.Ledger(self.place)
         for run, account in cut_off:
-            self.ledger.end(run, account, "cut off")
+            self.ledger.end(run, account, state.CUT_OFF)
         journal = state.Journal(self.place, order["run"])
         debts_now = [
             (step.node.provides, cause)
@@ -258,7 +262,7 @@ class Session:
         journal.sync()
         with open(journal.path, encoding="utf-8") as stream:
             account = state.Account(stream.read().split("\n"))
-        self.ledger.end(order["run"], account, status)
+        self.ledger.end(order["run"], account, state.CUT_OFF if self.channel.lost else status)
         return status, {"warnings": self.warnings, "shutdown": execution.shutdown, "halted": execution.halted}
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
+CUT_OFF = "cut off"  # the status of a run that never came to its end
 LOOKING = 0.2  # seconds that another process may look at the lock
 SCHEMA = 1
 _TABLES = """
@@ -283,6 +284,12 @@ class Ledger:
             if run not in accounts or accounts[run].still_owed(node, cause):
                 found.append({"node": node, "cause": cause, "since": since, "run": run})
         return found
+
+    def interrupted(self, playbook: str) -> str:
+        """Return the playbook's last run, and whose it was, where its controller was lost in mid-run; "" otherwise."""
+        query = "SELECT id, who, status FROM run WHERE playbook = ? ORDER BY started DESC, rowid DESC LIMIT 1"
+        row = self.database.execute(query, (playbook,)).fetchone()
+        return "%s by %s" % row[:2] if row and row[2] == CUT_OFF else ""
 
     def who(self, run: str) -> Dict[str, Any]:
         """Return who made a run and when it began."""

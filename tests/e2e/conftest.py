@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,13 +12,20 @@ from tests import hosts
 from tests.hosts.fixtures import NOT_RUN
 
 
+@contextmanager
+def or_skip() -> Iterator[None]:
+    """Skip the test, with the reason, where this machine can't have such hosts."""
+    try:
+        yield
+    except hosts.Unavailable as reason:
+        pytest.skip(f"{NOT_RUN}{reason}")
+
+
 @pytest.fixture(scope="session")
 def target() -> Iterator[hosts.Host]:
     """Give one light host for the session; every test works in a directory of its own there."""
-    try:
+    with or_skip():
         (host,) = hosts.light_hosts(1, prefix="target")
-    except hosts.Unavailable as reason:
-        pytest.skip(f"{NOT_RUN}{reason}")
     yield host
     host.stop()
 
@@ -24,4 +33,4 @@ def target() -> Iterator[hosts.Host]:
 @pytest.fixture
 def place(request: pytest.FixtureRequest) -> str:
     """Give a directory name of the host that no other test uses."""
-    return f"/srv/{request.node.name.replace('[', '-').replace(']', '').replace('/', '-')[:60]}"
+    return f"/srv/{re.sub('[^a-z0-9]+', '-', request.node.name.lower()).removeprefix('test-')[-50:].strip('-')}"

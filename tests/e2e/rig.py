@@ -138,6 +138,8 @@ def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
         process.kill()
         process.wait()
         thread.join(5)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def executors(host: Host) -> list[int]:
@@ -190,8 +192,8 @@ def chain(root: str, count: int, seconds: float, text: str) -> Definition:
     before = directory(root)
     graphs = [before]
     for i in range(count):
-        wait = command(f"wait {i}", argv=["sleep", str(seconds)], unless=f"grep -q {text} {root}/f{i}",
-                       effects={}, requires=[before])  # fmt: skip
+        mark = f"{root}/{text}-{i}"
+        wait = command(f"wait-{i}", argv=["sh", "-c", f"sleep {seconds}; touch {mark}"], creates=mark, requires=[before])
         before = file(f"{root}/f{i}", content=f"{text} {i}\n" * 2000, requires=[wait])
         graphs += [wait, before]
     return define(*graphs)
