@@ -124,6 +124,14 @@ def file_changes(unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequ
     return False
 
 
+def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
+    """Raise CheckError where a node makes the unit's file and is not required: it might come before or after."""
+    for place in PLACES:
+        name = "file:" + posixpath.join(place, _file(unit))
+        if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
+            raise CheckError("%s makes the unit %s: add it to requires, or to restart_on" % (name, unit))
+
+
 def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
     return machine.run(["systemctl", verb, "--", unit], {"units": {unit: fields}}, timeout=TIMEOUT)
 

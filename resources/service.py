@@ -78,6 +78,7 @@ def contradictions(attrs: Dict[str, Any]) -> None:
 def check(node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]], world: World) -> List[Action]:
     """Compare how the unit stands with what is wanted."""
     name = _systemd.unit_name(node.attrs["name"])
+    _systemd.require_file(name, node, nodes)
     reload = not world.acted and _systemd.file_changes(name, node, nodes, actions)
     try:
         state = _systemd.find(world, name)
