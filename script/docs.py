@@ -1,0 +1,302 @@
+"""Makes the reference from the code: node types, command line, exit codes, limits, errors; `script/docs` starts it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import click  # noqa: E402  # the line above lets the imports below find the package without an installation
+
+from statecfg import resources, schema  # noqa: E402
+from statecfg.cli import exit_codes, main, options  # noqa: E402
+from statecfg.problems import CODES  # noqa: E402
+
+REFERENCE = ROOT / "docs/reference"
+MADE = "<!-- Made from the code by script/docs. -->\n"
+
+EXIT_CODES = {
+    "DONE": "done; nothing failed",
+    "FAILED": "a resource failed",
+    "PENDING": "changes are pending (only with `--detailed-exitcode`)",
+    "UNKNOWN": "an outcome is unknown: something was started, and its end was never seen",
+    "UNREACHABLE": "a host could not be reached",
+    "BAD_INPUT": "bad input: a playbook, an inventory, an option; nothing was touched",
+    "STALE": "a host is not as its saved plan says, and was refused",
+    "LOCKED": "another run holds a host",
+    "STORE": "the controller's store failed (kept free: this version has none)",
+    "INTERRUPTED": "interrupted, or the question was answered with no",
+    "BROKEN_PIPE": "whoever read the output is gone",
+}
+
+# module, name, what it limits, unit
+LIMITS = (
+    ("statecfg.graph", "MAX_NODES", "nodes of one host's graph", ""),
+    ("statecfg.types", "MAX_DEPTH", "lists and maps inside each other in an attribute", ""),
+    ("statecfg.dialects.user_code", "DEADLINE", "time for loading or evaluating a Hy or Python playbook", "s"),
+    ("statecfg.dialects.yaml_text", "MAX_BYTES", "size of a YAML file", "bytes"),
+    ("statecfg.dialects.yaml_text", "MAX_DEPTH", "lists and maps inside each other in a YAML file", ""),
+    ("statecfg.dialects.yaml_text", "MAX_NODES", "values of a YAML file", ""),
+    ("statecfg.dialects.yaml_text", "MAX_ALIASED", "values that a YAML file's aliases stand for", ""),
+    ("statecfg.dialects.yaml_entries", "MAX_INCLUDES", "includes inside each other", ""),
+    ("statecfg.project", "LARGEST", "size of a statecfg.toml", "bytes"),
+    ("statecfg.secrets", "SHORTEST", "least characters of a secret", ""),
+    ("statecfg.secrets", "LARGEST", "size of a secret's file", "bytes"),
+    ("statecfg.remote.values", "MAX_PATH", "size of a path", "bytes"),
+    ("statecfg.remote.values", "MAX_NAME", "size of a name in a path", "bytes"),
+    ("statecfg.remote.wire", "INLINE", "content that travels inside its node; hosts ask for larger", "bytes"),
+    ("statecfg.remote.wire", "CONTROL_LIMIT", "one frame's header", "bytes"),
+    ("statecfg.remote.wire", "BODY_LIMIT", "one frame's content", "bytes"),
+    ("statecfg.remote.wire", "NOISE", "what a chatty login shell may print before the executor speaks", "bytes"),
+    ("statecfg.remote.changes", "DIFFED", "size of a file up to which a difference is shown", "bytes"),
+    ("statecfg.remote.changes", "DIFF_LINES", "lines of one difference", ""),
+    ("statecfg.remote.execution", "WORKERS", "nodes of a layer under way at once on a host", ""),
+    ("statecfg.conversation", "BEAT", "time between heartbeats", "s"),
+    ("statecfg.conversation", "DEAD", "silence after which a host is taken for gone", "s"),
+    ("statecfg.conversation", "START", "time from the start of the executor to its first word", "s"),
+    ("statecfg.conversation", "PATIENCE", "time without news but heartbeats, beside what nodes may take", "s"),
+    ("statecfg.conversation", "VOLUME", "report that one host may send", "bytes"),
+    ("statecfg.transport.limits", "MAX_PACKET", "one SSH packet", "bytes"),
+    ("statecfg.transport.limits", "MAX_BEFORE_LOGIN", "what a server may send before login", "bytes"),
+    ("statecfg.transport.identities", "MAX_OFFERS", "keys offered to a server", ""),
+    ("statecfg.transport.route", "MAX_HOPS", "hosts to go through on the way to a host", ""),
+    ("statecfg.views.markdown", "LIMIT", "characters of a Markdown report", ""),
+)  # fmt: skip
+
+ELSEWHERE = {
+    "NO_COLOR": "no colours",
+    "FORCE_COLOR": "colours, also where the output is no terminal",
+    "CI": "nobody is asked anything",
+    "XDG_STATE_HOME": "on hosts, for users other than root: where the executor, the lock and the ledger are kept, in "
+    "`statecfg/` (default `~/.local/state`; root's place is `/var/lib/statecfg`)",
+    "STATECFG_CHILD": "set by the executor in the programs it starts, so that it finds what they leave running",
+}
+
+
+def markdown(text: str) -> str:
+    """Return a docstring's reStructuredText as Markdown: double backquotes become single ones."""
+    return re.sub(r"``(.+?)``", r"`\1`", text, flags=re.S)
+
+
+def cell(text: str) -> str:
+    """Return a text as one cell of a table."""
+    return markdown(text).replace("|", "\\|").replace("\n", " ")
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table."""
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+    lines += ["| " + " | ".join(cells) + " |" for cells in rows]
+    return "\n".join(lines) + "\n"
+
+
+# Node types
+
+
+def node_types() -> str:
+    """Return the page of node types."""
+    names = resources.available_in(str(ROOT / "resources"))
+    parts = [
+        f"{MADE}# Node types\n\nWhat can be described: {', '.join(f'[{name}](#{name})' for name in names)}.\n\n"
+        "A node type is called with its arguments, in order, and its attributes by name. In Hy, `-` stands for `_`.\n"
+        "How to write one: [in Python](../writing-a-node-type.md), [in Hy](../writing-a-node-type-in-hy.md).\n",
+        "## Every node\n\n" + table(("option", "value", "meaning"), [*OPTIONS]),
+    ]
+    parts += [node_type(name) for name in names]
+    return "\n".join(parts)
+
+
+OPTIONS = [
+    ("`provides`", "a name", "the node's name; `type:argument` where it is not given"),
+    ("`requires`", "a list of names or nodes", "what has to come first"),
+    ("`restart_on`", "a list of names or nodes", "requirements whose change makes this node act as well"),
+    ("`tags`", "a list of texts", "for `--tags`, which picks nodes and what they require"),
+    ("`protect`", "a truth value", "kept with the node; nothing in this version looks at it"),
+]
+
+
+def node_type(name: str) -> str:
+    """Return the section of one node type."""
+    kind = getattr(resources, name)
+    given = schema.of(kind)
+    rows = []
+    for field in given.fields.values():
+        if field.name in given.required:
+            default = "argument" if field.name in given.arguments else "required"
+        else:
+            value = given.optional.get(field.name)
+            default = "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+        expects = "" if field.type.expects == "anything" else cell(field.type.expects)
+        rows.append((f"`{field.name}`", expects, default, cell(field.doc)))
+    text, examples = prose(inspect.cleandoc(kind.__doc__ or ""))
+    return f"## {name}\n\n{text}\n" + table(("attribute", "value", "default", "meaning"), rows) + examples
+
+
+def prose(doc: str) -> tuple[str, str]:
+    """Return a docstring's paragraphs, and its examples as blocks of code; parameters are left out."""
+    text: list[str] = []
+    examples: list[str] = []
+    for part in re.split(r"\n\n(?=\S)", doc):
+        example = re.match(r"In (\w+)::\n\n?(.*)", part, re.S)
+        if example:
+            code = inspect.cleandoc("\n" + example[2])
+            examples.append(f"\n```{example[1].lower()}\n{code}\n```\n")
+        elif not part.startswith(":param"):
+            text.append(markdown(part.strip()) + "\n")
+    return "\n".join(text), "".join(examples)
+
+
+# Command line
+
+
+def command_line() -> str:
+    """Return the page of commands."""
+    overview = table(("command", "what it does"), [(f"[`{v}`](#{v})", cell(t)) for v, (_, t) in main.VERBS.items()])
+    parts = [
+        f"{MADE}# Command line\n",
+        overview,
+        "`statecfg --help` gives the overview, `statecfg COMMAND --help` all about a command. Data goes to stdout, "
+        "progress to stderr.\nWhere the output is no terminal there are plain lines and no question. "
+        "Exit codes are on [their own page](exit-codes.md).\n",
+    ]
+    parts += [command(verb) for verb in main.VERBS]
+    return "\n".join([*parts, environment()])
+
+
+def command(verb: str) -> str:
+    """Return the section of one command."""
+    found = main.statecfg.get_command(click.Context(main.statecfg), verb)
+    assert found is not None
+    if verb == "check":
+        return "## check\n\nAnother name of [plan](#plan).\n"
+    context = click.Context(found, info_name=f"statecfg {verb}")
+    usage = found.get_usage(context).removeprefix("Usage: ")
+    text = f"## {verb}\n\n    {' '.join(usage.split())}\n\n{inspect.cleandoc(found.help or '')}\n"
+    rows = [option(item) for item in found.params if isinstance(item, click.Option)]
+    if rows:
+        text += "\n" + table(("option", "meaning", "environment"), rows)
+    if isinstance(found, options.Command) and found.examples:
+        text += f"\n```console\n{found.examples.strip()}\n```\n"
+    return text
+
+
+def option(item: click.Option) -> tuple[str, str, str]:
+    """Return the row of an option."""
+    names = ", ".join(f"`{name}`" for name in item.opts)
+    value = "" if item.is_flag or item.count else f" {item.metavar or choices(item)}"
+    return names + value, cell(item.help or ""), f"`{item.envvar}`" if item.envvar else ""
+
+
+def choices(item: click.Option) -> str:
+    """Return what an option without a name for its value takes."""
+    return "\\|".join(item.type.choices) if isinstance(item.type, click.Choice) else item.type.name.upper()
+
+
+def environment() -> str:
+    """Return the section about the environment."""
+    rows = [(f"`{name}`", cell(text)) for name, text in ELSEWHERE.items()]
+    return (
+        "## Environment\n\nOptions can come from the environment, by the names in the tables above; the command line "
+        "wins. Beside these:\n\n" + table(("variable", "meaning"), rows)
+    )
+
+
+# Exit codes, limits, errors
+
+
+def exit_code_page() -> str:
+    """Return the page of exit codes."""
+    values = {name: value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
+    missing = sorted(set(values) - set(EXIT_CODES))
+    if missing:
+        raise SystemExit(f"script/docs.py says nothing of the exit codes {', '.join(missing)}")
+    rows = [(f"`{value}`", EXIT_CODES[name]) for name, value in values.items()]
+    worst = ", ".join(str(code) for code in exit_codes.WORST_FIRST)
+    return (
+        f"{MADE}# Exit codes\n\n{table(('code', 'meaning'), rows)}\n"
+        f"Where several happened, on several hosts, the one that stands first here counts: {worst}.\n"
+    )
+
+
+def limits() -> str:
+    """Return the page of limits."""
+    rows = []
+    for module, name, what, unit in LIMITS:
+        value = getattr(import_module(module), name)
+        rows.append((what, f"{value:,.0f} {unit}".strip()))
+    return (
+        f"{MADE}# Limits\n\nWhat is over a limit is refused with a message, never cut in silence; reports say what "
+        f"they leave out.\n\n{table(('what', 'limit'), rows)}"
+    )
+
+
+AREAS = {"1": "Nodes and graphs", "2": "Values", "3": "YAML and templates", "4": "Inventory, project and command line"}
+AREAS["5"] = "Python and Hy"
+
+
+def errors() -> str:
+    """Return the page of errors."""
+    parts = [
+        f"{MADE}# Errors\n\nEvery mistake in a playbook, an inventory or a template has a code. Mistakes are reported "
+        "all at once, each with\nits place and with what to write instead, before any host is contacted; the exit code "
+        "is 5.\n"
+    ]
+    for area, title in AREAS.items():
+        parts.append(f"## {title}\n")
+        for code, (summary, meaning) in CODES.items():
+            if code[2:4] == f"0{area}":
+                parts.append(f"### {code} {summary}\n\n{markdown(meaning)}\n")
+    return "\n".join(parts)
+
+
+def index() -> str:
+    """Return the page that leads to the others."""
+    return f"""{MADE}# Reference
+
+- [Node types](node-types.md): what can be described, with every attribute
+- [Command line](command-line.md): every command, option and environment variable
+- [Exit codes](exit-codes.md)
+- [Report](../report.md): what `--json` writes
+- [Errors](../errors.md): every code
+- [Limits](limits.md)
+
+These pages are made from the code by `script/docs`; a test compares them.
+"""
+
+
+def made() -> dict[Path, str]:
+    """Return every page that is made from the code."""
+    return {
+        REFERENCE / "README.md": index(),
+        REFERENCE / "node-types.md": node_types(),
+        REFERENCE / "command-line.md": command_line(),
+        REFERENCE / "exit-codes.md": exit_code_page(),
+        REFERENCE / "limits.md": limits(),
+        ROOT / "docs/errors.md": errors(),
+    }
+
+
+def changed(pages: dict[Path, str]) -> Iterator[Path]:
+    """Write the pages that are not as they should be, and yield them."""
+    for path, text in pages.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            yield path
+
+
+def run() -> Any:
+    """Write what is out of date and say so."""
+    for path in changed(made()):
+        sys.stdout.write(f"wrote {path.relative_to(ROOT)}\n")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,124 @@
+"""The pages of the documentation, taken apart: their marked blocks, their links, and running what they say.
+
+A block is marked by the comment in the line before it:
+
+- `<!-- test: file PATH -->`: the block is the content of that file of the reader's project.
+- `<!-- test: run -->`, `<!-- test: run 6 -->`: commands, each after a `$`, and below it what it prints where that
+  matters; the last one ends with that exit code.
+- anything else after `test:` names the block for a test of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_BLOCK = re.compile(
+    r"(?:^<!-- test: (?P<mark>.*?) -->\n)?^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S
+)
+_TIMES = re.compile(r"\bin \d+(\.\d+)? s\b")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code: where it stands, how it is marked ("" for not at all), its language, its text."""
+
+    page: Path
+    line: int
+    mark: str
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """Return all pages, the README first."""
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield a page's blocks of code."""
+    text = page.read_text(encoding="utf-8")
+    for found in _BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start("fence")) + 1
+        yield Block(page, line, found["mark"] or "", found["language"], found["text"])
+
+
+class Reader:
+    """Somebody who does what a page says: a home, a directory to work in, and `statecfg` on the path."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.place = home / "work"
+        self.programs = home / "bin"
+        for folder in (self.place, self.programs, home / ".ssh", home / "ledger"):
+            folder.mkdir(parents=True)
+        self.program("statecfg", f'exec "{sys.executable}" -m statecfg "$@"')
+
+    def program(self, name: str, line: str) -> None:
+        """Put a program on the path."""
+        path = self.programs / name
+        path.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def follow(self, page: Path) -> int:
+        """Do everything on a page, block by block; return how many commands were run."""
+        count = 0
+        for block in blocks(page):
+            word, _, rest = block.mark.partition(" ")
+            if word == "file":
+                path = self.place / rest
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text, encoding="utf-8")
+            elif word == "run":
+                count += self.run(block, int(rest or 0))
+        return count
+
+    def run(self, block: Block, code: int) -> int:
+        """Run a block's commands; the last one has to end with `code`. Return how many they are."""
+        commands = re.split(r"^\$ ", block.text, flags=re.M)[1:]
+        for number, text in enumerate(commands):
+            command, _, expected = text.partition("\n")
+            if command.startswith("cd "):
+                self.place = (self.place / command[3:].strip()).resolve()
+                continue
+            done = self.shell(command)
+            wanted = code if number == len(commands) - 1 else 0
+            assert done.returncode == wanted, f"{block}: {command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+            if expected:
+                shown = _TIMES.sub("in N s", done.stdout)
+                assert shown.strip() == _TIMES.sub("in N s", expected).strip(), f"{block}: {command}:\n{shown}"
+        return len(commands)
+
+    def shell(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run one line as the reader's shell does."""
+        environment = {
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+            "LANG": "C.UTF-8",
+        }
+        argv = [*own_ledger(self.home / "ledger"), "bash", "-c", command]
+        return subprocess.run(
+            argv, cwd=self.place, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120
+        )
+
+
+def own_ledger(place: Path) -> list[str]:
+    """Return what to put before a command so that it shares no lock with others who use `@local` as root meanwhile."""
+    if os.geteuid() != 0:
+        return []
+    Path("/var/lib/statecfg").mkdir(mode=0o700, exist_ok=True)
+    place.chmod(0o700)
+    script = 'mount --bind "$0" /var/lib/statecfg && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(place)]
