@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from hashlib import sha256
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 HEAD = struct.Struct(">IIB")  # bytes of header, bytes of body, flags
 PACKED = 1  # flag: header and body are compressed together
-CONTROL_LIMIT = 4 << 20  # bytes of one header, and of one packed frame
+CONTROL_LIMIT = 4 << 20  # bytes of one header
 BODY_LIMIT = 256 << 10  # bytes of one body: a piece of content
+PACKED_LIMIT = CONTROL_LIMIT + BODY_LIMIT  # bytes of header and body, packed
 PACK_FROM = 512  # bytes from which compressing pays
 INLINE = 4096  # bytes of content that travel inside their node
-DEPTH = 100
+DEPTH = 100  # levels of nesting
+DIGITS = 40  # of a number
 GREETING = b"statecfg-executor "
 NOISE = 64 << 10  # bytes a chatty login shell may print before us
 
@@ -31,14 +34,18 @@ class ProtocolError(Exception):
 
 def encode(header: Mapping[str, Any], body: bytes = b"") -> bytes:
     """Return a frame. The header holds JSON types only."""
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-    if len(text) > CONTROL_LIMIT or len(body) > BODY_LIMIT:
-        raise ProtocolError("a frame of %d and %d bytes is over the limit" % (len(text), len(body)))
-    if len(text) + len(body) >= PACK_FROM:
-        packed = zlib.compress(text + body, 1)
-        if len(packed) < len(text) + len(body):
-            return HEAD.pack(len(text), len(packed), PACKED) + packed
-    return HEAD.pack(len(text), len(body), 0) + text + body
+    try:
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError as problem:
+        raise ProtocolError("a frame can't be written as JSON: %s" % problem) from None
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) > CONTROL_LIMIT or len(body) > BODY_LIMIT:
+        raise ProtocolError("a frame of %d and %d bytes is over the limit" % (len(data), len(body)))
+    if len(data) + len(body) >= PACK_FROM:
+        packed = zlib.compress(data + body, 1)
+        if len(packed) < len(data) + len(body):
+            return HEAD.pack(len(data), len(packed), PACKED) + packed
+    return HEAD.pack(len(data), len(body), 0) + data + body
 
 
 class Decoder:
@@ -54,7 +61,8 @@ class Decoder:
         frames = []
         while len(self.buffer) >= HEAD.size:
             first, second, flags = HEAD.unpack_from(self.buffer)
-            if not 0 < first <= CONTROL_LIMIT or second > (CONTROL_LIMIT if flags & PACKED else BODY_LIMIT) or flags > 1:
+            most = PACKED_LIMIT if flags & PACKED else BODY_LIMIT
+            if not 0 < first <= CONTROL_LIMIT or second > most or flags > PACKED:
                 raise ProtocolError("not a frame: lengths %d and %d" % (first, second))
             end = HEAD.size + (second if flags & PACKED else first + second)
             if len(self.buffer) < end:
@@ -62,7 +70,7 @@ class Decoder:
             data = bytes(self.buffer[HEAD.size : end])
             del self.buffer[:end]
             if flags & PACKED:
-                data = _unpack(data, first + BODY_LIMIT)
+                data = _unpack(data, first + BODY_LIMIT + 1)
             if len(data) < first:
                 raise ProtocolError("a frame is shorter than it says")
             self.volume += first
@@ -86,19 +94,54 @@ def _unpack(data: bytes, limit: int) -> bytes:
         plain = unpacker.decompress(data, limit)
     except zlib.error as problem:
         raise ProtocolError("a frame can't be unpacked: %s" % problem) from None
-    if unpacker.unconsumed_tail or not unpacker.eof:
+    if unpacker.unconsumed_tail or unpacker.unused_data or not unpacker.eof:
         raise ProtocolError("a packed frame is over the limit or cut")
     return plain
 
 
 def _header(text: bytes) -> Dict[str, Any]:
     try:
-        header = json.loads(text.decode("utf-8", "surrogatepass"), parse_constant=_constant, object_pairs_hook=_object)
+        _check_depth(text)
+        header = json.loads(
+            text.decode("utf-8", "surrogatepass"),
+            parse_constant=_constant,
+            parse_int=_integer,
+            parse_float=_float,
+            object_pairs_hook=_object,
+        )
     except (ValueError, RecursionError) as problem:
         raise ProtocolError("a frame's header is no JSON: %s" % problem) from None
     if not isinstance(header, dict) or not isinstance(header.get("type"), str):
         raise ProtocolError("a frame's header is no map with a type")
     return header
+
+
+_TEXTS = re.compile(rb'"(?:[^"\\]+|\\.)*"', re.DOTALL)
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+def _check_depth(text: bytes) -> None:
+    """Refuse what is nested too deep before anything walks it. Raises ValueError."""
+    if text.count(b"[") + text.count(b"{") <= DEPTH:
+        return
+    depth = 0
+    for bracket in _TEXTS.sub(b"", text).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH:
+            raise ValueError("it is nested more than %d levels deep" % DEPTH)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError("a number has %d digits" % len(digits))
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if abs(value) == float("inf"):
+        raise ValueError("a number is too large")
+    return value
 
 
 def _constant(name: str) -> Any:
@@ -204,5 +247,3 @@ def pieces(blob: Blob) -> Any:
     if sent != blob.size or digest.hexdigest() != blob.sha256:
         raise ProtocolError("%s has changed since it was read first" % (blob.path or "the content"))
     yield encode({"type": "blob", "sha256": blob.sha256, "last": True}, piece if sent else b"")
-
-

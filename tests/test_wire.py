@@ -1,0 +1,204 @@
+"""Frames: what is sent comes back whole, and whatever else arrives is refused at once and costs little."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from statecfg.remote import wire
+from statecfg.remote.model import Blob
+from statecfg.remote.wire import HEAD, PACKED, Decoder, ProtocolError, decode_node, decode_value, encode, encode_value
+
+TEXT = st.text(max_size=40)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def frame(text: bytes, body: bytes = b"") -> bytes:
+    """Return a frame with this text for its header, be it JSON or not."""
+    return HEAD.pack(len(text), len(body), 0) + text + body
+
+
+@given(header=st.dictionaries(TEXT, JSON, max_size=4), body=st.binary(max_size=2000), cut=st.integers(1, 50))
+def test_frames_come_back_whole(header: dict[str, Any], body: bytes, cut: int) -> None:
+    """Whatever the pieces it arrives in, a frame is what it was."""
+    header = dict(header, type="x")
+    data = encode(header, body) + encode({"type": "y"})
+    decoder, found = Decoder(), []
+    for start in range(0, len(data), cut):
+        found += decoder.feed(data[start : start + cut])
+    assert found == [(header, body), ({"type": "y"}, b"")]
+    assert decoder.partial() == ""
+
+
+@pytest.mark.parametrize("size", [0, 1, wire.PACK_FROM, wire.BODY_LIMIT])
+@pytest.mark.parametrize("unit", [b"a", bytes(range(256))])
+def test_bodies_up_to_the_limit(size: int, unit: bytes) -> None:
+    body = (unit * size)[:size]
+    assert Decoder().feed(encode({"type": "blob"}, body)) == [({"type": "blob"}, body)]
+
+
+def test_over_the_limit_is_not_sent() -> None:
+    with pytest.raises(ProtocolError):
+        encode({"type": "x"}, b"a" * (wire.BODY_LIMIT + 1))
+    with pytest.raises(ProtocolError):
+        encode({"type": "x", "text": "a" * wire.CONTROL_LIMIT})
+    with pytest.raises(ProtocolError):
+        encode({"type": "x", "number": float("nan")})
+
+
+BAD = {
+    "length 0": HEAD.pack(0, 0, 0),
+    "longest length": HEAD.pack(2**32 - 1, 0, 0) + b"x" * 100,
+    "longest body": HEAD.pack(10, 2**32 - 1, 0),
+    "just over the limit": HEAD.pack(wire.CONTROL_LIMIT + 1, 0, 0),
+    "body just over the limit": HEAD.pack(10, wire.BODY_LIMIT + 1, 0),
+    "packed just over the limit": HEAD.pack(10, wire.PACKED_LIMIT + 1, PACKED),
+    "unknown flag": HEAD.pack(10, 0, 2) + b"0123456789",
+    "no JSON": frame(b"no json"),
+    "half a JSON": frame(b'{"type": "x"'),
+    "two JSONs": frame(b'{"type": "x"}{"type": "x"}'),
+    "a list": frame(b'[{"type": "x"}]'),
+    "no type": frame(b'{"a": 1}'),
+    "a type that is no text": frame(b'{"type": 1}'),
+    "not UTF-8": frame(b'{"type": "\xff"}'),
+    "NaN": frame(b'{"type": "x", "n": NaN}'),
+    "Infinity": frame(b'{"type": "x", "n": -Infinity}'),
+    "more than a double holds": frame(b'{"type": "x", "n": 1e999}'),
+    "a key twice": frame(b'{"type": "x", "type": "y"}'),
+    "a key twice, deep": frame(b'{"type": "x", "a": [{"b": 1, "b": 1}]}'),
+    "too many digits": frame(b'{"type": "x", "n": ' + b"9" * 41 + b"}"),
+    "a million digits": frame(b'{"type": "x", "n": ' + b"9" * 1_000_000 + b"}"),
+    "deep lists": frame(b'{"type": "x", "a": ' + b"[" * 101 + b"]" * 101 + b"}"),
+    "very deep lists": frame(b'{"type": "x", "a": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"),
+    "deep maps": frame(b'{"type": "x", "a": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"),
+    "only brackets": frame(b"[" * 100_000),
+    "not packed at all": HEAD.pack(10, 20, PACKED) + b"x" * 20,
+    "packed and cut": HEAD.pack(1000, 20, PACKED) + zlib.compress(json.dumps({"type": "x" * 1000}).encode())[:20],
+    "less than it says": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
+    "a bomb": HEAD.pack(20, len(zlib.compress(b"0" * 10**8)), PACKED) + zlib.compress(b"0" * 10**8),
+    "something after what was packed": HEAD.pack(13, 25, PACKED) + zlib.compress(b'{"type": "x"}') + b"more",
+}
+_LENGTH = len(zlib.compress(b'{"type": "x"}'))
+BAD["less than it says"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
+BAD["something after what was packed"] = HEAD.pack(13, _LENGTH + 4, PACKED) + zlib.compress(b'{"type": "x"}') + b"more"
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_frame_is_refused(name: str) -> None:
+    """Refused with ProtocolError, within a second, and in little memory."""
+    tracemalloc.start()
+    try:
+        before = time.monotonic()
+        with pytest.raises(ProtocolError):
+            Decoder().feed(BAD[name])
+        assert time.monotonic() - before < 1.0
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_brackets_within_texts_do_not_count() -> None:
+    header = {"type": "x", "a": '\\"[[{' * 1000, "b": [[["]" * 500]]] * 100}
+    assert Decoder().feed(encode(header))[0][0] == header
+
+
+def test_nesting_up_to_the_limit() -> None:
+    text = b'{"type": "x", "a": ' + b"[" * 99 + b"]" * 99 + b"}"
+    assert Decoder().feed(frame(text))[0][0]["type"] == "x"
+
+
+@settings(max_examples=500)
+@given(st.binary(max_size=400))
+def test_random_bytes(data: bytes) -> None:
+    """Frames, or ProtocolError, and nothing else."""
+    try:
+        for header, body in Decoder().feed(data):
+            assert isinstance(header["type"], str) and isinstance(body, bytes)
+    except ProtocolError:
+        pass
+
+
+@settings(max_examples=500)
+@given(header=st.dictionaries(TEXT, JSON, max_size=3), at=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_a_changed_byte(header: dict[str, Any], at: int, byte: int) -> None:
+    data = bytearray(encode(dict(header, type="x" * 300), b"body" * 100))
+    data[at % len(data)] = byte
+    try:
+        for found, body in Decoder().feed(bytes(data)):
+            assert isinstance(found["type"], str) and isinstance(body, bytes)
+    except ProtocolError:
+        pass
+
+
+@pytest.mark.parametrize("kept", [1, 5, 8, 9, 10, 30, 312])
+def test_a_cut_stream_says_where(kept: int) -> None:
+    data = HEAD.pack(313, 0, 0) + b"x" * 313
+    decoder = Decoder()
+    assert decoder.feed(data[:kept]) == []
+    said = decoder.partial()
+    assert said.startswith("inside a frame") and f"got {kept} of" in said
+
+
+@given(JSON)
+def test_values_come_back(value: Any) -> None:
+    assert decode_value(json.loads(json.dumps(encode_value(value))), {}) == value
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\xff\x00", b"a" * 4096])
+def test_small_content_travels_inside(content: bytes) -> None:
+    blobs: dict[str, Blob] = {}
+    found = decode_value(encode_value({"content": Blob.of(content)}), blobs)["content"]
+    assert found.read() == content
+    assert list(blobs) == [found.sha256]
+
+
+def test_large_content_travels_by_its_digest() -> None:
+    left: dict[str, Blob] = {}
+    blob = Blob.of(b"a" * 4097)
+    sent = encode_value([blob, blob], blobs=left)
+    assert len(json.dumps(sent)) < 300
+    one, two = decode_value(sent, {})
+    assert one is two and one.data is None and one == blob
+    assert left == {blob.sha256: blob}
+
+
+def test_content_that_is_not_what_it_says() -> None:
+    sent = encode_value(Blob.of("one"))
+    sent["text"] = "two"
+    with pytest.raises(ProtocolError):
+        decode_value(sent, {})
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {1}}, b"bytes", 1j])
+def test_what_has_no_form_in_json_is_not_sent(value: Any) -> None:
+    with pytest.raises(TypeError):
+        encode_value(value)
+
+
+def test_pieces_of_content() -> None:
+    for size in (0, 1, wire.BODY_LIMIT // 2, wire.BODY_LIMIT // 2 + 1, 3 * wire.BODY_LIMIT):
+        content = bytes(range(256)) * (size // 256 + 1)
+        blob = Blob.of(content[:size])
+        frames = Decoder().feed(b"".join(wire.pieces(blob)))
+        assert b"".join(body for _, body in frames) == content[:size]
+        assert [header["last"] for header, _ in frames] == [False] * (len(frames) - 1) + [True]
+
+
+def test_a_node() -> None:
+    node = decode_node({"provides": "file:/a", "type": "file", "attrs": {"path": "/a", "$$x": 1}}, {})
+    assert (node.provides, node.type, node.requires, node.attrs) == ("file:/a", "file", (), {"path": "/a", "$x": 1})
