@@ -144,10 +144,11 @@ def test_the_plans_in_the_readme_are_real(tmp_path: Path, nginx_host: hosts.Host
     playbook.parent.mkdir()
     playbook.write_text(block("README.md", "file playbooks/web.yml").text)
     (playbook.parent / "site.conf.j2").write_text(SITE)
-    options = reach(tmp_path / "reach", [nginx_host], web=["web1"])
+    reach(tmp_path, [nginx_host], web=["web1"])
+    (tmp_path / "statecfg.toml").write_text(f'ssh_config = "{tmp_path}/ssh_config"\n')
 
     def run(verb: str, *more: str) -> str:
-        return statecfg(verb, "playbooks/web.yml", *options, *more, cwd=tmp_path, COLUMNS="200").out
+        return statecfg(verb, "playbooks/web.yml", *more, cwd=tmp_path, COLUMNS="200").out
 
     def shown(mark: str) -> str:
         command, _, text = block("README.md", mark).text.partition("\n")
