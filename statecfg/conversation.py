@@ -22,6 +22,7 @@ from statecfg.transport.become import Become, open_become
 BEAT = 5.0  # seconds between our heartbeats
 DEAD = 15.0  # seconds of silence after which a host is taken for gone
 START = 60.0  # seconds a host may take from the start of the executor to its first word
+LINGER = 1.0  # seconds that an exit status may come after the end of the output
 SLOWEST = 1024  # bytes a second below which a link that brings a frame is none
 PATIENCE = 1800.0  # seconds without news but heartbeats, beside what the nodes themselves may take
 VOLUME = 256 << 20  # bytes of report that a host may send
@@ -351,10 +352,12 @@ class Listening:
     def silence(self) -> Broken:
         """Say what is known of why the host fell silent."""
         partial = self.decoder.partial()
-        said = self.stream.stderr().decode("utf-8", "replace").strip()
-        if not self.greeted:
-            said = (said or bytes(self.noise).decode("utf-8", "replace")).strip()
-        status = self.stream.exit_status()
+        said = "" if self.greeted else bytes(self.noise).decode("utf-8", "replace").strip()
+        # The exit status comes by itself, after the end of the output, and so may what it said on stderr.
+        deadline = time.monotonic() + LINGER
+        while (status := self.stream.exit_status()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        said = self.stream.stderr().decode("utf-8", "replace").strip() or said
         if status == 96 and not self.greeted:
             return Broken(said[-500:] or "it has no Python that will do", PYTHON)
         how = f" (it ended with exit status {status})" if status is not None and status >= 0 else ""

@@ -238,6 +238,7 @@ def missing_keys(evil: Evil) -> None:
 
 def strange_status(evil: Evil) -> None:
     evil.plan()
+    evil.take("go")
     evil.end("wonderful")
 
 
@@ -297,6 +298,8 @@ def silent(evil: Evil) -> None:
 
 def escapes(evil: Evil) -> None:
     evil.plan(reason=ESCAPES, changes=[{"object": ESCAPES, "field": "content", "before": ESCAPES, "after": None}])
+    evil.take("go")
+    evil.say(type="layer", layer=0, nodes=[node(reason=ESCAPES, outcome="failed")])
     evil.end("failed", warnings=[ESCAPES], error=ESCAPES, trace=ESCAPES)
 
 

@@ -48,7 +48,7 @@ CASES = {
     "ends_what_never_began": ("its action frame makes no sense", "unknown"),
     "wrong_shapes": ("its planned frame makes no sense", "unreachable"),
     "missing_keys": ("its planned frame makes no sense", "unreachable"),
-    "strange_status": ("its end frame makes no sense", "unreachable"),
+    "strange_status": ("its end frame makes no sense", "unknown"),
     "wants_foreign_content": ("which is not part of this run", "unreachable"),
     "wants_the_executor_for_ever": ("asks for the executor a second time", "unreachable"),
     "wants_nonsense": ("it asks for nothing that there is", "unreachable"),
