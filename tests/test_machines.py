@@ -183,27 +183,78 @@ def test_removing_what_is_not_there_is_no_error(host: Setting, path: str) -> Non
 
 
 FAULTS = {
-    "missing parent": (lambda m, at: m.write(at("no/such/f"), "x"), "cannot write {no/such/f}: No such file or directory ({no})"),
-    "missing parent of a directory": (lambda m, at: m.mkdir(at("no/d")), "cannot make directory {no/d}: No such file or directory ({no})"),
-    "missing parent of a link": (lambda m, at: m.symlink(at("no/l"), "x"), "cannot link {no/l}: No such file or directory ({no})"),
+    "missing parent": (
+        lambda m, at: m.write(at("no/such/f"), "x"),
+        "cannot write {no/such/f}: No such file or directory ({no})",
+    ),
+    "missing parent of a directory": (
+        lambda m, at: m.mkdir(at("no/d")),
+        "cannot make directory {no/d}: No such file or directory ({no})",
+    ),
+    "missing parent of a link": (
+        lambda m, at: m.symlink(at("no/l"), "x"),
+        "cannot link {no/l}: No such file or directory ({no})",
+    ),
     "not a directory": (lambda m, at: m.write(at("file/f"), "x"), "cannot write {file/f}: Not a directory ({file})"),
-    "not a directory, deep": (lambda m, at: m.mkdir(at("file/a/b"), parents=True), "cannot make directory {file/a}: Not a directory ({file})"),
-    "a directory where a file goes": (lambda m, at: m.write(at("dir"), "x"), "cannot write {dir}: a directory stands there"),
-    "a directory where a link goes": (lambda m, at: m.symlink(at("dir"), "x"), "cannot link {dir}: a directory stands there"),
-    "a file where a directory goes": (lambda m, at: m.mkdir(at("file")), "cannot make directory {file}: a file stands there"),
-    "a link where a directory goes": (lambda m, at: m.mkdir(at("link")), "cannot make directory {link}: a symlink stands there"),
-    "no such user": (lambda m, at: m.write(at("f"), "x", owner="nobody-we-know"), "cannot write {f}: no user nobody-we-know on this host"),
-    "no such group": (lambda m, at: m.mkdir(at("d"), group="nobody-we-know"), "cannot make directory {d}: no group nobody-we-know on this host"),
-    "no such user for parents": (lambda m, at: m.mkdir(at("p/d"), owner="nobody-we-know", parents=True), "cannot make directory {p/d}: no user nobody-we-know on this host"),
-    "no such user for a link": (lambda m, at: m.symlink(at("l"), "x", owner="nobody-we-know"), "cannot link {l}: no user nobody-we-know on this host"),
-    "no such user of what is there": (lambda m, at: m.chown(at("file"), "nobody-we-know"), "cannot set the owner of {file}: no user nobody-we-know on this host"),
-    "mode of what is not there": (lambda m, at: m.chmod(at("no"), 0o600), "cannot set the mode of {no}: No such file or directory"),
+    "not a directory, deep": (
+        lambda m, at: m.mkdir(at("file/a/b"), parents=True),
+        "cannot make directory {file/a}: Not a directory ({file})",
+    ),
+    "a directory where a file goes": (
+        lambda m, at: m.write(at("dir"), "x"),
+        "cannot write {dir}: a directory stands there",
+    ),
+    "a directory where a link goes": (
+        lambda m, at: m.symlink(at("dir"), "x"),
+        "cannot link {dir}: a directory stands there",
+    ),
+    "a file where a directory goes": (
+        lambda m, at: m.mkdir(at("file")),
+        "cannot make directory {file}: a file stands there",
+    ),
+    "a link where a directory goes": (
+        lambda m, at: m.mkdir(at("link")),
+        "cannot make directory {link}: a symlink stands there",
+    ),
+    "no such user": (
+        lambda m, at: m.write(at("f"), "x", owner="nobody-we-know"),
+        "cannot write {f}: no user nobody-we-know on this host",
+    ),
+    "no such group": (
+        lambda m, at: m.mkdir(at("d"), group="nobody-we-know"),
+        "cannot make directory {d}: no group nobody-we-know on this host",
+    ),
+    "no such user for parents": (
+        lambda m, at: m.mkdir(at("p/d"), owner="nobody-we-know", parents=True),
+        "cannot make directory {p/d}: no user nobody-we-know on this host",
+    ),
+    "no such user for a link": (
+        lambda m, at: m.symlink(at("l"), "x", owner="nobody-we-know"),
+        "cannot link {l}: no user nobody-we-know on this host",
+    ),
+    "no such user of what is there": (
+        lambda m, at: m.chown(at("file"), "nobody-we-know"),
+        "cannot set the owner of {file}: no user nobody-we-know on this host",
+    ),
+    "mode of what is not there": (
+        lambda m, at: m.chmod(at("no"), 0o600),
+        "cannot set the mode of {no}: No such file or directory",
+    ),
     "mode of a link": (lambda m, at: m.chmod(at("link"), 0o600), "cannot set the mode of {link}: it is a link"),
-    "owner of what is not there": (lambda m, at: m.chown(at("no"), "root"), "cannot set the owner of {no}: No such file or directory"),
+    "owner of what is not there": (
+        lambda m, at: m.chown(at("no"), "root"),
+        "cannot set the owner of {no}: No such file or directory",
+    ),
     "directory not empty": (lambda m, at: m.remove(at("dir")), "cannot remove {dir}: Directory not empty"),
-    "the root directory": (lambda m, at: m.remove("/", recursive=True), "cannot remove /: everything else stands in it"),
-    "a backup where a directory is": (lambda m, at: m.write(at("file"), "new", backup=".d"), "cannot write {file}: Is a directory"),
-}  # fmt: skip
+    "the root directory": (
+        lambda m, at: m.remove("/", recursive=True),
+        "cannot remove /: everything else stands in it",
+    ),
+    "a backup where a directory is": (
+        lambda m, at: m.write(at("file"), "new", backup=".d"),
+        "cannot write {file}: Is a directory",
+    ),
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

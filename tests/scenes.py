@@ -1,0 +1,90 @@
+"""What tests of planning and execution share: node types made on the spot, and a run of them in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from statecfg.remote.execution import Execution
+from statecfg.remote.model import Node
+from statecfg.remote.nodetype import NodeType
+from statecfg.remote.planned import Planned
+from statecfg.remote.planning import Plan, Planner
+from statecfg.remote.real import Facets, RealMachine
+from statecfg.remote.world import Machine
+
+Layers = Sequence[Sequence[Node]]
+
+
+def kind(name: str, check: Callable[..., Any]) -> NodeType[...]:
+    """Return a node type that is known to nobody else."""
+    made: NodeType[...] = NodeType(name)
+    made.check(check)
+    return made
+
+
+def types(*kinds: NodeType[...]) -> dict[str, NodeType[...]]:
+    return {each.name: each for each in kinds}
+
+
+def node(name: str, type: str = "", requires: Iterable[str] = (), triggers: Iterable[str] = (), **attrs: Any) -> Node:
+    return Node(name, type or name, [*requires, *triggers], attrs, list(triggers), position="play.yml:1")
+
+
+def plan(
+    kinds: Mapping[str, NodeType[...]], layers: Layers, machine: Machine | None = None, owed: Any = None
+) -> tuple[Plan, Planned]:
+    """Plan over a machine (this host where none is given)."""
+    imagined = machine if isinstance(machine, Planned) else Planned(machine or RealMachine())
+    return Planner(kinds, imagined, owed).plan(layers), imagined
+
+
+class Journal:
+    """A record kept in memory, in the order in which things were written down."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, ...]] = []
+
+    def intend(self, nodes: Sequence[str]) -> None:
+        self.lines.append(("intend", *nodes))
+
+    def started(self, node: str, op: str) -> None:
+        self.lines.append(("started", node, op))
+
+    def finished(self, node: str, outcome: str) -> None:
+        self.lines.append(("finished", node, outcome))
+
+
+class Run:
+    """A plan and its execution, with all that was said and written down."""
+
+    def __init__(
+        self,
+        kinds: Mapping[str, NodeType[...]],
+        layers: Layers,
+        keep_going: bool = False,
+        stopped: Callable[[], str] = lambda: "",
+        owed: Any = None,
+    ) -> None:
+        facets = Facets()
+        self.plan, _ = plan(kinds, layers, RealMachine(facets), owed)
+        self.events: list[Mapping[str, Any]] = []
+        self.journal = Journal()
+        self.lock = threading.Lock()
+        self.execution = Execution(
+            self.plan, kinds, facets, self.hear, self.journal, stopped, keep_going=keep_going, owed=owed
+        )
+        self.layers = self.execution.run()
+        self.nodes = {found["name"]: found for layer in self.layers for found in layer}
+
+    def hear(self, event: Mapping[str, Any]) -> None:
+        with self.lock:
+            self.events.append(event)
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {name: found["outcome"] for name, found in self.nodes.items()}
+
+    def statuses(self, name: str) -> list[str]:
+        return [action["status"] for action in self.nodes[name]["actions"]]
