@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from statecfg.bundle import Bundle, command
@@ -50,6 +50,7 @@ class Order:
     settings: Settings | None = None
     become: Become | None = None
     patience: float = PATIENCE
+    password: str | None = field(default=None, repr=False)
 
 
 class Gate:
@@ -152,7 +153,9 @@ class Conversation:
         """Return whom to become: what the command line says, else the inventory."""
         if self.order.become is not None or self.host.become is None:
             return self.order.become
-        return Become(self.host.become, self.host.become_user)
+        # Nobody but sudo takes a password without a terminal; where doas asks for one, it says so itself.
+        password = self.order.password if self.host.become == "sudo" else None
+        return Become(self.host.become, self.host.become_user, password)
 
     # Sending
 

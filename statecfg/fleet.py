@@ -54,6 +54,7 @@ class Options:
     :param forks: hosts talked to at once
     :param keep_going: after a failure, skip only what depends on it
     :param become: whom to become on every host; None: what the inventory says
+    :param password: for the hosts that become another user because the inventory says so
     :param lock_timeout: seconds to wait for another run on a host
     :param expect: host → node → fingerprint, of a saved plan: a host that would do anything else is refused
     :param confirm: shown the report of the plan before anything is done; False ends the run there
@@ -69,6 +70,7 @@ class Options:
     settings: Settings | None = None
     expect: Mapping[str, Mapping[str, str]] | None = None
     confirm: Callable[[Report], bool] | None = None
+    password: str | None = field(default=None, repr=False)
     patience: float = PATIENCE
     cancel: threading.Event = field(default_factory=threading.Event)
 
@@ -93,6 +95,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         options.settings,
         options.become,
         options.patience,
+        options.password,
     )
     packed = bundle.build({name for job in jobs for name in job.definition.types})
     slots = threading.Semaphore(max(1, options.forks))

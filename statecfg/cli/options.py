@@ -51,7 +51,7 @@ class Conversation:
         return replace(self, **{**_DEFAULTS, **stands, **given})
 
 
-_DEFAULTS: dict[str, Any] = {"forks": 16, "become_user": "root", "lock_timeout": 0.0}
+_DEFAULTS: dict[str, Any] = {"forks": 16, "lock_timeout": 0.0}
 _SETTINGS = ("forks", "become", "become_user", "ssh_config", "accept_new_host_keys", "keep_going", "lock_timeout")
 
 
@@ -132,7 +132,7 @@ conversation = _all(
     ),
     _option("-b", "--become", is_flag=True, default=None, help="Act as another user on the hosts, by sudo or doas."),
     _option("--become-user", metavar="USER", help="Whom to become. Default: root."),
-    _option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs; implies -b."),
+    _option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs (without a terminal: from stdin). It does not imply -b."),
     _option("-u", "--user", metavar="USER", help="Log in as this user."),
     _option(
         "--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."

@@ -43,7 +43,8 @@ def command(playbook: str, out: str | None, **given: Any) -> int:
     finished = session.converse(work, "plan", how, shown)
     if out:
         session.save(Path(out), work, chosen, how, finished)
-    session.show_plan(finished, shown, [out] if out else session.words(playbook, chosen))
+    words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
+    session.show_plan(finished, shown, words)
     return (
         exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report, shown.detailed_exitcode)
     )

@@ -26,7 +26,7 @@ from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.tally import pending
 
 if TYPE_CHECKING:
-    from statecfg import fleet
+    from statecfg.inventory import Host
     from statecfg.prepare import Choice, Work
 
 
@@ -114,24 +114,25 @@ def converse(
     from statecfg import fleet
 
     show.check_files(output.json_into, output.markdown_into)
+    work = replace(work, jobs=[replace(job, host=_as_asked(job.host, how, work.project.settings)) for job in work.jobs])
     how = how.settled(work.project.settings)
+    password = _password(work) if how.ask_become_pass else None
     interrupts = Interrupts()
     talk = _Talk(work, output, interrupts)
-    become = _become(how)
     started = time.monotonic()
     with interrupts, talk.progress:
         options = fleet.Options(
             mode=mode,
             forks=how.forks or 1,
             keep_going=bool(how.keep_going),
-            become=become,
+            password=password,
             lock_timeout=how.lock_timeout or 0.0,
             settings=_settings(how),
             expect=expect,
             confirm=talk.confirm if asks else None,
             cancel=interrupts.cancel,
         )
-        report = fleet.run(_as_user(work.jobs, how.user), options, talk.progress)
+        report = fleet.run(work.jobs, options, talk.progress)
     clean = talk.redactor.value(dict(report))
     return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
 
@@ -142,25 +143,31 @@ def _settings(how: Conversation) -> Any:
     return Settings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
-def _as_user(jobs: Iterable[fleet.Job], user: str | None) -> list[fleet.Job]:
-    return [replace(job, host=replace(job.host, user=user)) for job in jobs] if user else list(jobs)
+def _as_asked(host: Host, how: Conversation, settings: Any) -> Host:
+    """Return the host with what the command line says of logging in and becoming: it wins over the inventory.
+
+    The method stays the host's own. `become_user` of statecfg.toml is for hosts that name none.
+    """
+    user = how.become_user or (settings.become_user if host.become_user == "root" else None) or host.become_user
+    asked = how.become if how.become is not None else settings.become
+    return replace(
+        host, user=how.user or host.user, become=host.become or ("sudo" if asked else None), become_user=user
+    )
 
 
-def _become(how: Conversation) -> Any:
-    if not (how.become or how.ask_become_pass):
+def _password(work: Work) -> str | None:
+    """Ask for the password, or take the first line of stdin where nobody can be asked. Raises click.UsageError."""
+    if not any(job.host.become for job in work.jobs):
+        click.echo("warning: no host is to become another user, so -K has nothing to do (-b lets all do it).", err=True)
         return None
-    from statecfg import fleet
-
-    return fleet.Become(user=how.become_user or "root", password=_password() if how.ask_become_pass else None)
-
-
-def _password() -> str:
-    """Ask for the password, or take the first line of stdin where nobody can be asked."""
     if sys.stdin.isatty():
         from getpass import getpass
 
         return getpass("Password for becoming another user: ")
-    return sys.stdin.readline().rstrip("\n")
+    text = sys.stdin.readline().rstrip("\r\n")
+    if not text:
+        raise click.UsageError("-K takes the password from the first line of stdin here, and there is none.")
+    return text
 
 
 def detail(output: Output) -> Detail:
@@ -213,7 +220,7 @@ def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
     show.report(finished.report, lines, output)
 
 
-def words(playbook: str, chosen: Selection) -> list[str]:
+def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:
     """Return the arguments that choose the same again. Variables given in words may be secrets: they are left out."""
     found = [playbook]
     for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
@@ -221,6 +228,18 @@ def words(playbook: str, chosen: Selection) -> list[str]:
     for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
         for value in values:
             found += [flag, value if flag == "-t" or value.startswith("@") else "…"]
+    return found + way(how)
+
+
+def way(how: Conversation, saved: bool = False) -> list[str]:
+    """Return the arguments that go the same way to the hosts; a `saved` plan knows all but how to ask."""
+    found = [] if saved else [text for flag, value in (
+        ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)
+    ) if value for text in (flag, value)]  # fmt: skip
+    if how.become and not saved:
+        found.append("-b")
+    if how.ask_become_pass:
+        found.append("-K")
     return found
 
 

@@ -17,18 +17,33 @@ ANSWER_TIME = 30.0
 POLL = 0.01
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,254}\$?|#[0-9]{1,10}")
+# What sudo and doas say, what it means, and what to do about it.
 _REASONS = (
     (
         rb"not in the sudoers file|not allowed to execute|may not run sudo",
         "{user} may not be reached by {me} with sudo",
+        "Let the host's sudoers allow it, or log in as somebody who may (-u).",
     ),
-    (rb"a password is required|no askpass program|Authentication required", "{method} asks for a password: pass -K"),
-    (rb"incorrect password|Sorry, try again", "sudo rejected the password"),
-    (rb"you must have a tty|no tty present", "sudo wants a terminal (requiretty), and there is none"),
-    (rb"unknown user|no such user", "there is no user {user}"),
-    (rb"(sudo|doas): (command )?not found", "{method} is not installed"),
-    (rb"Operation not permitted|doas: not enabled", "{method} does not let us become {user}"),
+    (
+        rb"a password is required|no askpass program|Authentication required",
+        "{method} asks for a password: pass -K",
+        "With -K you are asked for it; or let the host's {file} allow it without a password.",
+    ),
+    (
+        rb"incorrect password|Sorry, try again",
+        "sudo rejected the password",
+        "It is that of the user who logs in. It was sent once, and is not sent again.",
+    ),
+    (
+        rb"you must have a tty|no tty present",
+        "sudo wants a terminal (requiretty), and there is none",
+        "Take requiretty out of the host's sudoers, at least for this user.",
+    ),
+    (rb"unknown user|no such user", "there is no user {user}", "Make it first, or become another one (--become-user)."),
+    (rb"(sudo|doas): (command )?not found", "{method} is not installed", "Install it, or log in as {user} (-u)."),
+    (rb"Operation not permitted|doas: not enabled", "{method} does not let us become {user}", "See the host's {file}."),
 )
+_REJECTED = _REASONS[2]
 
 
 @dataclass(frozen=True)
@@ -111,7 +126,7 @@ class BecomeStream:
                 answered = True
                 self.inner.write((self.become.password or "").encode() + b"\n")
             elif asked > 1:
-                raise BecomeFailed(self.host, "sudo rejected the password", "It was sent once, and is not sent again.")
+                raise BecomeFailed(self.host, _REJECTED[1], _REJECTED[2])
             if time.monotonic() > deadline:
                 raise BecomeFailed(self.host, f"sudo did not start the program within {ANSWER_TIME:g} s", self._said())
 
@@ -166,10 +181,12 @@ class BecomeStream:
             time.sleep(POLL)
         if not re.search(rb"\b(sudo|sudoers|doas)\b|^Sorry, ", said, re.MULTILINE):
             return None
-        for pattern, summary in _REASONS:
+        for pattern, summary, hint in _REASONS:
             if re.search(pattern, said):
-                words = {"user": self.become.user, "method": self.become.method, "me": "this login"}
-                return BecomeFailed(self.host, summary.format(**words), self._said())
+                file = "doas.conf" if self.become.method == "doas" else "sudoers"
+                words = {"user": self.become.user, "method": self.become.method, "me": "this login", "file": file}
+                heard = f"\n({self._said()})" if self._said() else ""
+                return BecomeFailed(self.host, summary.format(**words), hint.format(**words) + heard)
         return BecomeFailed(self.host, f"{self.become.method} did not start the program", self._said())
 
     def _said(self) -> str:

@@ -36,8 +36,8 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
         yield make(("  ✗ ", "remove"), (str(error.get("summary", "")), "remove"), hang=4)
         for text in safe.block(str(error["detail"])) if error.get("detail") else ():
             yield make("    ", text, hang=4)
-        if error.get("hint"):
-            yield make(("    help: ", "skip"), str(error["hint"]), hang=10)
+        for number, text in enumerate(safe.block(str(error["hint"])) if error.get("hint") else ()):
+            yield make(("    help: " if number == 0 else "          ", "skip"), text, hang=10)
     if host.get("holder"):
         holder = ", ".join(f"{key}: {value}" for key, value in host["holder"].items())
         yield make("    held by ", holder, hang=12)
