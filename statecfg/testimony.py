@@ -61,6 +61,7 @@ class Testimony:
         self.begun: dict[str, list[Json]] = {}
         self.ended: dict[str, str] = {}
         self.done: set[int] = set()
+        self.parts: list[Json] = []
         self.planned = self.acting = self.waits = False
         self.report: Json = {"status": "unreachable", "layers": self.layers, "summary": {}}
 
@@ -168,9 +169,15 @@ class Testimony:
     def _layer(self, frame: Json) -> None:
         """Take in what became of a layer."""
         self._may_act()
-        number, nodes = frame["layer"], frame["nodes"]
+        number = frame["layer"]
         if not isinstance(number, int) or not 0 <= number < len(self.layers) or number in self.done:
             raise Broken("it reports a layer that is not part of this run", SUSPICIOUS)
+        self.parts += frame["nodes"]
+        if len(self.parts) > len(self.layers[number]):
+            raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
+        if frame.get("more"):
+            return
+        nodes, self.parts = self.parts, []
         for node in nodes:
             _check_node(node)
         if sorted(node["name"] for node in nodes) != sorted(node["name"] for node in self.layers[number]):

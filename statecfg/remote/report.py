@@ -6,10 +6,12 @@ from statecfg.remote.model import Blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, Iterable, Iterator, List, Optional
 
     from statecfg.remote.model import Action, Result
     from statecfg.remote.planning import Step
+
+PORTION = 1 << 20  # bytes of JSON in one frame of nodes
 
 
 def shown(value: Any) -> Any:
@@ -64,6 +66,43 @@ def step_report(step: Step) -> Dict[str, Any]:
     if step.triggered_by:
         found["triggered_by"] = list(step.triggered_by)
     return found
+
+
+def portions(nodes: Iterable[Dict[str, Any]]) -> Iterator[List[Dict[str, Any]]]:
+    """Yield reports of nodes in lists that fit into a frame each; one that would not fit by itself is cut."""
+    import json
+
+    part: List[Dict[str, Any]] = []
+    size = 0
+    for node in nodes:
+        weight = len(json.dumps(node))
+        if weight > PORTION:
+            node = cut(node)
+            weight = len(json.dumps(node))
+        if part and (size + weight > PORTION or len(part) == 200):
+            yield part
+            part, size = [], 0
+        part.append(node)
+        size += weight
+    yield part
+
+
+def cut(node: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a node's report without its diffs, with the ends of its logs, and with its first changes only."""
+    changes = [{key: value for key, value in change.items() if key != "diff"} for change in node["changes"]]
+    if len(changes) > 1000:
+        more = {"object": "%d more" % (len(changes) - 1000), "field": "changes", "before": None, "after": None}
+        changes = [*changes[:1000], more]
+    actions = []
+    for action in node["actions"][:1000]:
+        logged = dict(action)
+        if len(action.get("log", "")) > 4096:
+            logged["log"] = "[…]\n" + action["log"][-4096:]
+        args = action["args"]
+        fits = sum(len(repr(value)) for value in args.values()) <= 4096
+        logged["args"] = args if fits else {key: ("%.200r" % (value,)) for key, value in args.items()}
+        actions.append(logged)
+    return dict(node, changes=changes, actions=actions)
 
 
 def summary(nodes: List[Dict[str, Any]]) -> Dict[str, int]:

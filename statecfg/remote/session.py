@@ -14,7 +14,7 @@ from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Planner
 from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.report import step_report, summary
+from statecfg.remote.report import portions, step_report, summary
 from statecfg.remote.wire import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
@@ -204,8 +204,7 @@ class Session:
     def show(self, plan: Plan, owed: List[Dict[str, Any]], seconds: float, waits: bool) -> None:
         """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
         for number, steps in enumerate(plan.layers):
-            for start in range(0, len(steps), 200):
-                nodes = [step_report(step) for step in steps[start : start + 200]]
+            for nodes in portions(step_report(step) for step in steps):
                 self.channel.send({"type": "planned", "layer": number, "nodes": nodes})
         prints = plan.fingerprints()
         self.channel.send(
