@@ -132,7 +132,7 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
     parent = posixpath.dirname(path)
     stat = world.apparent(parent)
     if stat is not None or not world.settled(parent):
-        # In a plan it may be there only because a node of the same layer makes it: in no order, when it is done.
+        # It may be coming only from a node that is not required: that the layers are in this order is an accident.
         maker = "directory:" + parent
         if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):
             raise CheckError("%s makes its directory: add it to requires" % maker)

@@ -8,7 +8,7 @@ from statecfg.remote.model import Unknown, error
 from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Planner, describe, settled, trace
 from statecfg.remote.real import RealMachine
-from statecfg.remote.report import action_report, step_report
+from statecfg.remote.report import action_report, portions, step_report
 from statecfg.remote.world import ANYTHING
 
 TYPE_CHECKING = False
@@ -161,7 +161,10 @@ class Execution:
         failed = sorted(node.step.node.provides for node in doing if node.outcome == "failed")
         if failed and not self.keep_going and not self.halted:
             self.halted = "%s failed" % ", ".join(failed)
-        self.send({"type": "layer", "layer": number, "nodes": [node.report() for node in doing]})
+        parts = list(portions(node.report() for node in doing))
+        for index, nodes in enumerate(parts):
+            more = {"more": True} if index + 1 < len(parts) else {}
+            self.send(dict(more, type="layer", layer=number, nodes=nodes))
 
     def may_begin(self, node: Doing) -> bool:
         """Tell whether a node's turn may come; otherwise skip it, saying why."""
@@ -197,6 +200,7 @@ class Execution:
         step.outcome = "unchanged"
         known_after, step.known_after = step.known_after, None
         planner.decide(step)
+        planner.foresee(step)
         step.known_after = step.known_after or known_after
         if step.outcome == "unknown":
             step.outcome, step.reason = "failed", "what it has to do can't be known even now"
@@ -292,10 +296,7 @@ class Execution:
             step = node.step
             planner.machine.turn(step.node.provides, acted=node.outcome == "changed")
             try:
-                left = planner.check(step.node)
-                todo = list(left.actions)
-                if left.shutdown_first is not None:
-                    todo.insert(0, left.shutdown_first)
+                todo = planner.check(step.node).steps
                 for action in todo:
                     planner.imagine(action)
             except (Exception, SystemExit) as problem:

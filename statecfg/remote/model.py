@@ -214,6 +214,11 @@ class ActionSpec(Record):
         self.actions: List[Action] = list(actions)
         self.shutdown_first = shutdown_first
 
+    @property
+    def steps(self) -> List[Action]:
+        """All its actions in the order in which they are taken."""
+        return ([] if self.shutdown_first is None else [self.shutdown_first]) + self.actions
+
 
 OK: Result = {"status": "ok"}
 

@@ -86,11 +86,12 @@ class Planner:
                 self.nodes[node.provides] = node
         plan = Plan()
         for layer in layers:
-            steps = []
-            for node in layer:
-                step = self.step(node, plan)
-                plan.steps[node.provides] = step
-                steps.append(step)
+            # A layer's nodes will act side by side: each is checked against the host as the layer finds it.
+            steps = [self.ask(node, plan) for node in layer]
+            for step in steps:
+                self.begin(step)
+                self.foresee(step)
+                plan.steps[step.node.provides] = step
             plan.layers.append(steps)
             self.actions.append({step.node.provides: step.spec.actions for step in steps})
         return plan
@@ -106,11 +107,10 @@ class Planner:
             return frozenset().union(*sets)
         return sets[0] if sets else _NONE
 
-    def step(self, node: Node, plan: Plan) -> Step:
-        """Check one node at its turn and take its actions on the imagined machine."""
+    def ask(self, node: Node, plan: Plan) -> Step:
+        """Check one node where its turn comes; its actions are not taken yet."""
         step = Step(node)
-        above = self.ancestors(node, plan)
-        self.acting[node.provides] = above
+        self.acting[node.provides] = self.ancestors(node, plan)
         for name in node.requires:
             before = plan.steps.get(name)
             if before is not None and before.outcome in ("failed", "skipped"):
@@ -120,36 +120,39 @@ class Planner:
         changing = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "changed"]
         undecided = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "unknown"]
         changing += [name for name in self.owed.get(node.provides, ()) if name not in changing]
-        self.machine.turn(node.provides, above, changing, undecided[0] if undecided else None)
+        self.begin(step, changing, undecided[0] if undecided else None)
         self.decide(step)
-        if step.outcome == "changed" and changing:
+        if step.spec.steps and changing:
             step.triggered_by = changing
         return step
 
+    def begin(self, step: Step, triggers: Sequence[str] = (), undecided: Optional[str] = None) -> None:
+        """Let it be the node's turn on the imagined machine."""
+        name = step.node.provides
+        self.machine.turn(name, self.acting.get(name, _NONE), triggers, undecided)
+
     def decide(self, step: Step) -> None:
-        """Make the check and take the actions; the machine's turn has begun."""
+        """Make the check; the machine's turn has begun."""
         try:
             step.spec = self.check(step.node)
         except Unknown as unknown:
             step.outcome, step.known_after = "unknown", unknown.cause
-            # Whatever it will do, those that require it must not take the host for known.
-            self.machine.affect(ANYTHING)
-            return
         except (CheckError, OSError, WriteAttempt) as problem:
             step.outcome, step.reason = "failed", describe(problem)
-            return
         except (Exception, SystemExit) as problem:  # a node type's own mistake: the node fails, others are planned
             step.outcome, step.reason = "failed", "the check of %s failed: %s" % (step.node.type, trace(problem))
-            return
-        actions = list(step.spec.actions)
-        if step.spec.shutdown_first is not None:
-            actions.insert(0, step.spec.shutdown_first)
-        for action in actions:
+
+    def foresee(self, step: Step) -> None:
+        """Take the actions that the check gave on the imagined machine, for those that come after to see."""
+        if step.outcome == "unknown":
+            # Whatever it will do, those that require it must not take the host for known.
+            self.machine.affect(ANYTHING)
+        for action in step.spec.steps:
             result = self.imagine(action)
             if result["status"] != "ok":
                 step.outcome, step.reason = "failed", "%s: %s" % (action.op, result["reason"])
                 return
-        if actions:
+        if step.spec.steps:
             step.outcome = "changed"
             step.changes = self.machine.changes.report()
 
