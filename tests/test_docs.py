@@ -162,6 +162,62 @@ def test_the_plans_in_the_readme_are_real(tmp_path: Path, nginx_host: hosts.Host
     assert run("plan") == shown("the plan of a drifted host")
 
 
+def test_the_playbooks_of_the_dialects_page_are_valid_and_mean_the_same(tmp_path: Path) -> None:
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: }\ngroups: {web: {hosts: [web1]}}\n")
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "playbooks/site.conf.j2").write_text(SITE)
+    drawn = set()
+    for found in blocks(ROOT / "docs/dialects.md"):
+        name = re.match(r"[#;] (playbooks/web\.\w+)\n", found.text)
+        if name:
+            (tmp_path / name[1]).write_text(found.text)
+            drawn.add(statecfg("graph", name[1], "--format", "dot", cwd=tmp_path).out.replace(name[1], ""))
+    assert len(list(tmp_path.glob("playbooks/web.*"))) == 3
+    assert len({re.sub(r"web\.\w+:\d+(:\d+)?", "", text) for text in drawn}) == 1
+
+
+def test_the_inventory_of_its_page_is_valid(tmp_path: Path) -> None:
+    (found,) = [item for item in blocks(ROOT / "docs/inventory.md") if item.text.startswith("hosts:")]
+    (tmp_path / "inventory.yml").write_text(found.text)
+    assert set(statecfg("inventory", "--json", cwd=tmp_path).json()["hosts"]) == {"web1", "web2", "db1"}
+
+
+def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
+    (tmp_path / "playbooks/conf.d").mkdir(parents=True)
+    for name in ("conf.d/site.conf", "shop.conf.j2"):
+        (tmp_path / "playbooks" / name).write_text("")
+    count = 0
+    for found in blocks(ROOT / "docs/reference/node-types.md"):
+        if found.language == "yaml":
+            name, text = "example.yml", "hosts: '@local'\nresources:\n" + _named(found.text)
+        else:
+            name, text = "example.py", _play(found.text)
+        (tmp_path / "playbooks" / name).write_text(text)
+        secrets = dict.fromkeys(re.findall(r"\benv[:=] ?\"?(\w+)", found.text), "only an example")
+        statecfg("validate", f"playbooks/{name}", cwd=tmp_path, **secrets)
+        count += 1
+    assert count >= 18
+
+
+def _named(text: str) -> str:
+    """Return an example in YAML with the nodes that it requires."""
+    required = set(re.findall(r"\b([a-z_]+:/?[\w./-]+)(?=[\],])", text))
+    return text + "".join(f"- {kind}: {thing}\n" for kind, thing in (name.split(":", 1) for name in required))
+
+
+def _play(text: str) -> str:
+    """Return an example in Python as a playbook: what its lines declare is what the play returns."""
+    tree = ast.parse(text)
+    called = {item.func.id for item in ast.walk(tree) if isinstance(item, ast.Call) and isinstance(item.func, ast.Name)}
+    kinds = ", ".join(sorted(called - {"secret"}))
+    lines = ["from statecfg import play, secret", f"from statecfg.resources import {kinds}"]
+    lines += ["@play(hosts='@local')", "def example(host):", "    found = []"]
+    for item in tree.body:
+        code = ast.unparse(item)
+        lines.append(f"    found.append({code})" if isinstance(item, ast.Expr) else f"    {code}")
+    return "\n".join([*lines, "    return found", ""])
+
+
 # The reference
 
 
