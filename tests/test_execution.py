@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -309,7 +310,7 @@ def test_ops_of_one_turn_never_overlap() -> None:
     Run(sleeping(in_turn), [[node(name, "nap") for name in "abc"]])
     spans = sorted(SPANS)
     assert len(spans) == 3
-    assert all(one[1] <= two[0] for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one[1] <= two[0] for one, two in itertools.pairwise(spans))
 
 
 INSTALLS: list[list[str]] = []

@@ -182,6 +182,8 @@ class Account:
                 found = json.loads(line)
             except ValueError:  # the line that a crash cut off
                 continue
+            if not isinstance(found, dict) or not isinstance(found.get("node"), str):
+                continue
             if "outcome" in found:
                 self.outcomes[found["node"]] = found["outcome"]
             elif "op" in found:
@@ -223,16 +225,21 @@ class Ledger:
         self.place = place
         path = os.path.join(place, LEDGER)
         try:
-            self.database = sqlite3.connect(
-                "file:%s?mode=%s" % (path.replace("?", "%3f"), "ro" if reading else "rwc"), uri=True, timeout=10.0
-            )
+            quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+            if reading and os.path.exists(path + "-journal"):
+                reading = False  # a commit was cut off: only who may write can take it back
+            mode = "ro" if reading else "rwc"
+            self.database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
             if not reading:
                 os.chmod(path, 0o600)
-                self.database.execute("PRAGMA synchronous=FULL")
+                self.database.execute("PRAGMA synchronous=EXTRA")
             version = self.database.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA:
                 raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
-            if version == 0 and not reading:
+            if version == 0 and reading:  # made by a run that was cut off before it wrote anything
+                self.database.close()
+                self.database = sqlite3.connect(":memory:")
+            if version == 0:
                 self.database.executescript("BEGIN;%sPRAGMA user_version=%d;COMMIT;" % (_TABLES, SCHEMA))
         except (sqlite3.DatabaseError, OSError) as problem:
             raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None

@@ -1,0 +1,320 @@
+"""The host's memory of runs: one at a time, each accounted for, nothing owed forgotten."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.remote import state
+from statecfg.remote.state import Account, Journal, Ledger, Lock, StateError, left_over, prepare
+
+ROOT = os.geteuid() == 0
+HOLDER = {"run": "r1", "who": "ann@desk", "since": 1.0, "pid": 1}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    prepare(str(tmp_path / "state"))
+    return str(tmp_path / "state")
+
+
+def test_the_directory_is_ours_alone(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / "open", 0o777)
+    os.chmod(tmp_path / "open", 0o777)
+    prepare(str(tmp_path / "open"))
+    assert os.stat(tmp_path / "open").st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("plant", [lambda p: p.symlink_to("/tmp"), lambda p: p.write_text("x")])
+def test_a_directory_that_is_none_is_refused(tmp_path: Path, plant: Any) -> None:
+    plant(tmp_path / "state")
+    with pytest.raises(StateError):
+        prepare(str(tmp_path / "state"))
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give a directory away")
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / "state")
+    os.chown(tmp_path / "state", 1, 1)
+    with pytest.raises(StateError, match="not a directory of ours"):
+        prepare(str(tmp_path / "state"))
+
+
+# The lock
+
+HOLD = """
+import sys, time
+from statecfg.remote.state import Lock
+lock = Lock(sys.argv[1])
+print(lock.take({"run": "r1", "who": "ann@desk"}, 0), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(place: str) -> Any:
+    child = subprocess.Popen([sys.executable, "-c", HOLD, place], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline() == "None\n"
+    yield child
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def test_the_lock_is_refused_and_names_its_holder(place: str, holder: Any) -> None:
+    before = time.monotonic()
+    assert Lock(place).take(HOLDER, 0) == {"run": "r1", "who": "ann@desk"}
+    assert time.monotonic() - before < 1.0
+    assert Lock(place).held(0) == {"run": "r1", "who": "ann@desk"}
+
+
+def test_the_lock_is_free_at_once_when_its_holder_is_killed(place: str, holder: Any) -> None:
+    holder.kill()
+    holder.wait()
+    lock = Lock(place)
+    assert lock.take(HOLDER, 0) is None
+    lock.drop()
+
+
+def test_waiting_for_the_lock(place: str, holder: Any) -> None:
+    started = time.monotonic()
+    assert Lock(place).take(HOLDER, 0.6) is not None
+    assert 0.5 < time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("text", ['{"run": "old", "pid": 1}', "", "no json", "[1]", "\xff"])
+def test_stale_text_decides_nothing(place: str, text: str) -> None:
+    """What a dead run wrote of itself, with the number of a process that lives, holds nobody up."""
+    (Path(place) / "lock").write_text(text)
+    assert Lock(place).held(0) is None
+    lock = Lock(place)
+    assert lock.take(HOLDER, 0) is None
+    lock.drop()
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[1]"])
+def test_a_holder_that_says_nothing_of_itself(place: str, holder: Any, text: str) -> None:
+    (Path(place) / "lock").write_text(text)
+    assert Lock(place).take(HOLDER, 0) == {}
+
+
+def test_the_lock_does_not_outlive_the_run_in_a_child(place: str) -> None:
+    lock = Lock(place)
+    assert lock.take(HOLDER, 0) is None
+    child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        lock.drop()
+        other = Lock(place)
+        assert other.take(HOLDER, 0) is None
+        other.drop()
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_to_look_takes_and_makes_nothing(place: str) -> None:
+    assert Lock(place).held(0) is None
+    assert os.listdir(place) == []
+
+
+def test_one_of_many_gets_it(place: str) -> None:
+    program = HOLD.replace("time.sleep(60)", "sys.stdin.read()")
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    try:
+        said = [child.stdout.readline() for child in children if child.stdout is not None]
+        assert sorted(line == "None\n" for line in said) == [False, False, False, True]
+    finally:
+        for child in children:
+            child.communicate()
+
+
+# The journal
+
+
+def test_a_journal_tells_what_was_under_way(place: str) -> None:
+    journal = Journal(place, "r1")
+    journal.intend(["a", "b", "c"])
+    journal.started("a", "write")
+    journal.finished("a", "changed")
+    journal.started("b", "write")
+    ((run, account),) = left_over(place)
+    assert run == "r1"
+    assert (account.started, account.outcomes, account.under_way) == ({"a", "b"}, {"a": "changed"}, ["b"])
+
+
+def test_every_cut_of_a_journal_is_read(place: str) -> None:
+    """Wherever a crash cuts the text off, what stands before it counts."""
+    lines = [{"intend": ["a"]}, {"node": "a", "op": "write"}, {"node": "a", "outcome": "changed"}]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    for end in range(len(text) + 1):
+        account = Account(text[:end].split("\n"))
+        whole = [line for line in lines if json.dumps(line) in text[:end]]
+        assert account.started == ({"a"} if lines[1] in whole else set())
+        assert account.outcomes == ({"a": "changed"} if lines[2] in whole else {})
+
+
+@pytest.mark.parametrize(
+    "line", ["5", "[]", "null", '"x"', "{}", '{"outcome": "changed"}', '{"op": 1, "node": []}', "\0"]
+)
+def test_odd_lines_are_passed_over(line: str) -> None:
+    account = Account([line, '{"node": "a", "op": "x"}'])
+    assert account.started == {"a"} and account.outcomes == {}
+
+
+def test_a_journal_that_can_not_be_written_says_so(place: str) -> None:
+    journal = Journal(place, "r1")
+    os.close(journal.descriptor)
+    journal.descriptor = os.open("/dev/full", os.O_WRONLY)
+    journal.started("a", "write")
+    assert "No space left" in journal.broken
+
+
+def test_no_place_for_a_journal(place: str) -> None:
+    (Path(place) / "runs").write_text("in the way")
+    with pytest.raises(StateError, match="cannot journal"):
+        Journal(place, "r1")
+
+
+# The ledger
+
+
+def run(name: str, playbook: str = "web") -> dict[str, Any]:
+    return {"id": name, "mode": "apply", "who": "ann@desk", "playbook": playbook}
+
+
+def account(*lines: tuple[str, ...]) -> Account:
+    found = [{"node": line[0], "op" if line[1] == "started" else "outcome": line[1]} for line in lines]
+    return Account([json.dumps(line) for line in found])
+
+
+def ended(place: str, name: str, found: Account, owed: Any = (), playbook: str = "web") -> list[tuple[str, str]]:
+    """Enter a run with its debts, end it, and return what is owed then."""
+    Journal(place, name)
+    ledger = Ledger(place)
+    ledger.begin(run(name, playbook), owed)
+    ledger.end(name, found, "ok")
+    left = [(debt["node"], debt["cause"]) for debt in ledger.owed("web")]
+    ledger.close()
+    assert left_over(place) == []
+    return left
+
+
+DEBT = [("service", "conf")]
+
+
+def test_a_debt_that_was_paid_is_gone(place: str) -> None:
+    done = account(("conf", "started"), ("conf", "changed"), ("service", "started"), ("service", "changed"))
+    assert ended(place, "r1", done, DEBT) == []
+
+
+def test_a_debt_of_a_change_that_was_made_stays(place: str) -> None:
+    """The change was made and the service not restarted: that is kept until it is."""
+    assert ended(place, "r1", account(("conf", "started"), ("conf", "changed"), ("service", "skipped")), DEBT) == DEBT
+    assert ended(place, "r2", account()) == DEBT
+    assert ended(place, "r3", account(("service", "started"), ("service", "failed"))) == DEBT
+    assert ended(place, "r4", account(("service", "changed")), playbook="other") == DEBT
+    assert ended(place, "r5", account(("service", "started"), ("service", "changed"))) == []
+
+
+def test_a_change_that_was_begun_is_owed_for(place: str) -> None:
+    assert ended(place, "r1", account(("conf", "started")), DEBT) == DEBT
+
+
+def test_a_change_that_was_never_begun_is_not(place: str) -> None:
+    assert ended(place, "r1", account(), DEBT) == []
+
+
+def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
+    """The journal tells, though the ledger was never closed."""
+    ledger = Ledger(place)
+    ledger.begin(run("r1"), [("service", "conf"), ("other", "late")])
+    Journal(place, "r1").started("conf", "write")
+    reading = Ledger(place, reading=True)
+    assert [debt["node"] for debt in reading.owed("web", left_over(place))] == ["service"]
+    assert reading.who("r1")["who"] == "ann@desk"
+    reading.close()
+    ledger.close()
+
+
+def test_a_newer_format_is_refused(place: str) -> None:
+    Ledger(place).close()
+    database = sqlite3.connect(Path(place) / "ledger.db")
+    database.execute(f"PRAGMA user_version={state.SCHEMA + 1}")
+    database.close()
+    for reading in (False, True):
+        with pytest.raises(StateError, match=rf"format {state.SCHEMA + 1}; this statecfg knows {state.SCHEMA}"):
+            Ledger(place, reading)
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough to be looked at" * 40, b"SQLite format 3\0" + b"\xff" * 4096]
+)
+def test_a_broken_ledger_is_refused_and_kept(place: str, content: bytes) -> None:
+    path = Path(place) / "ledger.db"
+    path.write_bytes(content)
+    with pytest.raises(StateError, match="can't be used"):
+        Ledger(place)
+    assert path.read_bytes() == content
+
+
+def test_a_ledger_in_an_odd_place(tmp_path: Path) -> None:
+    place = str(tmp_path / "a?b#c%41 d")
+    prepare(place)
+    Ledger(place).close()
+    assert os.listdir(place) == ["ledger.db"]
+    assert os.stat(place + "/ledger.db").st_mode & 0o777 == 0o600
+
+
+def test_a_ledger_that_was_never_filled(place: str) -> None:
+    (Path(place) / "ledger.db").touch()
+    ledger = Ledger(place, reading=True)
+    assert ledger.owed("web") == []
+    ledger.close()
+    assert (Path(place) / "ledger.db").read_bytes() == b""
+
+
+CRASH = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA cache_size=1")
+database.execute("PRAGMA cache_spill=1")
+database.execute("BEGIN")
+for number in range(2000):
+    database.execute("INSERT INTO owed VALUES ('web', ?, 'x', 0, 'r1')", ("n%d" % number + "x" * 200,))
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_commit_that_was_cut_off_is_taken_back(place: str) -> None:
+    """Killed with half of a transaction in the file: reading it, too, first makes it whole."""
+    Ledger(place).close()
+    subprocess.run([sys.executable, "-c", CRASH, place + "/ledger.db"], check=False)
+    assert os.path.exists(place + "/ledger.db-journal")
+    ledger = Ledger(place, reading=True)
+    assert ledger.owed("web") == []
+    ledger.close()
+
+
+def test_a_ledger_that_another_program_holds(place: str) -> None:
+    ledger = Ledger(place)
+    ledger.database.execute("PRAGMA busy_timeout=100")
+    other = sqlite3.connect(place + "/ledger.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StateError, match="locked"):
+        ledger.begin(run("r1"), [])
+    other.close()
+    ledger.begin(run("r1"), [])
+    ledger.close()
