@@ -139,7 +139,7 @@ def test_the_page_on_node_types_works_word_for_word(tmp_path: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def test_the_plans_in_the_readme_are_real(tmp_path: Path, nginx_host: hosts.Host) -> None:
+def test_the_plans_in_the_readme_and_concepts_are_real(tmp_path: Path, nginx_host: hosts.Host) -> None:
     playbook = tmp_path / "playbooks/web.yml"
     playbook.parent.mkdir()
     playbook.write_text(block("README.md", "file playbooks/web.yml").text)
@@ -150,16 +150,16 @@ def test_the_plans_in_the_readme_are_real(tmp_path: Path, nginx_host: hosts.Host
     def run(verb: str, *more: str) -> str:
         return statecfg(verb, "playbooks/web.yml", *more, cwd=tmp_path, COLUMNS="200").out
 
-    def shown(mark: str) -> str:
-        command, _, text = block("README.md", mark).text.partition("\n")
+    def shown(page: str, mark: str) -> str:
+        command, _, text = block(page, mark).text.partition("\n")
         assert command == "$ statecfg plan playbooks/web.yml"
         return text
 
-    assert run("plan") == shown("the plan of a bare host")
+    assert run("plan") == shown("README.md", "the plan of a bare host")
     run("apply", "--yes")
     site = "/etc/nginx/conf.d/site.conf"
     nginx_host.write(site, nginx_host.read(site).replace("8080", "9090"))
-    assert run("plan") == shown("the plan of a drifted host")
+    assert run("plan") == shown("docs/concepts.md", "the plan of a drifted host")
 
 
 def test_the_playbooks_of_the_dialects_page_are_valid_and_mean_the_same(tmp_path: Path) -> None:
