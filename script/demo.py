@@ -20,7 +20,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYBOOK = "playbooks/hello.yml"
-LOCKED = 7  # the exit code that says so
 
 
 class Failed(Exception):
@@ -35,7 +34,10 @@ class Demo:
         colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.bold, self.dim, self.plain = ("\033[1m", "\033[2m", "\033[0m") if colored else ("", "", "")
         # What the executor remembers of runs stays in the scratch directory; root's is always /var/lib/statecfg.
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(scratch / "state")}
+        # Somebody else may be running statecfg on this machine, which takes one run at a time.
+        mine = {"XDG_STATE_HOME": str(scratch / "state"), "STATECFG_LOCK_TIMEOUT": "60"}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("STATECFG_")}
+        self.environment = {**kept, **mine}
 
     def say(self, text: str = "") -> None:
         print(text, flush=True)  # noqa: T201
@@ -53,13 +55,7 @@ class Demo:
         self.say(f"\n{self.dim}${self.plain} {self.bold}{shown}{self.plain}")
         report = self.scratch / "report.json"
         argv = [sys.executable, "-m", "statecfg", *arguments, "--json-into", str(report)]
-        deadline = time.monotonic() + 60
-        while True:
-            done = subprocess.run(argv, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL)
-            if done.returncode != LOCKED or time.monotonic() > deadline:
-                break
-            self.say("\n   Somebody else runs statecfg on this machine; waiting for the end of that.\n")
-            time.sleep(2)
+        done = subprocess.run(argv, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise Failed(f"{shown} ended with exit code {done.returncode}")
         (host,) = json.loads(report.read_text(encoding="utf-8"))["hosts"].values()
