@@ -105,7 +105,7 @@ class Conversation:
                 self.emit("connected", {"peer": connection.peer})
                 become = self.become()
                 argv = command(self.host.python)
-                stream = open_become(connection, argv, become) if become else connection.open(argv)
+                stream = open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
                 try:
                     self.talk(stream)
                 finally:
@@ -315,7 +315,7 @@ class Listening:
             elif kind != "beat":
                 self.started = self.started or kind == "hello"
                 self.news = time.monotonic()
-            if self.of.said.planned:
+            if self.of.said.planned and self.of.gate is not None:
                 self.of.waiting.set()
         # What was heard while we were busy counts from now.
         self.heard = time.monotonic()

@@ -18,6 +18,7 @@ BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side is taken for gone
 LOOK = 3.0  # seconds after which a listener that looks every second must have been stopped
 BACKLOG = 4 << 20  # bytes of content that wait to be taken
+LONGEST_LINE = 1 << 20  # characters of a line of output that are waited for
 LAST = 10.0  # seconds an action under way is given once the controller is gone
 
 
@@ -41,14 +42,29 @@ class Channel:
         self.lost = ""
         self.cancelled = False
         self.closing = False
+        self.unended: Dict[str, str] = {}
         self.mask: Optional[Callable[[Any], Any]] = None
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, header: Mapping[str, Any]) -> None:
         """Send a frame, secrets masked. What can't be sent because nobody is there any more is dropped."""
         if self.mask is not None:
-            header = self.mask(dict(header))
-        self._write(encode(header))
+            for whole in self._whole_lines(dict(header)):
+                self._write(encode(self.mask(whole)))
+        else:
+            self._write(encode(header))
+
+    def _whole_lines(self, header: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """Return what is to be sent now: output in whole lines only, or a secret could pass in two halves."""
+        if header["type"] == "output":
+            text = self.unended.pop(header["node"], "") + header["text"]
+            end = len(text) if len(text) > LONGEST_LINE else text.rfind("\n") + 1
+            if text[end:]:
+                self.unended[header["node"]] = text[end:]
+            return [dict(header, text=text[:end])] if end else []
+        if header["type"] == "action" and header.get("event") == "finished" and header["node"] in self.unended:
+            return [{"type": "output", "node": header["node"], "text": self.unended.pop(header["node"])}, header]
+        return [header]
 
     def _write(self, data: bytes) -> None:
         with self.sending:

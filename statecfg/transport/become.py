@@ -15,6 +15,7 @@ METHODS = ("sudo", "doas")
 # PAM may make a wrong password wait for some seconds; sudo itself gives up after five minutes.
 ANSWER_TIME = 30.0
 POLL = 0.01
+MOST_NOISE = 128 * 1024
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,254}\$?|#[0-9]{1,10}")
 # What sudo and doas say, what it means, and what to do about it.
@@ -78,11 +79,12 @@ def wrap(argv: Sequence[str], become: Become, nonce: str) -> list[str]:
     return ["sudo", "-H", *asks, "-u", become.user, "--", *argv]
 
 
-def open_become(connection: Connection, argv: Sequence[str], become: Become) -> Stream:
+def open_become(connection: Connection, argv: Sequence[str], become: Become, word: bytes = b"") -> Stream:
     """Start `argv` as the other user.
 
     Parameters: `connection`; `argv` a program that, when there is a password, writes something to stdout before it
-    reads its stdin: only that tells that sudo won't take what follows for a password; `become`. Without a password
+    reads its stdin: only that tells that sudo won't take what follows for a password; `become`; `word` what the
+    program writes, where a login shell may write something before it. Without a password
     nothing is waited for, and the first read or failing write says what sudo said. Returns the program's stream.
     Raises BecomeFailed, ConnectionLost.
     """
@@ -95,7 +97,7 @@ def open_become(connection: Connection, argv: Sequence[str], become: Become) -> 
     stream = BecomeStream(host, connection.open(command), become, nonce)
     if become.password is not None:
         try:
-            stream.answer()
+            stream.answer(word)
         except BaseException:
             stream.close()
             raise
@@ -113,14 +115,16 @@ class BecomeStream:
         self.first: bytes | None = None
         self.started = False
 
-    def answer(self) -> None:
+    def answer(self, word: bytes = b"") -> None:
         """Wait until the program runs; type the password when sudo asks, once. Raises BecomeFailed."""
         deadline = time.monotonic() + ANSWER_TIME
         answered = False
         while True:
-            self.first = self._read_first()
-            if self.first is not None:
-                return
+            data = self._read_first()
+            if data is not None:
+                self.first = (self.first or b"") + data
+                if word in self.first or len(self.first) > MOST_NOISE:
+                    return
             asked = self.inner.stderr().count(self.prompt)
             if asked and not answered:
                 answered = True

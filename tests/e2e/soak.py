@@ -1,0 +1,100 @@
+"""The tests of crashes with counts that no suite has time for: `python -m tests.e2e.soak WHAT [COUNT] [--seed N]`."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests import hosts
+from tests.e2e import crashes, points, rig
+from tests.e2e.test_broken_links import cut_at, total
+from tests.hosts import Host
+
+Results = collections.Counter[str]
+
+
+def kills(host: Host, who: str, count: int, seed: int) -> Results:
+    """Kill one side at random moments."""
+    seen = crashes.at_random(host, f"/srv/{who}", who, count, seed)
+    found = Results({f"{who} killed": count})
+    for each in seen:
+        found[f"{who} killed: {each.get('status') or ('cut off' if each['old'] else 'over')}"] += 1
+    found[f"{who} killed: ms until all was gone, at most"] = int(1000 * max(each["gone"] for each in seen))
+    return found
+
+
+def calls(host: Host, count: int, seed: int) -> Results:
+    """Kill the executor at every call by which it writes, over and over up to `count` times."""
+    found = Results()
+    while found["calls killed at"] < count:
+        for _, _, status in points.all_points(host, "/srv/points"):
+            found["calls killed at"] += 1
+            found[f"calls: {status}"] += 1
+    return found
+
+
+def cuts(host: Host, count: int, seed: int) -> Results:
+    """Cut the connection after k bytes either way."""
+    definition = rig.small_files("/srv/cuts", 30)
+    rig.run(host, definition)
+    found = Results()
+    with tempfile.TemporaryDirectory() as directory:
+        known_hosts = Path(directory, "known_hosts")
+        sizes = dict(zip(("to", "from"), total(host, definition, known_hosts), strict=True))
+        choose = random.Random(seed)
+        for number in range(count):
+            way = ("to", "from")[number % 2]
+            # The last bytes only close what is over already.
+            k = choose.randrange(200, sizes[way] - 2500)
+            found[f"cut {way} the host: {cut_at(host, definition, known_hosts, k, way).host()['status']}"] += 1
+    return found
+
+
+def main() -> None:
+    """Run what is asked for, on a host for each, and print what was seen."""
+    parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
+    parser.add_argument("what", choices=["kills", "points", "cuts", "all"])
+    parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    given = parser.parse_args()
+    jobs: list[Callable[[Host], Results]] = []
+    if given.what in ("kills", "all"):
+        jobs += [lambda host, who=who: kills(host, who, given.count, given.seed) for who in crashes.KILLS]
+    if given.what in ("points", "all"):
+        jobs.append(lambda host: calls(host, given.count, given.seed))
+    if given.what in ("cuts", "all"):
+        jobs.append(lambda host: cuts(host, given.count, given.seed))
+    print(f"seed {given.seed}, {given.count} times each", flush=True)
+    machines = hosts.light_hosts(len(jobs), prefix="soak")
+    failures: list[BaseException] = []
+
+    def work(job: Callable[[Host], Results], host: Host) -> None:
+        begun = time.monotonic()
+        try:
+            for what, number in sorted(job(host).items()):
+                print(f"{number:8}  {what}")
+            print(f"{time.monotonic() - begun:8.0f}  seconds", flush=True)
+        except BaseException as problem:
+            failures.append(problem)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(jobs, machines, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    hosts.close_all()
+    for failure in failures:
+        print("\n".join([repr(failure), *getattr(failure, "__notes__", [])]), file=sys.stderr)
+    if failures:
+        raise failures[0]
+
+
+if __name__ == "__main__":
+    main()
