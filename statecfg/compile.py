@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
@@ -155,14 +155,15 @@ class _Packer:
             with problems.collecting() as found:
                 sent = prepare(node)
         except InvalidInput as error:
-            found, sent = error.problems, None
+            self._placed(error.problems, node)
+            return None
         except (ValueError, OSError) as error:
             help = getattr(error, "help", "")
             found, sent = [problem("SC0116", f"{node.provides}: {error}", help, node.position)], None
         except Exception as error:
             error.add_note(f"while preparing {node.provides} ({node.position})")
             raise
-        self.found.extend(item if item.places else _placed(item, node) for item in found)
+        self._placed(found, node)
         if found:
             return None
         try:
@@ -173,6 +174,9 @@ class _Packer:
         detail = f"to_wire of {node.type} returned {kind_of(sent)}, not a node, for {node.provides}"
         self.found.append(problem("SC0119", detail, "return the node, or node.with_attrs(…)", node.position))
         return None
+
+    def _placed(self, found: list[Problem], node: Node) -> None:
+        self.found.extend(item if item.places else replace(item, places=(node.position,)) for item in found)
 
     def _plain(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -240,7 +244,3 @@ def _key(key: Any) -> str:
     if not isinstance(key, str):
         raise _CantSend(f"the key of a map must be text, got {kind_of(key)}: {show(key)}", "put it in quotes")
     return "$" + key if key.startswith("$") else str(key)  # `$blob` stands for content, see `decode_value`
-
-
-def _placed(item: Problem, node: Node) -> Problem:
-    return Problem(item.code, item.summary, item.detail, item.help, (node.position,))

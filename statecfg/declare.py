@@ -11,7 +11,7 @@ from typing import Any
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg import positions, problems, schema, types, validators
-from statecfg.graph import EMPTY_MAP, EMPTY_VECTOR, Graph, Node
+from statecfg.graph import EMPTY_MAP, EMPTY_VECTOR, Graph, Node, gap
 from statecfg.positions import Place
 from statecfg.problems import Problem, problem
 from statecfg.remote.nodetype import OPTIONS, NodeType
@@ -21,6 +21,7 @@ from statecfg.schema import Schema
 MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, after the name of a type
 NO_PLACES: Mapping[str, Place] = {}
 _OPTIONS = frozenset(OPTIONS)
+WRONG: Any = object()  # stands for a value that could not be read, which was reported
 _VECTORS: dict[tuple[str, ...], PVector[str]] = {}
 _RECORDED: ContextVar[list[Node] | None] = ContextVar("nodes declared", default=None)
 
@@ -54,8 +55,9 @@ def declare_at(
     :param attrs: attributes by name, in any dialect's spelling, and the options of every node
     :param place: where the node is written
     :param places: where its attributes are written, as far as that is known
-    Reports problems (`statecfg.problems.report`); where they are being collected, the graph that comes back
-    holds what could be understood, marked as broken.
+    A value that is `WRONG` passes unchecked, and the node is marked as broken. Reports problems
+    (`statecfg.problems.report`); where they are being collected, the graph that comes back holds what could be
+    understood, marked as broken.
     """
     return _Declaration(schema.of(kind), place, places).graph(args, attrs)
 
@@ -63,17 +65,20 @@ def declare_at(
 class _Declaration:
     """One node in the making: what was given, what is wrong with it so far."""
 
-    __slots__ = ("found", "name", "place", "places", "schema")
+    __slots__ = ("broken", "found", "name", "place", "places", "schema")
 
     def __init__(self, known: Schema, place: Place, places: Mapping[str, Place]) -> None:
         self.schema, self.place, self.places = known, place, places
         self.found: list[Problem] = []
         self.name = known.kind.name
+        self.broken = False
 
     def graph(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> Graph:
         values, options = self._sorted_out(args, attrs)
-        self.name = name = self._name(values, options.pop("provides", None))
-        parts: list[Graph] = []
+        given = options.pop("provides", None)
+        name = self._name(values, None if given is WRONG else given)
+        self.name = name.removesuffix(":") if name == f"{self.schema.kind.name}:" else name
+        parts = [gap()] if given is WRONG else []
         requires: Sequence[str] = ()
         triggers: Sequence[str] = ()
         if options:
@@ -91,7 +96,7 @@ class _Declaration:
             _vector(self.schema.kind.produces_ops),
             pmap(options) if options else EMPTY_MAP,
             self.place,
-            bool(self.found),
+            self.broken or bool(self.found),
         )
         recorded = _RECORDED.get()
         if recorded is not None:
@@ -124,6 +129,7 @@ class _Declaration:
                 if name in into:
                     self.wrong("SC0103", f"`{name}` of {self._label(values)} is given twice", "", name)
                 into[name] = value
+        self.broken = any(value is WRONG for value in (*values.values(), *options.values()))
         return values, options
 
     def _label(self, values: Mapping[str, Any]) -> str:
@@ -154,7 +160,7 @@ class _Declaration:
         return name
 
     def _requirements(self, option: str, given: Any, parts: list[Graph]) -> Sequence[str]:
-        if not given and not isinstance(given, Graph):
+        if given is WRONG or (not given and not isinstance(given, Graph)):
             return ()
         names: dict[str, None] = {}
         for item in _flat(given):
@@ -179,14 +185,16 @@ class _Declaration:
         if "tags" in options:
             tags = options["tags"]
             tags = [tags] if isinstance(tags, str) else tags
-            if isinstance(tags, (list, tuple, PVector)) and all(isinstance(tag, str) and tag for tag in tags):
+            if tags is WRONG:
+                del options["tags"]
+            elif isinstance(tags, (list, tuple, PVector)) and all(isinstance(tag, str) and tag for tag in tags):
                 options["tags"] = pvector(tags)
             else:
                 self.wrong("SC0201", f"`tags` of {self.name}: expected names, got {show(tags)}", "", "tags")
-        if "protect" in options and not isinstance(options["protect"], bool):
+        if options.get("protect") not in (None, WRONG, True, False):
             detail = f"`protect` of {self.name}: expected a truth value, got {show(options['protect'])}"
             self.wrong("SC0201", detail, "the accepted values are true and false", "protect")
-        for name in [name for name in options if options[name] in (None, False)]:
+        for name in [name for name in options if options[name] in (None, False, WRONG)]:
             del options[name]
 
     def _checked(self, values: dict[str, Any]) -> PMap[str, Any]:
@@ -195,7 +203,9 @@ class _Declaration:
         for name, value in values.items():
             field = known.fields.get(name)
             if field is None:
-                self._unknown(name)
+                self._unknown(name, value)
+            elif value is WRONG:
+                pass
             elif value is not None or name not in known.optional or known.optional[name] is not None:
                 try:
                     if name in known.checks:
@@ -210,15 +220,20 @@ class _Declaration:
             if default is not None and name not in values:
                 kept[name] = default
         check = known.kind.methods.get("validate")
-        if check is not None and not self.found:
+        if check is not None and not self.found and not self.broken:
             try:
                 check({name: value for name, value in kept.items() if name != "type"})
             except ValueError as error:
                 self.wrong("SC0107", f"{self.name}: {error}", getattr(error, "help", ""))
         return pmap(kept)
 
-    def _unknown(self, name: str) -> None:
+    def _unknown(self, name: str, value: Any) -> None:
         kind = self.schema.kind.name
+        if isinstance(value, Mapping) and any(schema.plain(key) in self.schema.names for key in value):
+            # In Hy a keyword before another argument names that argument: (node :name {…}).
+            help = f'the map after it was taken for its value; write "{name}", or give attributes by name only'
+            self.wrong("SC0101", f"{kind} has no attribute `{name}`", help, name)
+            return
         self.wrong(
             "SC0101",
             f"{kind} has no attribute `{name}`" + (f" ({self.name})" if self.name != kind else ""),
@@ -260,7 +275,7 @@ def name_of(value: Any) -> str | None:
 
 
 def _flat(given: Any) -> Iterator[Any]:
-    if isinstance(given, (list, tuple, PVector)):
+    if isinstance(given, (list, tuple, PVector, Iterator)):
         for item in given:
             yield from _flat(item)
     else:

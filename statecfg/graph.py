@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 from toposort import CircularDependencyError, toposort
 
-from statecfg.positions import NOWHERE, Place
+from statecfg.positions import NOWHERE, Place, of_frame
 from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
 from statecfg.remote.model import Record
+from statecfg.remote.values import kind_of
 
 MAX_NODES = 250_000
 # toposort walks all waiting nodes once per layer: beyond this many steps a graph is too deep to be meant.
@@ -29,7 +31,14 @@ class Frozen(Record):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__.lower()} can't be changed; make another")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> None:
+        setattr(self, name, None)
+
+    def __copy__(self) -> Frozen:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Frozen:
+        return self
 
 
 class Node(Frozen):
@@ -172,6 +181,24 @@ class Graph(Frozen):
 EMPTY = Graph(None)
 
 
+def gap(kind: str = "", argument: str = "") -> Graph:
+    """Return the graph of a node that could not be read: whoever requires it has made no mistake.
+
+    :param kind: the name of its type; "" where even that is not known
+    :param argument: its first argument; "" where that is not known
+    """
+    return Graph(Node(f"{kind}:{argument}", pmap({"type": kind}), broken=True))
+
+
+def _may_be_gap(nodes: Iterable[Node]) -> Callable[[str], bool]:
+    """Return whether a name may be that of one of the nodes that could not be read."""
+    parts = {tuple(node.provides.partition(":")[::2]) for node in nodes if node.broken and ":" in node.provides}
+    starts = tuple({f"{kind}:" for kind, argument in parts if kind and not argument})
+    ends = tuple({f":{argument}" for kind, argument in parts if argument and not kind})
+    anything = ("", "") in parts
+    return lambda name: anything or name.startswith(starts) or name.endswith(ends)
+
+
 def same(one: Node, other: Node) -> bool:
     """Return whether two nodes are one: equal, and written in the same place."""
     return one is other or (one.position == other.position and one == other)
@@ -184,10 +211,19 @@ def merge_graphs(*graphs: Graph) -> Graph:
     others, it is that one's, whichever comes first. Source: "Specifying dependencies" of the Borg document.
     Raises InvalidInput for what is not a graph.
     """
-    wrong = [item for item in graphs if not isinstance(item, Graph)]
-    if wrong:
-        raise InvalidInput([problem("SC0109", f"merge_graphs takes graphs, got {type(wrong[0]).__name__}")])
+    wrong = next((item for item in graphs if not isinstance(item, Graph)), None)
+    if wrong is not None:
+        raise InvalidInput([_no_graph(wrong, of_frame(sys._getframe(1)))])
     return graphs[0] if len(graphs) == 1 else Graph(None, graphs)
+
+
+def _no_graph(given: object, place: Place) -> Problem:
+    help = "a graph is what calling a node type returns"
+    if isinstance(given, (list, tuple)):
+        help = "give the graphs one by one: merge_graphs(*graphs), in Hy (merge-graphs #* graphs)"
+    elif isinstance(given, Node):
+        help += "; this is the node in one"
+    return problem("SC0109", f"merge_graphs takes graphs, got {kind_of(given)}", help, place)
 
 
 def _principal(graph: Graph) -> Node:
@@ -290,12 +326,12 @@ def check(nodes: list[Node]) -> list[Problem]:
         return [problem("SC0115", f"{len(nodes):,} nodes; at most {MAX_NODES:,} are handled", "split the playbook")]
     found = duplicates(nodes)
     names = {node.provides: node for node in nodes}
-    nameless = tuple(f"{node.type}:" for node in nodes if node.broken and node.provides.endswith(":"))
+    excused = _may_be_gap(nodes)
     for node in nodes:
         for name in node.requires:
             if name == node.provides:
                 found.append(problem("SC0112", f"{name} requires itself", "take it out of requires", node.position))
-            elif name not in names and not name.startswith(nameless):
+            elif name not in names and not excused(name):
                 found.append(_missing(node, name, names, len(found)))
     return found + _circles(nodes, names) if found else found
 
@@ -351,7 +387,7 @@ def circles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> 
     found: list[Problem] = []
     while left and len(found) < MAX_PROBLEMS:
         path = _circle(left)
-        steps = [f"{name} requires {path[(i + 1) % len(path)]} ({names[name].position})" for i, name in enumerate(path)]
+        steps = [f"{name} requires {path[(i + 1) % len(path)]} ({_short(names[name])})" for i, name in enumerate(path)]
         shown = steps if len(steps) <= 12 else [*steps[:11], f"… {len(steps) - 12} more …", steps[-1]]
         found.append(
             problem(
@@ -368,6 +404,10 @@ def circles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> 
             left = {name: required - gone for name, required in left.items() if name not in gone}
             gone = {name for name, required in left.items() if not required}
     return found
+
+
+def _short(node: Node) -> Place:
+    return node.position._replace(file=node.position.file.rpartition("/")[2])
 
 
 def _circle(waiting: Mapping[str, set[str]]) -> list[str]:

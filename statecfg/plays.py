@@ -12,8 +12,8 @@ from typing import Any
 
 from statecfg import positions
 from statecfg.declare import recording
-from statecfg.graph import EMPTY, Graph, Node, merge_graphs, same
-from statecfg.problems import InvalidInput, Place, Problem, problem, report, suggest
+from statecfg.graph import EMPTY, Graph, Node, gap, merge_graphs, same
+from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest
 
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
@@ -169,34 +169,35 @@ def collected() -> Iterator[list[Play]]:
 
 
 def of_file(path: str, found: Iterable[Play]) -> list[Play]:
-    """Return the plays that stand in the file itself. Raises InvalidInput where there is none, or a name twice."""
+    """Return the plays that stand in the file itself. Reports a name twice; raises InvalidInput for none."""
     plays = [each for each in found if each.file == path]
     if not plays:
         raise InvalidInput(
             [problem("SC0510", f"{path} defines no play", "define one with a pattern of hosts", Place(path, 1))]
         )
-    problems: list[Problem] = []
-    for index, each in enumerate(plays):
-        earlier = [other for other in plays[:index] if other.name == each.name]
-        if earlier:
+    first: dict[str, Play] = {}
+    for each in plays:
+        if first.setdefault(each.name, each) is not each:
             detail = f"two plays are called {each.name}"
-            problems.append(problem("SC0513", detail, "rename one", each.position, earlier[0].position))
-    if problems:
-        raise InvalidInput(problems)
+            report(problem("SC0513", detail, "rename one", each.position, first[each.name].position))
     return plays
 
 
 def evaluate(each: Play, host: HostContext) -> Graph:
     """Return the graph of a play for a host.
 
-    Raises InvalidInput where the play's function fails or takes too long, where it returns something that is no
-    graph, and where it declares a node that is not part of what it returns.
+    Reports where the play's function fails or takes too long, where it returns something that is no graph, and where
+    it declares a node that is not part of what it returns. Where problems are being collected, the graph that comes
+    back holds what there is.
     """
     from statecfg.dialects.user_code import guarded
 
     doing = f"building {each.name} for {host.name}"
-    with recording() as nodes, guarded(doing, state=lambda: doing + _after(nodes)):
+    graphs: list[Graph] | None = None
+    with recording() as nodes, going_on(), guarded(doing, state=lambda: doing + _after(nodes)):
         graphs = list(_graphs(each.build(host), each))
+    if graphs is None:
+        return merge_graphs(*map(Graph, nodes), gap())
     graph = merge_graphs(*graphs) if graphs else EMPTY
     _refuse_lost(each, graph, nodes)
     return graph
@@ -218,10 +219,11 @@ def _graphs(answer: Any, each: Play) -> Iterator[Graph]:
 
 
 def _refuse_lost(each: Play, graph: Graph, nodes: Sequence[Node]) -> None:
-    by_name = {node.provides: node for node in graph.nodes()}
+    kept: dict[str, list[Node]] = {}
+    for node in graph.nodes():
+        kept.setdefault(node.provides, []).append(node)
     hint = "return it in the play's list, or let a node that is returned require it"
     for node in nodes:
-        kept = by_name.get(node.provides)
-        if not node.broken and (kept is None or not (kept.broken or same(kept, node))):
+        if not node.broken and not any(other.broken or same(other, node) for other in kept.get(node.provides, ())):
             detail = f"{node.provides} is declared, but it is no part of what the play {each.name} returns"
             report(problem("SC0511", detail, hint, node.position))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.problems import InvalidInput, Problem, collecting, problem
+from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
 
 if TYPE_CHECKING:
     from statecfg.fleet import Job
@@ -22,13 +22,14 @@ class Work:
     """What is to be done.
 
     `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
-    `secrets` every secret that went into them, by name.
+    `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for.
     """
 
     project: Project
     jobs: Sequence[Job]
     playbook: Path | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    missing: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -45,57 +46,97 @@ class Choice:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+def offline(path: Path, choice: Choice) -> Work:
+    """Return the jobs of a playbook to be looked at, not sent: secrets that are not here need not be."""
+    from statecfg import secrets
+
+    with secrets.placeholders() as missing:
+        work = playbook(path, choice)
+    return replace(work, missing=tuple(sorted(missing)))
+
+
 def playbook(path: Path, choice: Choice) -> Work:
     """Return the jobs of a playbook, one for each host that it names and the limit leaves.
 
-    Raises InvalidInput with everything that is wrong, of all hosts at once.
+    Raises InvalidInput with everything that is wrong, at every stage and of all hosts at once.
     """
     from statecfg import secrets
 
     with secrets.recording() as used:
-        project, jobs = _jobs(path, choice)
+        with collecting() as wrong, going_on():
+            project, jobs = _jobs(path, choice)
+        if wrong:
+            raise InvalidInput(sorted(wrong, key=_order))
     found = {name: value.reveal() for name, value in used.items()}
     for job in jobs:
         found.update(job.definition.secrets)
     return Work(project, jobs, path, found)
 
 
+def _order(item: Problem) -> tuple[str, int, int]:
+    file, line, column = item.places[0] if item.places else ("", 0, 0)
+    return file, line, column or 0
+
+
 def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
     from statecfg.fleet import Job
 
-    project, inventory, plays = read(path, choice)
-    chosen = _hosts(plays, inventory, choice.limit)
+    project, chosen = _chosen(path, choice)
     name = project.relative(path)
     jobs: list[Job] = []
-    wrong: list[Problem] = []
-    for host, of_host in chosen:
-        try:
-            definition = _definition(host, of_host, project, choice)
-        except InvalidInput as error:
-            wrong.extend(item for item in error.problems if item not in wrong)
-            continue
+    wrong = _Shared([host.name for host, _ in chosen])
+    for host, plays in chosen:
+        definition = None
+        with collecting() as found, going_on():
+            definition = _definition(host, plays, project, choice)
+        wrong.add(host.name, found)
         # With tags, a host that has nothing of them is left alone.
-        if definition.layers or not choice.tags:
+        if definition is not None and (definition.layers or not choice.tags):
             jobs.append(Job(host, definition, name))
-    if wrong:
-        raise InvalidInput(wrong)
-    if not jobs:
-        raise InvalidInput([problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook")])
+    report(*wrong.problems())
+    if chosen and not jobs and not wrong.problems():
+        report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
     return project, jobs
 
 
-def read(path: Path, choice: Choice) -> tuple[Project, Inventory, list[Play]]:
-    """Return the project that a playbook is part of, its inventory, and the plays. Raises InvalidInput."""
+def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[Play]]]]:
+    """Return the project of a playbook and each host with its plays; where there are none, that was reported."""
     from statecfg import dialects
     from statecfg import project as projects
 
-    with collecting() as found:
-        project = projects.find(path)
+    project = projects.find(path)
+    inventory, plays = None, []
+    with going_on():
         inventory = project.inventory(choice.inventory)
+    with going_on():
         plays = dialects.load(path, project)
-    if found:
-        raise InvalidInput(found)
-    return project, inventory, plays
+    return project, _hosts(plays, inventory, choice.limit) if inventory is not None else []
+
+
+class _Shared:
+    """Problems of many hosts, each once, with the hosts that have it where not all do."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts = hosts
+        self.found: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
+
+    def add(self, host: str, problems: Iterable[Problem]) -> None:
+        for item in problems:
+            key = (item.code, item.places, item.detail.replace(host, "\0"))
+            self.found.setdefault(key, (item, []))[1].append(host)
+
+    def problems(self) -> list[Problem]:
+        """Return the problems in the order they were found."""
+        return [self._told(item, names) for item, names in self.found.values()]
+
+    def _told(self, item: Problem, names: list[str]) -> Problem:
+        # Secrets are looked for once, on this machine.
+        shared = len(names) == len(self.hosts) or item.code.startswith("SC042")
+        if shared or (len(names) == 1 and names[0] in item.detail):
+            return item
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        first, line, rest = item.detail.partition("\n")
+        return replace(item, detail=f"{first} (on {shown}){line}{rest}")
 
 
 def hosts(pattern: str, choice: Choice) -> Work:
@@ -114,13 +155,16 @@ def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> li
     found: dict[str, tuple[Host, list[Play]]] = {}
     all_plays = list(plays)
     several = len(all_plays) > 1
+    left = not all_plays
     for play in all_plays:
-        for host in inventory.select(play.hosts, limit, play.position, empty_ok=several):
+        hosts: Sequence[Host] | None = None
+        with going_on():
+            hosts = inventory.select(play.hosts, limit, play.position, empty_ok=several)
+        left = left or hosts is None
+        for host in hosts or ():
             found.setdefault(host.name, (host, []))[1].append(play)
-    if not found:
-        raise InvalidInput(
-            [problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position)]
-        )
+    if not found and not left:
+        report(problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position))
     return list(found.values())
 
 
@@ -142,14 +186,11 @@ def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Ma
 
     made: list[Graph] = []
     own: dict[str, Mapping[str, Any]] = {}
-    with collecting() as found:
-        for play in plays:
-            merged = play.variables(host.vars, choice.extra, host.name, host.groups)
-            context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
-            made.append(evaluate(play, context))
-            own.update((node.provides, merged) for node in made[-1].nodes())
-    if found:
-        raise InvalidInput(found)
+    for play in plays:
+        merged = play.variables(host.vars, choice.extra, host.name, host.groups)
+        context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
+        made.append(evaluate(play, context))
+        own.update((node.provides, merged) for node in made[-1].nodes())
     graph = merge_graphs(*made)
     return (tagged(graph, choice.tags) if choice.tags else graph), own
 
@@ -160,7 +201,7 @@ def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
 
     wanted = frozenset(tags)
     nodes = {node.provides: node for node in graph.nodes()}
-    left = [node for node in nodes.values() if wanted.intersection(node.options.get("tags") or ())]
+    left = [node for node in nodes.values() if node.broken or wanted.intersection(node.options.get("tags") or ())]
     kept: dict[str, Node] = {}
     while left:
         node = left.pop()

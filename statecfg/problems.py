@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from statecfg.positions import Place
 
-__all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "problem", "report", "suggest"]
+__all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "going_on", "problem", "report", "suggest"]
 
 LISTED = 8  # valid names that a help text lists
 
@@ -142,18 +142,50 @@ class InvalidInput(Exception):
         return InvalidInput, (self.problems,)
 
 
-_FOUND: ContextVar[list[Problem] | None] = ContextVar("found problems", default=None)
+class _Found(list[Problem]):
+    """Problems in the order they were found, each once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: set[Problem] = set()
+
+    def add(self, item: Problem) -> None:
+        if item not in self.known:
+            self.known.add(item)
+            self.append(item)
+
+
+_FOUND: ContextVar[_Found | None] = ContextVar("found problems", default=None)
 
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[Problem]]:
     """Gather the problems reported inside, so that evaluation goes on and all are shown at once."""
-    found: list[Problem] = []
+    found = _Found()
     token = _FOUND.set(found)
     try:
         yield found
     finally:
         _FOUND.reset(token)
+
+
+class _GoingOn:
+    def __enter__(self) -> None:
+        pass
+
+    # It returns a plain bool, which tells type checkers that what stands inside may be left in the middle.
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, InvalidInput):
+            return False
+        if _FOUND.get() is None:
+            return False
+        report(*error.problems)
+        return True
+
+
+def going_on() -> _GoingOn:
+    """Report what is raised inside, so that what comes after is looked at as well, where problems are collected."""
+    return _GoingOn()
 
 
 def problem(code: str, detail: str, help: str = "", *places: Place) -> Problem:
@@ -168,7 +200,8 @@ def report(*found: Problem) -> None:
     gathered = _FOUND.get()
     if gathered is None:
         raise InvalidInput(found)
-    gathered.extend(item for item in found if item not in gathered)
+    for item in found:
+        gathered.add(item)
 
 
 def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:

@@ -21,6 +21,7 @@ LARGEST = 64 * 1024
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _UNKNOWN = "0000-not-available"  # stands for a value that was reported as missing
 
+_PLACEHOLDERS: ContextVar[dict[str, None] | None] = ContextVar("secrets that stand for missing ones", default=None)
 _USED: ContextVar[tuple[dict[str, Secret], ...]] = ContextVar("secrets in use", default=())
 
 
@@ -29,12 +30,13 @@ class Secret:
 
     :param name: what reports call it: letters, digits, `_`, `-`, `.`
     :param value: the text itself, at least 4 characters
+    :param available: False for one that only stands for a value that is not here
     """
 
-    __slots__ = ("__reveal", "name")
+    __slots__ = ("__reveal", "available", "name")
 
-    def __init__(self, name: str, value: str) -> None:
-        self.name = name
+    def __init__(self, name: str, value: str, available: bool = True) -> None:
+        self.name, self.available = name, available
         # In a closure, so that neither repr, vars, a debugger's listing of locals nor slots hold the text itself.
         self.__reveal: Callable[[], str] = lambda: value
 
@@ -80,6 +82,17 @@ class Secret:
 
 
 @contextlib.contextmanager
+def placeholders() -> Iterator[dict[str, None]]:
+    """Let something else stand for secrets that are not here, for what needs no values; gather their names."""
+    missing: dict[str, None] = {}
+    token = _PLACEHOLDERS.set(missing)
+    try:
+        yield missing
+    finally:
+        _PLACEHOLDERS.reset(token)
+
+
+@contextlib.contextmanager
 def recording() -> Iterator[dict[str, Secret]]:
     """Gather, by name, the secrets that are revealed inside: those whose values the result may hold."""
     used: dict[str, Secret] = {}
@@ -111,7 +124,7 @@ def tagged(tag: str, value: Any, place: Place) -> Secret:
     if ("env" in texts) == ("file" in texts) or len(texts) != len(given):
         detail = f"{tag} takes a map with either env or file"
         report(problem("SC0422", detail, f"write {tag} {{env: NAME}} or {tag} {{file: PATH}}", place))
-        return Secret(str(texts.get("name", "wrong")), _UNKNOWN)
+        return Secret(str(texts.get("name", "wrong")), _UNKNOWN, available=False)
     path = texts.get("file")
     if path is not None and not os.path.isabs(path):
         path = os.path.join(os.path.dirname(place.file), os.path.expanduser(path))
@@ -123,7 +136,11 @@ def _make(name: str, env: str | None, file: str | None, place: Place) -> Secret:
     if not NAME.match(name) or (env is None) == (file is None):
         detail = f"`{name}` is no name" if not NAME.match(name) else "it takes either env or file"
         report(problem("SC0422", detail, "use letters, digits, _, - and ., and one of env and file", place))
-        return Secret("wrong", _UNKNOWN)
+        return Secret("wrong", _UNKNOWN, available=False)
+    missing = _PLACEHOLDERS.get()
+    if missing is not None and (env not in os.environ if env is not None else not os.path.lexists(str(file))):
+        missing[name] = None
+        return Secret(name, _UNKNOWN, available=False)
     found, wrong, cure = _from_env(name, str(env)) if env is not None else _from_file(name, str(file))
     if found is not None and len(found) < SHORTEST:
         detail = f"secret `{name}` has {len(found)} characters; {SHORTEST} are the least"
@@ -132,7 +149,7 @@ def _make(name: str, env: str | None, file: str | None, place: Place) -> Secret:
         return found
     else:
         report(problem("SC0420", f"secret `{name}`: {wrong}", cure, place))
-    return Secret(name, _UNKNOWN)
+    return Secret(name, _UNKNOWN, available=False)
 
 
 # These return secrets and report nothing, so that no frame that holds a value is ever part of a traceback.

@@ -236,7 +236,7 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
 
 
 def _checked_secret(secret: Any, rules: list[Any]) -> Any:
-    for rule in rules:
+    for rule in rules if secret.available else ():
         try:
             rule(secret.reveal())
         except ValueError:

@@ -80,7 +80,7 @@ def test_merging_nothing_is_an_empty_graph() -> None:
 def test_merging_what_is_no_graph_is_refused() -> None:
     with refused("SC0109") as found:
         merge_graphs(t_plain("a"), [t_plain("b")])  # type: ignore[arg-type]
-    assert "got list" in found[0].detail
+    assert "got a list" in found[0].detail
 
 
 def test_nothing_can_be_changed() -> None:

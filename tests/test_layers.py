@@ -73,7 +73,8 @@ def test_circle_is_a_path_with_the_place_of_each_edge() -> None:
         layers(merge_graphs(c, b, a, outside))
     text = found[0].detail
     assert "a → b → c → a" in text
-    assert f"a requires b ({a.node.position})" in text and f"c requires a ({c.node.position})" in text
+    shown = {node.provides: f"test_layers.py:{node.position.line}:{node.position.column}" for node in (a.node, c.node)}
+    assert f"a requires b ({shown['a']})" in text and f"c requires a ({shown['c']})" in text
     assert "free" not in text
     assert list(found[0].places) == [a.node.position, b.node.position, c.node.position]
 

@@ -221,6 +221,7 @@ def test_mistakes_of_a_play_at_once(project):
         "SC0106 play.yml:6:5",
         "SC0316 play.yml:7:5",
         "SC0316 play.yml:8:5",
+        "SC0301 play.yml:10:14",
         "SC0311 play.yml:11:5",
     ]
     assert "did you mean `hosts`" in found[0].help

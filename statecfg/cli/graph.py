@@ -44,9 +44,10 @@ def command(playbook: str, kind: str | None, target: str | None, no_color: bool,
     if kind == "png" and target is None and sys.stdout.isatty():
         raise click.UsageError("A PNG picture is no text for a terminal: name a file with -o.")
     from statecfg.cli import session
+    from statecfg.prepare import offline
     from statecfg.views import pictures
 
-    work = session.prepare(Path(playbook), chosen)
+    work = offline(Path(playbook), session.choice(chosen))
     drawings = pictures.fold((job.host.name, job.definition.layers) for job in work.jobs)
     if kind == "text":
         _text(pictures.text_lines(drawings), target, no_color)

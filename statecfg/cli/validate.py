@@ -27,10 +27,11 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
 
     Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing,
     templates that can't be rendered: everything that can be known before connecting, all at once, each with its
-    place. Exit status 5 when anything is wrong.
+    place. Secrets need not be there. Exit status 5 when anything is wrong.
     """
     chosen: Selection = take(Selection, given)
     from statecfg.cli import session
+    from statecfg.prepare import offline
     from statecfg.problems import InvalidInput
     from statecfg.views import stream
     from statecfg.views.lines import make
@@ -40,12 +41,13 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     found = []
     for name in playbooks:
         try:
-            work = session.prepare(Path(name), chosen)
+            work = offline(Path(name), session.choice(chosen))
         except InvalidInput as wrong:
             found.extend(wrong.problems)
             continue
         nodes = sum(len(layer) for job in work.jobs for layer in job.definition.layers)
         text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}, nothing wrong"
+        text += f"; not here, and needed to plan: {', '.join(work.missing)}" if work.missing else ""
         stream.write([make(("✓ ", "add"), text)], sys.stdout, stream.coloured(sys.stdout, no_color))
     if found:
         distinct = list(dict.fromkeys(found))

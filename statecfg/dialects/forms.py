@@ -48,6 +48,18 @@ def op_parameters(vector: Iterable[Any]) -> list[str]:
     return names
 
 
+def op_options(given: Any) -> dict[str, Any]:
+    """Return the options of a `defop`, `{:turn "apt" :batch "packages"}`, by name."""
+    pairs = list(given)
+    found = {}
+    for key, value in zip(pairs[::2], pairs[1::2], strict=False):
+        name = key.name if kind(key) == "Keyword" else str(key)
+        if name not in ("turn", "batch"):
+            raise BadForm(f"defop has no option {name}; it has :turn and :batch", key)
+        found[name] = value
+    return found
+
+
 def symbols(form: Any) -> Iterator[str]:
     """Yield the names of all symbols in a form."""
     if kind(form) == "Symbol":

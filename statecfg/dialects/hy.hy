@@ -1,6 +1,6 @@
 "The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
 
-(import statecfg.dialects.forms [BadForm attribute-names op-parameters bind-words body-data clauses])
+(import statecfg.dialects.forms [BadForm attribute-names op-options op-parameters bind-words body-data clauses])
 (import statecfg.remote.borg [
   METHODS merge-graphs some-fn name spit slurp zipmap
   map? true? false? nil? keyword? string? number? seq?])
@@ -74,7 +74,7 @@
   In the body `machine` is what the op acts on, and `spit`, `slurp` and `sh` act on it."
   (setv parts (list parts)
         doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] [])
-        options (if (and parts (isinstance (get parts 0) hy.models.Dict)) (.pop parts 0) {}))
+        options (if (and parts (isinstance (get parts 0) hy.models.Dict)) (op-options (.pop parts 0)) {}))
   (when (not (isinstance name hy.models.Symbol))
     (raise (BadForm "defop needs a name" name)))
   (when (or (not parts) (not (isinstance (get parts 0) hy.models.List)))

@@ -13,7 +13,7 @@ from typing import Any
 
 from statecfg import resources
 from statecfg.plays import HostContext, Play
-from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.nodetype import REGISTRY, NodeType, register
 
 _OURS = list(resources.__path__)
 _root = ""
@@ -62,12 +62,20 @@ def enter(root: str) -> None:
         for name in _imported:
             sys.modules.pop(name, None)
             for kind in [kind for kind in REGISTRY.values() if kind.module == name]:
-                del REGISTRY[kind.name]
-                vars(resources).pop(kind.name, None)
+                _forget(kind.name)
         _imported.clear()
         resources.__path__[:] = _OURS
         _root = root
     resources.add_directory(os.path.join(root, "resources"))
+
+
+def _forget(name: str) -> None:
+    """Forget a node type; one of ours that it stood in front of is back."""
+    del REGISTRY[name]
+    vars(resources).pop(name, None)
+    ours = getattr(sys.modules.get(f"{resources.__name__}.{name}"), name, None)
+    if isinstance(ours, NodeType):
+        register(ours)
 
 
 def _file(module: Any) -> str:

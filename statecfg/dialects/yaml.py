@@ -12,7 +12,7 @@ from statecfg.dialects.yaml_entries import Entries, Values
 from statecfg.dialects.yaml_text import Node, Scalar, Sequence
 from statecfg.graph import Graph
 from statecfg.plays import HostContext, Play
-from statecfg.problems import InvalidInput, problem, report
+from statecfg.problems import going_on, problem, report
 
 SHAPE = "a play: `hosts:` and `resources:`"
 KEYS = ("name", "hosts", "vars", "resources", "include")
@@ -23,17 +23,17 @@ def load(path: str, root: str) -> list[Play]:
 
     :param path: absolute path of the file
     :param root: directory of the project
-    Raises InvalidInput with every mistake that shows without a host's variables.
+    Reports every mistake that shows without a host's variables.
     """
     resources.add_directory(os.path.join(root, "resources"))
-    tree = yaml_text.load(path, SHAPE)
+    tree = yaml_text.read(path, SHAPE)
     entries = Entries()
     with problems.collecting() as found:
         nodes = tree.items if isinstance(tree, Sequence) and tree.tag is None else [tree]
         made = [_play(node, path, entries, index if len(nodes) > 1 else 0) for index, node in enumerate(nodes, 1)]
-    if found:
-        raise InvalidInput(found)
-    return plays.of_file(path, [each for each in made if each is not None])
+    report(*found)
+    right = [each for each in made if each is not None]
+    return plays.of_file(path, right) if right or not found else []
 
 
 def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
@@ -43,12 +43,12 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
     yaml_text.known_keys(top, "a play", KEYS)
     stem = os.path.splitext(os.path.basename(path))[0]
     name = _name(top.items.get("name")) or (f"{stem}-{number}" if number else stem)
-    if "hosts" not in top.items:
-        report(problem("SC0310", "a play needs `hosts:`", "write hosts: NAME, a group or a pattern", top.place))
-        return None
-    written = top.items["hosts"]
     variables = yaml_entries.play_variables(top.items.get("vars"))
     steps = entries.included_first(top.items.get("include")) + entries.read(top.items.get("resources"), path)
+    written = top.items.get("hosts")
+    if written is None:
+        report(problem("SC0310", "a play needs `hosts:`", "write hosts: NAME, a group or a pattern", top.place))
+        return None
 
     def build(host: HostContext) -> list[Graph]:
         scope = Values({"host": {"name": host.name, "groups": list(host.groups)}, **host.vars})
@@ -65,11 +65,10 @@ def resolved(merged: Mapping[str, Any], order: Mapping[str, Any], given: Mapping
     scope = {key: value for key, value in merged.items() if key not in order or value is not order[key]}
     for name, value in order.items():
         if merged.get(name) is value:
-            try:
-                scope[name] = templates.resolve(value, {**given, **scope})
-            except InvalidInput as error:
-                report(*error.problems)
-                scope[name] = None
+            made: Any = templates.UNREADABLE
+            with going_on():
+                made = templates.resolve(value, {**given, **scope})
+            scope[name] = made
     return scope
 
 

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from statecfg import kinds, problems, schema, secrets, templates
-from statecfg.declare import declare_at
+from statecfg.declare import WRONG, declare_at
 from statecfg.dialects import scalars, yaml_inventory, yaml_text
 from statecfg.dialects import yaml_text as tree
-from statecfg.graph import Graph
+from statecfg.graph import Graph, gap
 from statecfg.positions import Place
-from statecfg.problems import InvalidInput, Problem, nearest, problem, report
+from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
 from statecfg.remote.nodetype import NodeType
 
 SHAPE = "a list of resources"
@@ -29,7 +29,10 @@ Chain = tuple[tuple[str, Place], ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: a node type with its argument and attributes, or (without one) a file to include."""
+    """One entry: a node type with its argument and attributes, or (without one) a file to include.
+
+    One that could not be read is neither; `gap` is the graph that takes the place of its nodes.
+    """
 
     kind: NodeType[...] | None
     argument: tree.Node
@@ -39,13 +42,24 @@ class Entry:
     when: tree.Node | None = None
     each: tree.Node | None = None
     file: str = ""
+    gap: Graph | None = None
+
+
+def _unreadable(kind: str, argument: tree.Node | None) -> Entry:
+    text = argument.value if isinstance(argument, tree.Scalar) and not argument.wrong else None
+    known = isinstance(text, str) and not templates.is_template(text)
+    nowhere = tree.Scalar(("", 0, 0), None, None)
+    return Entry(None, nowhere, nowhere.place, gap=gap(kind, str(text) if known else ""))
+
+
+UNREADABLE = _unreadable("", None)
 
 
 class Entries:
     """Reads and evaluates the entries of one playbook and of the files that it includes, each read once."""
 
     def __init__(self) -> None:
-        self._files: dict[str, tuple[list[Entry], Values]] = {}
+        self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
         self._known = frozenset(kinds.known())
 
@@ -54,8 +68,7 @@ class Entries:
         if node is None or (isinstance(node, tree.Scalar) and node.value is None):
             return []
         found = yaml_text.sequence(node, "`resources:`", "- file: /etc/motd")
-        entries = [self._entry(item, file) for item in (found.items if found else [])]
-        return [entry for entry in entries if entry is not None]
+        return [self._entry(item, file) for item in found.items] if found else [UNREADABLE]
 
     def included_first(self, node: tree.Node | None) -> list[Entry]:
         """Return the entries of a play's own `include:`, a file or a list of files."""
@@ -67,76 +80,80 @@ class Entries:
     def graphs(self, entries: list[Entry], scope: Values, chain: Chain) -> Iterator[Graph]:
         """Yield the graph of each node, as the variables in `scope` have it; report what is wrong."""
         for entry in entries:
+            if entry.gap is not None:
+                yield entry.gap
+                continue
             for names in self._rounds(entry, scope):
                 inner = {**scope, **names} if names else scope
-                if not self._wanted(entry, inner):
-                    continue
-                if entry.kind is None:
+                wanted = names is not None and self._wanted(entry, inner)
+                if wanted is None or names is None:
+                    yield gap() if entry.kind is None or "provides" in entry.attrs else gap(entry.kind.name)
+                elif wanted and entry.kind is None:
                     yield from self._included(entry, inner, chain)
-                else:
-                    graph = self._declared(entry, entry.kind, inner)
-                    if graph is not None:
-                        yield graph
+                elif wanted and entry.kind is not None:
+                    yield self._declared(entry, entry.kind, inner)
 
     # Reading
 
-    def _entry(self, node: tree.Node, file: str) -> Entry | None:
+    def _entry(self, node: tree.Node, file: str) -> Entry:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
             detail = f"an entry is a map that begins with a node type; this is {yaml_text.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
             report(problem("SC0316", detail, f"such as: - package: {text}", node.place))
-            return None
+            return _unreadable("", node)
         when, each = node.items.get("when"), node.items.get("for_each")
         if "include" in node.items:
             yaml_text.known_keys(node, "an include", INCLUDE_KEYS)
             rest = {"vars": node.items["vars"]} if "vars" in node.items else {}
             place = node.keys["include"].place
             return Entry(None, node.items["include"], place, rest, {}, when, each, file)
-        name = self._type_name(node)
-        if name is None:
-            return None
-        kind = self._kind(name, node.keys[name].place)
+        name, kind = self._type_of(node)
         if kind is None:
-            return None
+            return _unreadable("", node.items.get(name)) if "provides" not in node.items else UNREADABLE
         attrs = {key: value for key, value in node.items.items() if key != name and key not in CONTROL}
         places = {key: node.keys[key].place for key in attrs}
         return Entry(kind, node.items[name], node.keys[name].place, attrs, places, when, each, file)
 
     @staticmethod
     def _kind(name: str, place: Place) -> NodeType[...] | None:
-        try:
-            return kinds.named(name, place)
-        except InvalidInput as error:
-            report(*error.problems)
-            return None
+        with going_on():
+            kind = kinds.named(name, place)
+            if kind is not None:
+                schema.of(kind)  # may be wrong itself
+            return kind
+        return None
 
-    def _type_name(self, node: tree.Mapping) -> str | None:
-        """Return the key that names the entry's type; attributes may have the names of types (`user`, `group`)."""
+    def _type_of(self, node: tree.Mapping) -> tuple[str, NodeType[...] | None]:
+        """Return the key that names the entry's type, and the type; None where there is none, which is reported.
+
+        Attributes may have the names of types (`user`, `group`).
+        """
         named = [key for key in node.items if key in self._known]
         for name in named:
             kind = self._kind(name, node.keys[name].place)
             if kind is None:
-                return None
+                return name, None
             taken = schema.of(kind).names
             if all(key == name or key in taken for key in named):
-                return name
+                return name, kind
         if named:
             detail = f"{' and '.join(f'`{name}`' for name in named)} both name a node type"
             places = [node.keys[name].place for name in named]
             report(problem("SC0316", detail, "make two entries of it, each beginning with `-`", *places))
-            return None
+            return "", None
         unknown = next((key for key in node.items if key not in (*CONTROL, *OPTIONS)), None)
         if unknown is None:
             report(problem("SC0316", "the entry names no node type", "such as: - package: nginx", node.place))
-            return None
+            return "", None
         near = next((key for key in node.items if nearest(key, self._known)), unknown)
-        self._kind(near, node.keys[near].place)
-        return None
+        return near, self._kind(near, node.keys[near].place)
 
     # Evaluating
 
     def _value(self, node: tree.Node, scope: Values) -> Any:
-        """Return what a node stands for; problems of several values are reported together."""
+        """Return what a node stands for; raise InvalidInput, with no problem in it for what was reported before."""
+        if node.wrong:
+            raise InvalidInput([])
         if node.tag is not None:
             # Once: all that use it get the same secret, and the environment is asked once.
             if id(node) not in self._secrets:
@@ -152,32 +169,26 @@ class Entries:
         return templates.evaluate(node.value, scope, node.place, node.block)
 
     def _try(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
-        try:
+        with going_on():
             return self._value(node, scope), True
-        except InvalidInput as error:
-            report(*error.problems)
-            return None, False
+        return WRONG, False
 
-    def _declared(self, entry: Entry, kind: NodeType[...], scope: Values) -> Graph | None:
-        argument, right = self._try(entry.argument, scope)
-        attrs: Values = {}
-        for name, node in entry.attrs.items():
-            attrs[name], fine = self._try(node, scope)
-            right = right and fine
+    def _declared(self, entry: Entry, kind: NodeType[...], scope: Values) -> Graph:
+        argument, _ = self._try(entry.argument, scope)
+        attrs = {name: self._try(node, scope)[0] for name, node in entry.attrs.items()}
         count = len(schema.of(kind).arguments)
         args: list[Any] = [argument]
         if count > 1:
             args = argument if isinstance(argument, list) else [argument]
         elif count == 0:
             args = [] if argument is None else args
-        if not right:
-            return None
         with problems.collecting() as found:
             graph = declare_at(kind, args, attrs, entry.place, entry.places)
         report(*(_about_templates(item, entry) for item in found))
         return graph
 
-    def _wanted(self, entry: Entry, scope: Values) -> bool:
+    def _wanted(self, entry: Entry, scope: Values) -> bool | None:
+        """Return whether the entry's condition holds; None where that can't be told, which is reported."""
         if entry.when is None:
             return True
         answer, right = self._expression(entry.when, scope)
@@ -185,10 +196,13 @@ class Entries:
             detail = f"`when:` gives {scalars.describe(answer)}"
             hint = "write a comparison, such as: when: port > 80, or: when: name is defined"
             report(problem("SC0318", detail, hint, entry.when.place))
-        return answer is True
+        return answer if isinstance(answer, bool) else None
 
-    def _rounds(self, entry: Entry, scope: Values) -> Iterator[Values]:
-        """Yield the names that each round of the entry's loop adds; one round without names where it has none."""
+    def _rounds(self, entry: Entry, scope: Values) -> Iterator[Values | None]:
+        """Yield the names that each round of the entry's loop adds; one round without names where it has none.
+
+        Where the rounds can't be told, which is reported, yield None.
+        """
         if entry.each is None:
             yield {}
             return
@@ -197,29 +211,46 @@ class Entries:
             yield from ({"key": key, "value": value} for key, value in answer.items())
         elif isinstance(answer, (list, tuple)):
             yield from ({"item": item} for item in answer)
-        elif right:
+        else:
             detail = f"`for_each:` gives {scalars.describe(answer)}"
-            report(problem("SC0319", detail, "give it a list (`item`) or a map (`key`, `value`)", entry.each.place))
+            if right:
+                report(problem("SC0319", detail, "give it a list (`item`) or a map (`key`, `value`)", entry.each.place))
+            yield None
 
     def _expression(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
-        if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None:
-            try:
+        if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None and not node.wrong:
+            with going_on():
                 return templates.expression(node.value, scope, node.place, node.block), True
-            except InvalidInput as error:
-                report(*error.problems)
-                return None, False
+            return WRONG, False
         return self._try(node, scope)
 
     # Including
 
     def _included(self, entry: Entry, scope: Values, chain: Chain) -> Iterator[Graph]:
+        path, steps = self._steps(entry, scope, chain)
+        found = self._file(path) if path else None
+        if found is None:
+            yield gap()
+            return
+        entries, own = found
+        inner = {**scope}
+        for values in (own, play_variables(entry.attrs.get("vars"))):
+            for key, value in values.items():
+                made: Any = templates.UNREADABLE
+                with going_on():
+                    made = templates.resolve(value, inner)
+                inner[key] = made
+        yield from self.graphs(entries, inner, steps)
+
+    def _steps(self, entry: Entry, scope: Values, chain: Chain) -> tuple[str, Chain]:
+        """Return the path of the file to include, "" where it can't be, which is reported; and the way there."""
         name, right = self._try(entry.argument, scope)
         if not right:
-            return
+            return "", chain
         if not isinstance(name, str) or not name:
             detail = f"`include:` must be the path of a file; this is {scalars.describe(name)}"
             report(problem("SC0310", detail, "write include: other.yml", entry.argument.place))
-            return
+            return "", chain
         path = os.path.normpath(os.path.join(os.path.dirname(entry.file), name))
         steps = (*chain, (path, entry.place))
         if path in (file for file, _ in chain) or len(steps) > MAX_INCLUDES:
@@ -229,31 +260,20 @@ class Entries:
             report(
                 problem("SC0317", " → ".join(shown[start:][-8:]), "take one of these includes out", *reversed(places))
             )
-            return
+            return "", chain
         if not os.path.isfile(path):
             report(problem("SC0301", f"there is no file {name}", f"looked for {path}", entry.argument.place))
-            return
-        found = self._file(path)
-        if found is None:
-            return
-        entries, own = found
-        inner = {**scope}
-        for values in (own, play_variables(entry.attrs.get("vars"))):
-            for key, value in values.items():
-                try:
-                    inner[key] = templates.resolve(value, inner)
-                except InvalidInput as error:
-                    report(*error.problems)
-                    return
-        yield from self.graphs(entries, inner, steps)
+            return "", chain
+        return path, steps
 
     def _file(self, path: str) -> tuple[list[Entry], Values] | None:
         if path in self._files:
             return self._files[path]
-        try:
-            root = yaml_text.load(path, SHAPE)
-        except InvalidInput as error:
-            report(*error.problems)
+        self._files[path] = None
+        root = None
+        with going_on():
+            root = yaml_text.read(path, SHAPE)
+        if root is None:
             return None
         own: Values = {}
         if isinstance(root, tree.Mapping):
@@ -284,6 +304,8 @@ def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
 
 
 def _author(node: tree.Node) -> Any:
+    if node.wrong:
+        return templates.UNREADABLE
     if node.tag is not None:
         return yaml_text.plain(node, secrets.tagged)
     if isinstance(node, tree.Mapping):

@@ -28,12 +28,13 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Node:
-    """A value of the file and where it stands; line and column count from 1."""
+    """A value of the file and where it stands; line and column count from 1. `wrong`: what it is was not certain."""
 
-    __slots__ = ("column", "file", "line", "size", "tag")
+    __slots__ = ("column", "file", "line", "size", "tag", "wrong")
 
     def __init__(self, file: str, line: int, column: int, tag: str | None) -> None:
         self.file, self.line, self.column, self.tag, self.size = file, line, column, tag, 1
+        self.wrong = False
 
     @property
     def place(self) -> Place:
@@ -49,6 +50,7 @@ class Scalar(Node):
     def __init__(self, at: tuple[str, int, int], tag: str | None, value: Any, block: bool = False) -> None:
         self.file, self.line, self.column = at
         self.tag, self.size, self.value, self.block = tag, 1, value, block
+        self.wrong = False
 
 
 class Sequence(Node):
@@ -88,11 +90,29 @@ def load(path: str | Path, shape: str, shown: str | None = None) -> Node:
     return parse(_bytes(path, name), name, shape)
 
 
+def read(path: str | Path, shape: str) -> Node:
+    """Read a YAML file as `load` does, but report what can be gone past; the values concerned are `wrong`.
+
+    Raises InvalidInput where there is nothing to go on with: what is no YAML, empty or too much.
+    """
+    name = str(path)
+    composer = _Composer(scalars.decode(_bytes(path, name), name), name, shape)
+    root = composer.compose()
+    if root is None:
+        raise InvalidInput(composer.problems)
+    report(*composer.problems)
+    return root
+
+
 def parse(data: bytes | str, file: str, shape: str) -> Node:
     """Read YAML from bytes or text; `file` is the name in places. Raises InvalidInput as `load` does."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     text = scalars.decode(raw, file)
-    return _Composer(text, file, shape).root()
+    composer = _Composer(text, file, shape)
+    root = composer.compose()
+    if root is None or composer.problems:
+        raise InvalidInput(composer.problems)
+    return root
 
 
 def plain(node: Node, tagged: Tagged | None = None) -> Any:
@@ -181,22 +201,21 @@ class _Composer:
         self.first: Place | None = None
         self.pending: Scalar | None = None
 
-    def root(self) -> Node:
-        """Return the root of the only document; raise InvalidInput with everything that is wrong."""
+    def compose(self) -> Node | None:
+        """Return the root of the only document; None where that makes no sense. `problems` has what is wrong."""
         try:
             for event in self._events():
                 self._take(event)
         except yaml.MarkedYAMLError as error:
             self.problems.append(scalars.syntax_problem(error, self.text, self.file))
+            return None
         except yaml.reader.ReaderError as error:
             self.problems.append(scalars.reader_problem(error, self.text, self.file))
+            return None
         except _Stop:
-            pass
+            return None
         if self.result is None and not self.problems:
             self._report("SC0303", "nothing but white space and comments", f"write {self.shape}", None)
-        if self.problems:
-            raise InvalidInput(self.problems)
-        assert self.result is not None
         return self.result
 
     def _events(self) -> Iterator[Any]:
@@ -234,6 +253,7 @@ class _Composer:
             raise _Stop
         at, tag = self._at(event), self._tag(event)
         node: Mapping | Sequence = Mapping(at, tag) if is_map else Sequence(at, tag)
+        node.wrong = tag != event.tag
         if event.anchor:
             self._anchor(event, node)
             self.open[id(node)] = event.anchor
@@ -300,10 +320,10 @@ class _Composer:
             text = f"quote it where the text *{event.anchor} is meant"
             help_text = suggest(event.anchor, sorted(self.anchors), "anchors above") or text
             self._report("SC0307", f"*{event.anchor} names no anchor above it", help_text, place)
-            node = Scalar(self._at(event), None, "")
+            node = self._unknown(event)
         elif id(node) in self.open:
             self._report("SC0307", f"*{event.anchor} stands inside what it names", "break the loop", place, node.place)
-            node = Scalar(self._at(event), None, "")
+            node = self._unknown(event)
         self.aliased += node.size
         if self.aliased > MAX_ALIASED:
             detail = f"aliases stand for more than {MAX_ALIASED:,} values"
@@ -315,17 +335,26 @@ class _Composer:
         else:
             self._attach(node)
 
+    def _unknown(self, event: Any) -> Scalar:
+        node = Scalar(self._at(event), None, "")
+        node.wrong = True
+        return node
+
     def _anchor(self, event: Any, node: Node) -> None:
         self.anchors[event.anchor] = node
 
     def _scalar(self, event: Any) -> Scalar:
         at, tag = self._at(event), self._tag(event)
         if event.style:  # plain is "" or None, as the parser is written in C or Python
-            return Scalar(at, tag, event.value, event.style == "|")
+            node = Scalar(at, tag, event.value, event.style == "|")
+            node.wrong = tag != event.tag
+            return node
         value, doubt = scalars.read(event.value)
         if doubt is not None:
             self._report("SC0309", f"{scalars.shorten(event.value)}: {doubt[0]}", doubt[1], Place(*at))
-        return Scalar(at, tag, value)
+        node = Scalar(at, tag, value)
+        node.wrong = doubt is not None or tag != event.tag
+        return node
 
     def _tag(self, event: Any) -> str | None:
         if event.tag is None or event.tag in TAGS:

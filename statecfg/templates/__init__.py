@@ -20,9 +20,9 @@ from statecfg import secrets
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, Problem, problem, suggest
 from statecfg.remote.redact import Redactor
-from statecfg.templates.sandbox import BUDGET, SIZE, Budget, Missing, Refused, Sandbox, TooMuch
+from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch
 
-__all__ = ["Text", "evaluate", "expression", "is_template", "render_file", "render_text", "resolve"]
+__all__ = ["UNREADABLE", "Text", "evaluate", "expression", "is_template", "render_file", "render_text", "resolve"]
 
 _RESULT = "result"
 

@@ -14,6 +14,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
+from statecfg.problems import InvalidInput
 from statecfg.secrets import Secret
 
 SECONDS = 5.0
@@ -81,6 +82,14 @@ class Undefined(runtime.StrictUndefined):
             return Missing(str(message), name, owner) if exc is UndefinedError else exc(message)
 
         super().__init__(hint, obj, name, fail)  # type: ignore[arg-type]  # called for an exception, as a class would be
+
+
+def _reported(message: str | None) -> Exception:
+    return InvalidInput([])
+
+
+# Stands for a variable whose value could not be made, which was reported: what uses it fails without another word.
+UNREADABLE = Undefined(name="unreadable", exc=_reported)
 
 
 class _Limits(visitor.NodeTransformer):
