@@ -132,7 +132,12 @@ conversation = _all(
     ),
     _option("-b", "--become", is_flag=True, default=None, help="Act as another user on the hosts, by sudo or doas."),
     _option("--become-user", metavar="USER", help="Whom to become. Default: root."),
-    _option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that becoming needs (without a terminal: from stdin). It does not imply -b."),
+    _option(
+        "-K",
+        "--ask-become-pass",
+        is_flag=True,
+        help="Ask for the password that -b or the inventory makes necessary; without a terminal it is read from stdin.",
+    ),
     _option("-u", "--user", metavar="USER", help="Log in as this user."),
     _option(
         "--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."

@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -187,7 +187,9 @@ def save(path: Path, work: Work, chosen: Selection, how: Conversation, finished:
         "user": how.user,
         "ssh_config": str(Path(config).resolve()) if config and config != "none" else config,
     }
-    saved.write(path, saved.make(finished.report, saved.digests(work.jobs), work.playbook or Path(), choices))
+    saved.write(
+        path, saved.make(finished.report, saved.digests(work.jobs, work.secrets), work.playbook or Path(), choices)
+    )
 
 
 def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
@@ -197,18 +199,30 @@ def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
     plan = saved.read(path)
     choices = plan["choices"]
     selection: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in choices["selection"].items()
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in choices["selection"].items()
+        if key in Selection.__dataclass_fields__
     }
     remembered = ("become", "become_user", "user", "ssh_config")
     given = {key: choices.get(key) for key in remembered if getattr(how, key) is None}
     with contextlib.chdir(plan["directory"]):
         # Names in the choices (-i, @FILE) start from where the plan was made.
         work = prepare(Path(plan["playbook"]), Selection(**selection))
-    refused = saved.refused(plan, saved.digests(work.jobs))
+    refused = saved.refused(plan, saved.digests(work.jobs, work.secrets))
     kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
     finished = converse(replace(work, jobs=kept), "apply", replace(how, **given), output, expect=saved.expected(plan))
-    hosts = {**finished.report["hosts"], **{name: saved.refusal(differs) for name, differs in refused.items()}}
+    visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
+    hosts = {**visited, **{name: saved.refusal(differs) for name, differs in refused.items()}}
     return replace(finished, report={**finished.report, "hosts": hosts})
+
+
+def _stale(host: Mapping[str, Any], planned: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a host's report; where it refused, with how it differs from what was planned."""
+    from statecfg import saved
+
+    if host["status"] != "refused":
+        return host
+    return {**host, "error": host.get("error") or dict(saved.STALE), "differs": saved.compared(planned, host)}
 
 
 def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
