@@ -95,7 +95,8 @@ def measure(place: Path, started: list[hosts.Host], runs: int) -> None:
     python = sys.executable
 
     def ours(which: str) -> Command:
-        options = ["-i", str(place / f"{which}.yml"), "--ssh-config", str(place / "ssh_config"), "--forks", "32", "--yes"]
+        options = ["-i", str(place / f"{which}.yml"), "--ssh-config", str(place / "ssh_config")]
+        options += ["--forks", "32", "--yes"]
         return lambda: quiet([python, "-m", "statecfg", "apply", *options, str(place / "bench.py")])
 
     def bare(chosen: list[hosts.Host]) -> Command:
@@ -134,7 +135,8 @@ def help_cpu() -> None:
     values = []
     for _ in range(9):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "statecfg", "--help"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True, env=ENVIRONMENT)
+        argv = [sys.executable, "-m", "statecfg", "--help"]
+        subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL, check=True, env=ENVIRONMENT)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         values.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     cpu = statistics.median(values)
