@@ -38,7 +38,7 @@ def command(source: str, yes: bool, **given: Any) -> int:
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
     from statecfg import saved
-    from statecfg.cli import session
+    from statecfg.cli import session, show
 
     path = Path(source)
     if saved.is_plan(path):
@@ -54,5 +54,7 @@ def command(source: str, yes: bool, **given: Any) -> int:
     if finished.declined:
         click.echo("Nothing was changed.", err=True)
         return exit_codes.INTERRUPTED
-    session.show_outcome(finished, shown)
-    return exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    with show.telling(code):
+        session.show_outcome(finished, shown)
+    return code

@@ -14,6 +14,8 @@ BAD_INPUT = 5
 STALE = 6
 LOCKED = 7
 STORE = 8
+# What happened could not be written down (EX_IOERR). Source: sysexits.h.
+UNWRITTEN = 74
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 

@@ -33,5 +33,7 @@ def command(pattern: str, **given: Any) -> int:
     from statecfg.views.facts import facts_lines
 
     finished = session.converse(session.of_hosts(pattern, chosen), "facts", how, shown)
-    show.report(finished.report, facts_lines(finished.report), shown)
-    return exit_codes.of_report(finished.report)
+    code = exit_codes.of_report(finished.report)
+    with show.telling(code):
+        show.report(finished.report, facts_lines(finished.report), shown)
+    return code

@@ -79,7 +79,6 @@ def _put(data: bytes, target: str | None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    try:
-        Path(target).write_bytes(data)
-    except OSError as problem:
-        raise click.FileError(target, problem.strerror or str(problem)) from problem
+    from statecfg.cli import show
+
+    show.into_file(target, data)

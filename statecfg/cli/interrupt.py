@@ -12,11 +12,12 @@ from types import FrameType
 
 from statecfg.cli import exit_codes
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CURSOR = b"\x1b[?25h"
 
 
 class Interrupts:
-    """While entered, turns SIGINT and SIGTERM into `cancel`, and a second one into the end of the process."""
+    """While entered, turns SIGINT, SIGTERM and SIGHUP into `cancel`, and a second one into the end of the process."""
 
     def __init__(self) -> None:
         self.cancel = threading.Event()
@@ -24,7 +25,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         for number in _SIGNALS:
-            self._before[number] = signal.signal(number, self._take)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
+                self._before[number] = signal.signal(number, self._take)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -43,11 +45,17 @@ class Interrupts:
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.cancel.is_set():
             # Threads may be stuck in reads from dead hosts: no clean-up of theirs may hold us.
-            os.write(2, b"\nInterrupted again: left at once; what was under way is unknown.\n")
+            shown = _CURSOR if os.isatty(2) else b""
+            _tell(shown + b"\nInterrupted again: left at once; what was under way is unknown.\n")
             os._exit(exit_codes.INTERRUPTED)
         self.cancel.set()
         # Written at once, past any lock: this runs in the middle of whatever the main thread was doing.
-        os.write(2, b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")
+        _tell(b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")
+
+
+def _tell(text: bytes) -> None:
+    with contextlib.suppress(OSError):  # of a terminal that is gone, nobody reads it
+        os.write(2, text)
 
 
 def interactive() -> bool:

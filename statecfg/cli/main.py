@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -74,7 +77,7 @@ class Verbs(click.Group):
             formatter.write_text(
                 "0 done · 1 a resource failed · 2 changes pending (with --detailed-exitcode) · 3 an outcome is unknown "
                 "· 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved plan is stale · "
-                "7 another run holds the host · 130 interrupted"
+                "7 another run holds the host · 74 the report could not be written · 130 interrupted"
             )
 
 
@@ -93,6 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     Parameters: `arguments` without the program's name, None for the process's own. Source of the statuses: DESIGN,
     section "Command line".
     """
+    _open_all()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     code = exit_codes.DONE
@@ -102,6 +106,16 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         code = _quiet_pipe()
     sys.exit(code)
+
+
+def _open_all() -> None:
+    """Let the standard streams that the caller closed lead nowhere; else the next file or socket takes their place."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass
+    os.close(handle)
+    sys.stdin = sys.stdin or open(0, closefd=False)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)
 
 
 def status(arguments: Sequence[str] | None = None) -> int:
@@ -119,35 +133,68 @@ def status(arguments: Sequence[str] | None = None) -> int:
         return _say("Interrupted.", exit_codes.INTERRUPTED)
     except click.ClickException as problem:
         problem.show()
+        if _wants_json(given):
+            _as_json([{"code": "usage", "summary": problem.format_message(), "detail": "", "help": "", "places": []}])
         return exit_codes.BAD_INPUT
+    except BrokenPipeError:
+        raise
     except Exception as problem:
-        return _explain(problem)
+        return _explain(problem, given)
     return result if isinstance(result, int) else exit_codes.DONE
 
 
-def _explain(problem: Exception) -> int:
-    """Show the user's mistakes with their places; let our own go up as a bug."""
+def _explain(problem: Exception, given: Sequence[str]) -> int:
+    """Show the user's mistakes with their places, and what can't be written; let our own mistakes go up as bugs."""
     from statecfg.problems import InvalidInput
 
+    if type(problem).__name__ == "Unwritten":  # of `show`, which help need not load
+        _nowhere()
+        return _say(f"error: can't write {problem}", getattr(problem, "code", exit_codes.UNWRITTEN))
+    if isinstance(problem, OSError) and problem.errno in _FULL and problem.filename is None:
+        _nowhere()
+        return _say(f"error: can't write standard output: {problem.strerror}", exit_codes.UNWRITTEN)
     if not isinstance(problem, InvalidInput):
         problem.add_note("This is a mistake in statecfg, not yours. Please report it with the lines above.")
         raise problem
     from pathlib import Path
 
     from statecfg.views import stream
-    from statecfg.views.problems import problem_lines
+    from statecfg.views.problems import problem_data, problem_lines
 
-    no_color = "--no-color" in sys.argv
+    if _wants_json(given):
+        _as_json(problem_data(problem.problems))
+    no_color = "--no-color" in given
     stream.write(problem_lines(problem.problems, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
     return exit_codes.BAD_INPUT
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _wants_json(given: Sequence[str]) -> bool:
+    return "--json" in given or os.environ.get("STATECFG_JSON", "").lower() in ("1", "true", "yes", "on")
+
+
+def _as_json(problems: list[dict[str, Any]]) -> None:
+    """Tell programs what people read on stderr."""
+    from statecfg.views import as_json
+
+    sys.stdout.write(as_json.text({"format": 1, "error": "bad-input", "problems": problems}))
+    sys.stdout.flush()
+
+
 def _say(text: str, code: int) -> int:
-    click.echo(text, err=True)
+    with contextlib.suppress(OSError):  # the exit status says it, too
+        click.echo(text, err=True)
     return code
 
 
 def _quiet_pipe() -> int:
-    # Whoever read us is gone; without this, Python complains about it once more when it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Whoever read us is gone.
+    _nowhere()
     return exit_codes.BROKEN_PIPE
+
+
+def _nowhere() -> None:
+    """Let stdout lead nowhere: Python would complain once more when it flushes what is left at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -44,7 +44,8 @@ def command(playbook: str, out: str | None, **given: Any) -> int:
     if out:
         session.save(Path(out), work, chosen, how, finished)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
-    session.show_plan(finished, shown, words)
-    return (
-        exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report, shown.detailed_exitcode)
-    )
+    code = exit_codes.of_report(finished.report, shown.detailed_exitcode)
+    code = exit_codes.INTERRUPTED if finished.cancelled else code
+    with show.telling(code):
+        session.show_plan(finished, shown, words)
+    return code

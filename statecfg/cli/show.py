@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
+from statecfg.cli import exit_codes
 from statecfg.cli.options import Output
 from statecfg.views import stream
 from statecfg.views.lines import Line
@@ -22,27 +24,59 @@ def lines(shown: Iterable[Line], output: Output, target: TextIO | None = None) -
     stream.write(shown, to, stream.coloured(to, output.no_color))
 
 
+class Unwritten(Exception):
+    """What there is to say can't be written; `code` is the exit status."""
+
+    code = exit_codes.UNWRITTEN
+
+
+@contextlib.contextmanager
+def telling(code: int) -> Iterator[None]:
+    """While entered, what can't be written ends the command: with `code`, unless that is "done"."""
+    try:
+        yield
+    except Unwritten as problem:
+        problem.code = code or exit_codes.UNWRITTEN
+        raise
+
+
 def report(document: Mapping[str, Any], shown: Iterable[Line], output: Output) -> None:
-    """Write a report: JSON or lines on stdout, and the files that were asked for.
+    """Write a report: the files that were asked for, then JSON or lines on stdout.
 
     Parameters: `document` the report, redacted; `shown` the same for people; `output` what was asked for. Raises
-    click.FileError for a file that can't be written.
+    Unwritten where one of them can't be written, after the others were.
     """
-    if output.json:
-        from statecfg.views import as_json
+    failed: list[Unwritten] = []
+    for name, text in _files(document, output):
+        try:
+            into_file(name, text)
+        except Unwritten as problem:
+            failed.append(problem)
+    try:
+        if output.json:
+            from statecfg.views import as_json
 
-        sys.stdout.write(as_json.text(document))
-        sys.stdout.flush()
-    else:
-        lines(shown, output)
+            sys.stdout.write(as_json.text(document))
+            sys.stdout.flush()
+        else:
+            lines(shown, output)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        failed.append(Unwritten(f"standard output: {problem.strerror}"))
+    if failed:
+        raise failed[0]
+
+
+def _files(document: Mapping[str, Any], output: Output) -> Iterator[tuple[str, str]]:
     if output.json_into:
         from statecfg.views import as_json
 
-        into_file(output.json_into, as_json.text(document))
+        yield output.json_into, as_json.text(document)
     if output.markdown_into:
         from statecfg.views import markdown
 
-        into_file(output.markdown_into, markdown.text(document))
+        yield output.markdown_into, markdown.text(document)
 
 
 def check_files(*names: str | None) -> None:
@@ -60,25 +94,30 @@ def check_files(*names: str | None) -> None:
             raise click.FileError(name, "permission denied")
 
 
-def into_file(name: str, text: str) -> None:
-    """Write `text` into a file, all of it or nothing. Raises click.FileError."""
+def into_file(name: str, text: str | bytes) -> None:
+    """Write `text` into a file, all of it or nothing. Raises Unwritten."""
     path = Path(name)
-    if path.exists() and not path.is_file():
-        # /dev/stdout, a pipe or $GITHUB_STEP_SUMMARY's kin: nothing to rename over.
-        path.write_text(text, encoding="utf-8")
-        return
+    data = text.encode() if isinstance(text, str) else text
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        if path.exists() and not path.is_file():
+            # /dev/stdout, a pipe or $GITHUB_STEP_SUMMARY's kin: nothing to rename over.
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
     except OSError as problem:
-        raise click.FileError(name, str(problem)) from problem
+        raise Unwritten(f"{name}: {problem.strerror}") from problem
+
+
+def _replace(path: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except OSError as problem:
+    except OSError:
         os.unlink(temporary)
-        raise click.FileError(name, str(problem)) from problem
+        raise
 
 
 def _umask() -> int:

@@ -8,12 +8,14 @@ from typing import TextIO
 
 from statecfg.remote.redact import Redactor
 from statecfg.views.progress import PlainProgress, Progress
+from statecfg.views.stream import forgiving
 
 
 def progress(
     stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int, environ: Mapping[str, str] = os.environ
 ) -> Progress:
     """Return live progress for a terminal, plain lines for everything else and under CI."""
+    stream = forgiving(stream)
     if stream.isatty() and not environ.get("CI") and environ.get("TERM") != "dumb":
         from statecfg.views.terminal_progress import LiveProgress
 

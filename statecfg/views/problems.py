@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, make
@@ -29,6 +29,20 @@ def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
     if len(problems) > MOST:
         yield make((f"… and {plural(len(problems) - MOST, 'more problem')}", "dim"))
     yield make((f"{plural(len(problems), 'problem')} found; nothing was touched.", "bold"))
+
+
+def problem_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    """Return the problems as JSON data, for programs."""
+    return [
+        {
+            "code": problem.code,
+            "summary": problem.summary,
+            "detail": problem.detail,
+            "help": problem.help,
+            "places": [{"file": place.file, "line": place.line, "column": place.column} for place in problem.places],
+        }
+        for problem in problems
+    ]
 
 
 def _problem(problem: Problem, base: Path) -> Iterator[Line]:
