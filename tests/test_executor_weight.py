@@ -19,7 +19,7 @@ HEAVY = {
     *("tempfile", "shutil", "pathlib", "urllib", "socket", "ssl", "email", "http", "asyncio", "unicodedata", "random"),
     *("traceback", "tokenize", "linecache", "base64", "selectors", "pickle", "decimal", "datetime", "contextlib"),
 }
-MOST = 100  # modules, those of the interpreter's own start not counted
+MOST = 60  # modules, those of the interpreter's own start not counted
 
 PLAN = """
 import json, os, sys

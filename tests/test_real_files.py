@@ -134,7 +134,7 @@ def test_what_is_no_file_is_left_alone(place: Path, kind: str) -> None:
     else:
         os.mknod(path, 0o140644)
     machine = RealMachine()
-    assert machine.write(path, "x")["reason"] == f"cannot write {path}: a other stands there"
+    assert machine.write(path, "x")["reason"] == f"cannot write {path}: a device, pipe or socket stands there"
     with pytest.raises(OSError, match="not a regular file"):
         machine.read(path)
     assert machine.stat(path).kind == "other"  # type: ignore[union-attr]

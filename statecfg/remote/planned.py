@@ -8,7 +8,7 @@ from statecfg.remote.changes import Changes
 from statecfg.remote.model import Blob, Unknown, error, ok
 from statecfg.remote.overlay import FILES, NOBODY, Cause, Entry, Overlay
 from statecfg.remote.paths import normal
-from statecfg.remote.world import ANYTHING, Stat
+from statecfg.remote.world import ANYTHING, Stat, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(place)
         if old is not None and old.kind not in ("file", "symlink"):
-            return error("cannot write %s: a %s stands there" % (path, old.kind))
+            return error("cannot write %s: %s stands there" % (path, called(old.kind)))
         before = None
         if old is not None and old.kind == "file":
             try:
@@ -217,7 +217,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(place)
         if old is not None and old.kind != "directory":
-            return error("cannot make directory %s: a %s stands there" % (path, old.kind))
+            return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
         new = self._newcomer("directory", place, 0o755) if old is None else _copy(old)
         if mode is not None:
             new.mode = mode

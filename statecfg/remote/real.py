@@ -14,7 +14,7 @@ from statecfg.remote.guard import allowed
 from statecfg.remote.model import Blob, error, ok
 from statecfg.remote.nodetype import TABLES
 from statecfg.remote.paths import UnsafePath, normal, open_parent, sync_directory, trusted
-from statecfg.remote.world import ANYTHING, Machine, Probe, Stat
+from statecfg.remote.world import ANYTHING, Machine, Probe, Stat, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class RealMachine(Machine):
         try:
             found = files.lstat(name, parent)
             if found is not None and not st.S_ISREG(found.st_mode) and not st.S_ISLNK(found.st_mode):
-                return error("cannot write %s: a %s stands there" % (path, files.kind(found)))
+                return error("cannot write %s: %s stands there" % (path, called(files.kind(found))))
             old = found if found is not None and st.S_ISREG(found.st_mode) else None
             if old is not None and self._holds(place.rstrip("/") + "/" + name, old, blob):
                 return files.permit(parent, name, path, mode, owner, group) or ok()
@@ -287,7 +287,7 @@ class RealMachine(Machine):
             except FileExistsError:
                 found = files.lstat(name, parent)
                 if found is not None and not st.S_ISDIR(found.st_mode):
-                    return error("cannot make directory %s: a %s stands there" % (path, files.kind(found)))
+                    return error("cannot make directory %s: %s stands there" % (path, called(files.kind(found))))
             refused = files.permit(parent, name, path, mode, owner, group)
             sync_directory(parent)
             return refused or ok()

@@ -37,6 +37,11 @@ class Stat:
         return "Stat(%s %04o %s:%s %d)" % (self.kind, self.mode, self.owner, self.group, self.size)
 
 
+def called(kind: str) -> str:
+    """Return what a message calls something of this kind."""
+    return "a device, pipe or socket" if kind == "other" else "a " + kind
+
+
 class Probe:
     """What a read-only command said: its exit status and its output (stdout, then stderr)."""
 
