@@ -1,4 +1,4 @@
-"""Applies that are cut off at a moment, and what must hold afterwards; the suite runs some, `script/soak` a thousand."""
+"""Applies that are cut off at some moment, and what must hold afterwards; `script/soak` tries a thousand."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ class Evil:
 def node(**more: Any) -> dict[str, Any]:
     """Return a node's report."""
     action = {"op": "write", "args": {"path": "/etc/asked"}, "status": "planned"}
-    return {"name": NAME, "type": "file", "outcome": "changed", "changes": [], "actions": [action], "position": "", **more}
+    found = {"name": NAME, "type": "file", "outcome": "changed", "changes": [], "actions": [action], "position": ""}
+    return {**found, **more}
 
 
 def garbage(evil: Evil) -> None:

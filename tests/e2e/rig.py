@@ -150,9 +150,9 @@ def executors(host: Host) -> list[int]:
             argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if len(argv) > 5 and b"-I" in argv and b"-c" in argv and b"statecfg-bootstrap" in b"".join(argv):
-            if b"python" in os.path.basename(argv[0]) and processes.alive(pid):
-                found.append(pid)
+        ours = b"-I" in argv and b"statecfg-bootstrap" in b"".join(argv)
+        if ours and b"python" in os.path.basename(argv[0]) and processes.alive(pid):
+            found.append(pid)
     return found
 
 
@@ -193,7 +193,8 @@ def chain(root: str, count: int, seconds: float, text: str) -> Definition:
     graphs = [before]
     for i in range(count):
         mark = f"{root}/{text}-{i}"
-        wait = command(f"wait-{i}", argv=["sh", "-c", f"sleep {seconds}; touch {mark}"], creates=mark, requires=[before])
+        argv = ["sh", "-c", f"sleep {seconds}; touch {mark}"]
+        wait = command(f"wait-{i}", argv=argv, creates=mark, requires=[before])
         before = file(f"{root}/f{i}", content=f"{text} {i}\n" * 2000, requires=[wait])
         graphs += [wait, before]
     return define(*graphs)

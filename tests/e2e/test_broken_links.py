@@ -13,7 +13,7 @@ from statecfg.compile import Definition
 from statecfg.resources import file
 from tests.e2e import rig
 from tests.e2e.relay import Relay
-from tests.hosts import Host
+from tests.hosts import Host, processes
 
 TRUE_ENDS = ("unreachable", "unknown")
 POINTS = 24
@@ -65,7 +65,7 @@ def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -
         seen[report["status"]] = seen.get(report["status"], 0) + 1
     print(f"cut after k bytes {way} the host, {POINTS} k below {size}: {seen}")
     assert seen.get("ok", 0) <= 3
-    assert rig.lock_is_free(target)
+    processes.wait_until(lambda: rig.lock_is_free(target), 2, "the lock to be free")
 
 
 def test_cut_while_the_executor_is_sent(target: Host, place: str, tmp_path: Path) -> None:

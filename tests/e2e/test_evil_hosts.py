@@ -34,7 +34,7 @@ CASES = {
     "bomb": ("a packed frame is over the limit", "unreachable"),
     "not_json": ("header is no JSON", "unreachable"),
     "nan": ("NaN is no JSON", "unreachable"),
-    "deep": ("recursion", "unreachable"),
+    "deep": ("nested more than 100 levels", "unreachable"),
     "long_number": ("no frame of ours", "unreachable"),
     "twice": ("a key stands twice", "unreachable"),
     "other_protocol": ("speaks protocol '99', and this statecfg speaks 1", "unreachable"),

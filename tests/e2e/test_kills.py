@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +18,6 @@ from tests import hosts
 from tests.e2e import crashes, rig
 from tests.e2e.conftest import or_skip
 from tests.hosts import Host, processes
-
 
 POINTS = 20
 
@@ -165,7 +165,7 @@ def silenced() -> Iterator[dict[str, tuple[Host, rig.Done, float]]]:
     found: dict[str, tuple[Host, rig.Done, float]] = {}
 
     def work(how: str, host: Host) -> None:
-        # With the executor itself stopped nothing ends its child, and 3 s are over before anybody is given up.
+        # With the executor itself stopped nothing ends its child; its 3 s are over before anybody is given up.
         cut = Cut(host, "/srv/silent", 3 if how == "executor stopped" else 60, until="wait-0")
         heal = SILENCES[how](host)
         begun = time.monotonic()
@@ -196,6 +196,23 @@ def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: di
     again = rig.run(host, rig.chain("/srv/silent", 4, 0, "word")).host()
     assert again["status"] == "ok"
     assert any("was cut off" in text for text in again["warnings"])
+
+
+def test_a_client_that_was_stopped_knows_that_it_knows_nothing(target: Host, place: str) -> None:
+    with rig.client(target, "chain", place, "4", "6", "word") as client:
+        client.await_line("action-started command:wait-0")
+        os.kill(client.process.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        processes.wait_until(lambda: not rig.everything_ours(target), 30, "the executor to end")
+        print(f"client stopped: executor gone after {time.monotonic() - stopped:.1f} s")
+        os.kill(client.process.pid, signal.SIGCONT)
+        report = json.loads(client.end().splitlines()[-1])
+    assert report["status"] in ("unknown", "failed"), report
+    assert report["error"] if report["status"] == "unknown" else report["halted"]
+    assert rig.lock_is_free(target)
+    assert not target.path(f"{place}/f3").exists()
+    again = rig.run(target, rig.chain(place, 4, 0, "word")).host()
+    assert again["status"] == "ok"
 
 
 def test_a_partition_before_any_action(target: Host, place: str) -> None:

@@ -1,4 +1,4 @@
-"""One run at a time on a host: who comes second is told at once who is there, and nothing a crash leaves is in the way."""
+"""One run at a time on a host: who comes second is told at once who is there; what a crash leaves is in nobody's way."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_eight_at_once_never_overlap(target: Host, place: str) -> None:
 
 
 def test_a_killed_holder_is_in_nobodys_way(target: Host, place: str) -> None:
-    with rig.client(target, "chain", place, "1", "20", "word") as client:
+    with rig.client(target, "chain", place, "1", "4", "word") as client:
         client.await_line("action-started command:wait-0")
         for pid in rig.executors(target):
             os.kill(pid, signal.SIGKILL)

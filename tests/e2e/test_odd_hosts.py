@@ -79,7 +79,8 @@ def test_a_shell_that_never_stops_talking_is_refused(target: Host, user: str, ho
 
 
 def test_what_nodes_print_is_no_frame(target: Host, place: str) -> None:
-    script = 'for fd in 0 1 2 3 4 5 6 7 8 9; do eval "yes statecfg-executor | head -c 100000 >&$fd" 2>/dev/null; done; true'
+    said = "yes statecfg-executor | head -c 100000"
+    script = f'for fd in 0 1 2 3 4 5 6 7 8 9; do eval "{said} >&$fd" 2>/dev/null; done; true'
     done = rig.run(target, rig.define(command("noise", shell=script, creates=f"{place}.none", effects={})))
     assert done.host()["status"] == "failed"
     assert "did not converge" in str(done.host()["layers"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
+import signal
 import threading
 import time
 from pathlib import Path
@@ -53,9 +55,6 @@ def test_one_connection_with_one_channel_and_no_sftp(make_light_hosts: object, t
     (host,) = make_light_hosts(1)  # type: ignore[operator]
     text = host.read("/etc/ssh/sshd_config")
     host.write("/etc/ssh/sshd_config", "LogLevel DEBUG1\nMaxSessions 1\n" + text)
-    import os
-    import signal
-
     os.kill(host.pid, signal.SIGHUP)
     time.sleep(0.5)
     assert run(host, small_files("/srv/one", 20)).host()["status"] == "ok"
@@ -128,7 +127,7 @@ def test_a_large_file_never_stands_in_memory(
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     assert done.host()["status"] == "ok", done.host()
     assert target.path(f"{place}.bin").read_bytes() == source.read_bytes()
-    print(f"50 MiB in {done.seconds:.2f} s; executor at most {highest >> 20} MiB, client {(after - before) >> 20} MiB more")
+    print(f"50 MiB in {done.seconds:.2f} s; executor at most {highest >> 20} MiB, client {after - before >> 20} MiB more")
     assert 0 < highest < 48 << 20
     assert after - before < 24 << 20
 

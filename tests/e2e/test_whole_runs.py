@@ -98,7 +98,7 @@ def test_one_that_hangs_of_fifty(fifty: list[Host]) -> None:
     assert statuses.pop(hanging.name) == "unreachable"
     assert set(statuses.values()) == {"ok"}
     last = max(when for when, event in done.events if event.kind == "finished" and event.host != hanging.name)
-    print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hanging: the others after {last:.1f} s, it {done.seconds:.1f}")
+    print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hangs: the others {last:.1f} s, it {done.seconds:.1f} s")
     assert last < max(quick.seconds * 1.5, 9)
 
 
