@@ -202,7 +202,7 @@ class Action(Record):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Action) and (self.op, self.args) == (other.op, other.args)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class ActionSpec(Record):

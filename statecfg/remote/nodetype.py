@@ -19,7 +19,7 @@ else:
     class Generic:
         """Stands for `typing.Generic`, which hosts need not pay for."""
 
-        def __class_getitem__(cls, item):
+        def __class_getitem__(cls, item):  # noqa: ANN001, ANN204  (what checkers read stands above)
             return cls
 
 
@@ -142,7 +142,7 @@ if TYPE_CHECKING:
 
 else:
 
-    def node_type(function):
+    def node_type(function):  # noqa: ANN001, ANN201  (what checkers read stands above)
         """Make the signature of a function a node type.
 
         Positional parameters are the document's arguments; keyword-only parameters without a default are required
