@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import statecfg
 from statecfg.remote.nodetype import REGISTRY
 
 _PACKAGE = Path(__file__).parent
@@ -50,7 +51,7 @@ def build(types: Iterable[str]) -> Bundle:
 
 @lru_cache(maxsize=16)
 def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
-    modules: dict[str, tuple[bool, str, str]] = {"statecfg": (True, "statecfg/__init__.py", "")}
+    modules: dict[str, tuple[bool, str, str]] = {"statecfg": (True, "statecfg/__init__.py", _public_names())}
     for path in sorted((_PACKAGE / "remote").glob("*.py")):
         if path.stem not in _STAYS:
             _add(modules, "statecfg.remote", path, "statecfg/remote")
@@ -69,11 +70,24 @@ def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
     return Bundle(data, hashlib.sha256(data).hexdigest(), dict(wanted))
 
 
+def _public_names() -> str:
+    """Return the source of `statecfg` on hosts: of its names, those whose homes are there, imported when first used."""
+    homes = {name: home for name, home in sorted(statecfg._HOMES.items()) if home.startswith("statecfg.remote.")}
+    kept = {name: home for name, home in homes.items() if home.rpartition(".")[2] not in _STAYS}
+    return f"""from importlib import import_module
+_HOMES = {kept!r}
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError("statecfg has no %s on hosts" % name)
+    return getattr(import_module(_HOMES[name]), name)
+"""
+
+
 def _folders() -> list[Path]:
     """Return the folders of node types: ours, then the project's."""
-    import statecfg.resources
+    from statecfg import resources
 
-    return [Path(folder) for folder in statecfg.resources.__path__]
+    return [Path(folder) for folder in resources.__path__]
 
 
 def _add(modules: dict[str, tuple[bool, str, str]], package: str, path: Path, folder: str) -> None:

@@ -13,7 +13,7 @@ from pyrsistent import PMap, PVector, pmap, pvector
 from statecfg import positions, problems, schema, types, validators
 from statecfg.graph import EMPTY_MAP, EMPTY_VECTOR, Graph, Node, gap
 from statecfg.positions import Place
-from statecfg.problems import Problem, problem
+from statecfg.problems import Problem, clipped, problem
 from statecfg.remote.nodetype import OPTIONS, NodeType
 from statecfg.remote.values import Wrong, kind_of, show
 from statecfg.schema import Schema
@@ -77,7 +77,7 @@ class _Declaration:
         values, options = self._sorted_out(args, attrs)
         given = options.pop("provides", None)
         name = self._name(values, None if given is WRONG else given)
-        self.name = name.removesuffix(":") if name == f"{self.schema.kind.name}:" else name
+        self.name = clipped(name.removesuffix(":") if name == f"{self.schema.kind.name}:" else name)
         parts = [gap()] if given is WRONG else []
         requires: Sequence[str] = ()
         triggers: Sequence[str] = ()

@@ -221,6 +221,11 @@ def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
     return f"{meant} ({listed})" if meant else listed
 
 
+def clipped(name: str, most: int = 100) -> str:
+    """Return a name as messages show it: at most `most` characters of it."""
+    return name if len(name) <= most else f"{name[: most - 31]}…{name[-30:]}"
+
+
 def nearest(name: str, names: Iterable[str], distance: int = 2, most: int = 2) -> list[str]:
     """Return the names at most `distance` slips of the keyboard away, nearest first."""
     limit = min(distance, max(1, len(name) // 2))

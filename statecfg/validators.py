@@ -38,7 +38,7 @@ def apply(clauses: Sequence[Clause], value: Any) -> Any:
     """Return the value after all clauses. Raises `Wrong`, naming the predicate, where one does not hold."""
     for predicate, *transforms in clauses:
         if not predicate(value):
-            raise Wrong(f"it does not satisfy {name_of(predicate)}")
+            raise Wrong(f"not what {name_of(predicate)} accepts")
         for transform in transforms:
             value = transform(value)
     return value

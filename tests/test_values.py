@@ -68,7 +68,7 @@ def test_passes(annotation: str, given: Any, kept: Any) -> None:
 REFUSED: list[tuple[str, Any, str, str]] = [
     ("AbsolutePath", "", "an empty path", "/etc/motd"),
     ("AbsolutePath", "etc/motd", "a relative path", "/etc/motd"),
-    ("AbsolutePath", "~/x", "`~` is not expanded", "/home/x"),
+    ("AbsolutePath", "~/x", "which is not expanded", "/home/x"),
     ("AbsolutePath", "/a/../b", "`..`", "the path it leads to"),
     ("AbsolutePath", "/a/", "ends in `/`", "write '/a'"),
     ("AbsolutePath", "/", "the root directory", "below it"),

@@ -49,7 +49,7 @@ def _unclosed(text: str, path: str, open_: list[tuple[str, int]], why: str) -> P
     return problem(
         "SC0501",
         f"this {opener} is never closed{why}{count}",
-        f"add {''.join(PAIRS[each] for each, _ in reversed(open_))}",
+        "close them, the last one first" if len(open_) > 20 else f"add {''.join(PAIRS[o] for o, _ in reversed(open_))}",
         place(text, path, start),
         *outer[:1],
     )

@@ -22,7 +22,7 @@ def load(path: str, root: str) -> list[Play]:
     module = types.ModuleType(module_name(path))
     module.__file__ = path
     hy_source.install(root)
-    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}"):
+    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}", file=path):
         sys.modules[module.__name__] = module
         hy_source.execute(module, path)
     return built_within(of_file(path, found), root, os.path.dirname(path))

@@ -20,7 +20,7 @@ def load(path: str, root: str) -> list[Play]:
     """
     module = types.ModuleType(module_name(path))
     module.__file__ = path
-    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}"):
+    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}", file=path):
         with open(path, "rb") as stream:
             code = compile(stream.read(), path, "exec", dont_inherit=True)
         sys.modules[module.__name__] = module

@@ -45,7 +45,9 @@ class _NoInput(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def guarded(doing: str, deadline: float | None = None, state: Callable[[], str] | None = None) -> Iterator[None]:
+def guarded(
+    doing: str, deadline: float | None = None, state: Callable[[], str] | None = None, file: str = "?"
+) -> Iterator[None]:
     """Run what is inside as the user's program: anything that goes wrong in it becomes InvalidInput.
 
     What it prints goes to standard error, because standard output belongs to reports.
@@ -53,6 +55,7 @@ def guarded(doing: str, deadline: float | None = None, state: Callable[[], str] 
     :param doing: what it is run for, such as ``loading playbooks/web.py``
     :param deadline: seconds it may take; `DEADLINE` where not given
     :param state: says how far it has come, for the error; "" where there is nothing to say
+    :param file: the file being read, for errors that know no place
     """
     deadline = DEADLINE if deadline is None else deadline
     stdin = sys.stdin
@@ -63,7 +66,7 @@ def guarded(doing: str, deadline: float | None = None, state: Callable[[], str] 
     except (InvalidInput, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        found = explain(error, doing, deadline, state() if state is not None else "")
+        found = explain(error, doing, deadline, state() if state is not None else "", file)
         if found is None:
             raise
         raise InvalidInput([found]) from error
@@ -109,15 +112,18 @@ def _by_watchdog(seconds: float) -> Iterator[None]:
         watchdog.cancel()
 
 
-def explain(error: BaseException, doing: str, deadline: float, state: str = "") -> Problem | None:
+def explain(error: BaseException, doing: str, deadline: float, state: str = "", file: str = "?") -> Problem | None:
     """Return the problem that an exception stands for; None where it is no mistake of the user's but ours."""
     frames = _user_frames(error.__traceback__)
     places = tuple(dict.fromkeys(place for place, _ in reversed(frames)))
     tail = _tail(frames, state)
     if isinstance(error, SyntaxError) and not (places and error.lineno is None):
-        return problem("SC0501", _message(error.msg), "", Place(error.filename or "?", error.lineno or 1, error.offset))
+        place = Place(error.filename or file, error.lineno or 1, error.offset)
+        return problem("SC0501", _message(error.msg), _cure(error), place)
     if isinstance(error, UnicodeDecodeError) and not places:
-        return problem("SC0501", f"{doing}: the file is no UTF-8 text ({error.reason} at byte {error.start})")
+        detail = f"the file is no UTF-8 text ({error.reason} at byte {error.start})"
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return problem("SC0501", detail, "save the file as UTF-8", Place(file, line))
     if isinstance(error, TookTooLong):
         return problem("SC0507", f"{doing} took more than {deadline:g} seconds{tail}", "a loop may never end", *places)
     if not places or _is_ours(error):
@@ -130,9 +136,23 @@ def explain(error: BaseException, doing: str, deadline: float, state: str = "") 
         return _unknown_name(error, tail, places)
     if isinstance(error, ImportError):
         return _unknown_module(error, tail, places)
-    if isinstance(error, TypeError) and ARITY.search(str(error)):
-        return problem("SC0508", _told(str(error), places[0]) + tail, "", *places)
-    return problem("SC0504", f"{type(error).__name__}: {_told(str(error), places[0])}{tail}", "", *places)
+    said = _told(_said(error), places[0])
+    if isinstance(error, TypeError) and ARITY.search(said):
+        return problem("SC0508", said + tail, "", *places)
+    return problem("SC0504", f"{type(error).__name__}{': ' if said else ''}{said}{tail}", "", *places)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as wrong:  # the user's own class, and so the user's own mistake
+        return f"its __str__ raised {type(wrong).__name__}"
+
+
+def _cure(error: SyntaxError) -> str:
+    if "null bytes" in str(error.msg):
+        return "save the file as UTF-8 text"
+    return "indent with spaces only" if isinstance(error, TabError) else ""
 
 
 def _tail(frames: list[tuple[Place, str]], state: str) -> str:

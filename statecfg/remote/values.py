@@ -84,7 +84,7 @@ def no_nul(value: str) -> str:
     """Return the text. Raises Wrong where it holds a NUL, which no path, name or argument can."""
     at = value.find("\0")
     if at >= 0:
-        raise Wrong("NUL byte at index %d" % at, "take the NUL out")
+        raise Wrong("a text with a NUL byte at index %d" % at, "take the NUL out")
     return value
 
 
@@ -105,7 +105,10 @@ def absolute_path(value: str) -> str:
         raise Wrong("an empty path", "write an absolute path, such as /etc/motd")
     no_nul(encodable(value))
     if value.startswith("~"):
-        raise Wrong("`~` is not expanded", "write the whole path, such as /home/%s" % (value.lstrip("~/") or "deploy"))
+        raise Wrong(
+            "a path with `~`, which is not expanded",
+            "write the whole path, such as /home/%s" % (value.lstrip("~/") or "deploy"),
+        )
     if not value.startswith("/"):
         raise Wrong("a relative path", "write an absolute path: /%s" % value)
     if len(value.encode("utf-8")) > MAX_PATH:
@@ -118,7 +121,7 @@ def absolute_path(value: str) -> str:
         size = len(long[0].encode("utf-8"))
         raise Wrong("a name of %d bytes in the path; at most %d are possible" % (size, MAX_NAME))
     if not value.strip("/."):
-        raise Wrong("the root directory can't be managed", "name a file or directory below it")
+        raise Wrong("the root directory, which can't be managed", "name a file or directory below it")
     if value.endswith("/"):
         raise Wrong("a path that ends in `/`", "write %s" % show(value.rstrip("/")))
     return value
@@ -238,7 +241,9 @@ def local_path(value: str) -> str:
         raise Wrong("an empty path", "name a file beside the playbook or in the project's files/ or templates/")
     no_nul(encodable(value))
     if value.startswith("~"):
-        raise Wrong("`~` is not expanded", "write a path relative to the playbook, or an absolute one")
+        raise Wrong(
+            "a path with `~`, which is not expanded", "write a path relative to the playbook, or an absolute one"
+        )
     if len(value.encode("utf-8")) > MAX_PATH or max(len(part.encode("utf-8")) for part in value.split("/")) > MAX_NAME:
         raise Wrong("a path longer than the system allows (%d bytes, each name %d)" % (MAX_PATH, MAX_NAME))
     return value
