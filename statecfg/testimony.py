@@ -5,6 +5,7 @@ A host may be anybody's by now. Only data of the right shape, about nodes that t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ _CHANGE: Mapping[str, Any] = {"object": str, "field": str}
 _NODE: Mapping[str, Any] = {"name": str, "outcome": OUTCOMES, "changes": list, "actions": list}
 _NODE_MAY: Mapping[str, Any] = {"reason": str, "known_after": str, "shutdown_first": dict, "triggered_by": list}
 _PLAN_MAY: Mapping[str, Any] = {"owed": list, "fingerprints": dict, "waits": bool}
+_HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
+_STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
 _WHY_NOT = {"refused": "not started: this is not what was planned", "ok": "not started: declined"}
 _END: Mapping[str, Any] = {"status": STATUSES}
 _END_MAY: Mapping[str, Any] = {
@@ -210,6 +213,9 @@ class Testimony:
             del self.report["warnings"]
         if error:
             self.report["error"] = {"summary": error, "detail": frame.get("trace", ""), "hint": ""}
+        elif status in ("locked", "refused"):
+            self.report["error"] = _HELD if status == "locked" else _STALE
+            self.report["error"] = {**self.report["error"], "detail": _holder(frame.get("holder") or {})}
         if acted and error:
             self._account(heard_all=True)
         elif self.mode == "apply" and not acted:
@@ -268,6 +274,15 @@ class Testimony:
     def count(self) -> dict[str, int]:
         """Count the nodes by outcome."""
         return summary([node for layer in self.layers for node in layer])
+
+
+def _holder(found: Json) -> str:
+    """Return who holds a host, as a person says it; that text is the holder's own."""
+    since = found.get("since")
+    when = ""
+    if isinstance(since, int | float) and 0 < since < 1e11:
+        when = f", since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+    return f"{found.get('who') or 'somebody'}{when}, run {found.get('run') or 'unknown'}" if found else ""
 
 
 def _nothing(frame: Json) -> None:

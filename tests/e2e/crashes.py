@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -22,14 +23,14 @@ GONE = 15.0  # seconds after which nothing of ours may be left on the host
 def kill_executor(host: Host, client: rig.Client) -> None:
     """Kill the executor, as the kernel does when memory is short."""
     for pid in rig.executors(host):
-        os.kill(pid, signal.SIGKILL)
+        _kill(pid)
 
 
 def kill_session(host: Host, client: rig.Client) -> None:
     """Kill the sshd that serves the session: the children of the listener, which it is told by its id."""
     for session in host.sessions():
         for pid in [session, *[p for p in processes.descendants(session) if _is_sshd(p)]]:
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
 
 
 def kill_client(host: Host, client: rig.Client) -> None:
@@ -40,6 +41,11 @@ def kill_client(host: Host, client: rig.Client) -> None:
 KILLS: dict[str, Callable[[Host, rig.Client], None]] = {
     "client": kill_client, "executor": kill_executor, "session": kill_session
 }  # fmt: skip
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself just now, or with what was killed before it
+        os.kill(pid, signal.SIGKILL)
 
 
 def _is_sshd(pid: int) -> bool:

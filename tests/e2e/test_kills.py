@@ -55,7 +55,7 @@ def test_killed_at_random_moments(killed: dict[str, Any], who: str) -> None:
         raise seen
     gone = [each["gone"] for each in seen]
     cut = [each for each in seen if each["old"] or each.get("status") == "unknown"]
-    print(f"{who} killed {len(seen)} times: {len(cut)} in mid-run; nothing of ours left after {max(gone):.2f} s at most")
+    print(f"{who} killed {len(seen)} times: {len(cut)} in mid-run; nothing left after {max(gone):.2f} s at most")
     assert len(cut) >= POINTS // 4
     # A run that the client did not live to see the end of may have come to its end all the same.
     assert all(each["warned"] for each in cut if who == "executor" or each["old"])

@@ -1,4 +1,4 @@
-"""One run at a time on a host: who comes second is told at once who is there; what a crash leaves is in nobody's way."""
+"""One run at a time on a host: who comes second is told who is there; what a crash leaves is in nobody's way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def test_the_second_of_two_is_told_at_once_who_holds_the_host(target: Host, plac
             assert abs(time.time() - holder["since"]) < 60
             assert holder["run"]
             assert holder["pid"]
-            assert "summary" in done.host()
+            error = done.host()["error"]
+            assert error["summary"] == "another run holds this host"
+            assert error["detail"].startswith(f"{holder['who']}, since 20")
+            assert "--lock-timeout" in error["hint"]
         said = json.loads(client.end().splitlines()[-1])
         assert said["status"] == "ok"
 

@@ -127,7 +127,7 @@ def test_a_large_file_never_stands_in_memory(
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     assert done.host()["status"] == "ok", done.host()
     assert target.path(f"{place}.bin").read_bytes() == source.read_bytes()
-    print(f"50 MiB in {done.seconds:.2f} s; executor at most {highest >> 20} MiB, client {after - before >> 20} MiB more")
+    print(f"50 MiB in {done.seconds:.2f} s; executor {highest >> 20} MiB at most, client {after - before >> 20} more")
     assert 0 < highest < 48 << 20
     assert after - before < 24 << 20
 
