@@ -356,11 +356,15 @@ class Listening:
         """Say what is known of why the host fell silent."""
         partial = self.decoder.partial()
         said = "" if self.greeted else bytes(self.noise).decode("utf-8", "replace").strip()
-        # The exit status comes by itself, after the end of the output, and so may what it said on stderr.
-        deadline = time.monotonic() + LINGER
-        while (status := self.stream.exit_status()) is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        said = self.stream.stderr().decode("utf-8", "replace").strip() or said
+        # The exit status and stderr come by ways of their own, perhaps after the end of the output.
+        deadline, errors = time.monotonic() + LINGER, b""
+        status: int | None = None
+        before: bytes | None = None
+        while time.monotonic() < deadline and (before != errors or not (errors or self.greeted) or status is None):
+            before = errors
+            time.sleep(0.05)
+            status, errors = self.stream.exit_status(), self.stream.stderr().strip()
+        said = errors.decode("utf-8", "replace") or said
         if status == 96 and not self.greeted:
             return Broken(said[-500:] or "it has no Python that will do", PYTHON)
         how = f" (it ended with exit status {status})" if status is not None and status >= 0 else ""
