@@ -57,6 +57,8 @@ class WireContext:
             if os.path.lexists(candidate):
                 self._accept(node, path, candidate, directory)
                 return candidate
+        if os.path.isabs(path):
+            raise self._unreadable(node, f"{path} is not there", "it is looked for on this machine, not on the host")
         looked = ", ".join(dict.fromkeys(os.path.relpath(item, self.base) for item in tried))
         raise self._unreadable(node, f"{path} is not there", f"looked for {looked} in {self.base}")
 

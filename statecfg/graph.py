@@ -347,11 +347,11 @@ def _circles(nodes: list[Node], names: Mapping[str, Node]) -> list[Problem]:
 
 
 def _missing(node: Node, name: str, names: Mapping[str, Node], before: int) -> Problem:
-    kind = name.partition(":")[0] + ":"
-    written = [other for other, there in names.items() if not (there.broken and (other[0] == ":" or other[-1] == ":"))]
-    alike = [other for other in written if other.startswith(kind)] or written
     hint = ""
     if before < MAX_PROBLEMS:
+        kind = name.partition(":")[0] + ":"
+        written = [other for other, there in names.items() if not (there.broken and ":" in (other[0], other[-1]))]
+        alike = [other for other in written if other.startswith(kind)] or written
         close = nearest(name, written) if len(alike) <= 20_000 else []
         hint = suggest(name, close + sorted(set(alike) - set(close)), "there are")
     return problem(

@@ -14,6 +14,7 @@ from statecfg import positions
 from statecfg.declare import recording
 from statecfg.graph import EMPTY, Graph, Node, gap, merge_graphs, same
 from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest
+from statecfg.remote.values import kind_of, show
 
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
@@ -127,12 +128,19 @@ def play(
     :param vars: variables of this play
     :param name: the play's name; the function's where not given
     """
-    pattern = hosts if isinstance(hosts, str) else ",".join(hosts)
+    names = [hosts] if isinstance(hosts, str) else list(hosts) if isinstance(hosts, Iterable) else [hosts]
+    if not names or not all(isinstance(each, str) and each for each in names):
+        detail = f"the hosts of a play are {kind_of(hosts)}: {show(hosts)}"
+        report(problem("SC0512", detail, 'write a pattern: hosts="web"', positions.of_frame(sys._getframe(1))))
+    pattern = ",".join(map(str, names))
 
     def make(function: Callable[..., Any]) -> Play:
         code = function.__code__
         build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
         place = Place(code.co_filename, code.co_firstlineno)
+        if code.co_argcount - len(function.__defaults__ or ()) > 1:
+            detail = f"{function.__name__} takes {code.co_argcount} arguments; a play is called with the host"
+            report(problem("SC0512", detail, "take values from host.vars", place))
         title = name or getattr(function, "__name__", "play").replace("_", "-")
         made = Play(title, pattern, build, MappingProxyType(dict(vars or {})), place, code.co_filename)
         gathered = _COLLECTED.get()

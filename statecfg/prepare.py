@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from statecfg.project import Project
 
 
+SLOW = ("SC0323", "SC0507")  # a time limit was reached
+
+
 @dataclass(frozen=True)
 class Work:
     """What is to be done.
@@ -84,12 +87,14 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
     project, chosen = _chosen(path, choice)
     name = project.relative(path)
     jobs: list[Job] = []
-    wrong = _Shared([host.name for host, _ in chosen])
+    wrong = _Shared()
     for host, plays in chosen:
         definition = None
         with collecting() as found, going_on():
             definition = _definition(host, plays, project, choice)
         wrong.add(host.name, found)
+        if any(item.code in SLOW for item in found):
+            break  # it would take as long for every other host
         # With tags, a host that has nothing of them is left alone.
         if definition is not None and (definition.layers or not choice.tags):
             jobs.append(Job(host, definition, name))
@@ -116,11 +121,13 @@ def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[
 class _Shared:
     """Problems of many hosts, each once, with the hosts that have it where not all do."""
 
-    def __init__(self, hosts: Sequence[str]) -> None:
-        self.hosts = hosts
+    def __init__(self) -> None:
+        self.hosts = 0
         self.found: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
 
     def add(self, host: str, problems: Iterable[Problem]) -> None:
+        """Add the problems of one host."""
+        self.hosts += 1
         for item in problems:
             key = (item.code, item.places, item.detail.replace(host, "\0"))
             self.found.setdefault(key, (item, []))[1].append(host)
@@ -131,7 +138,7 @@ class _Shared:
 
     def _told(self, item: Problem, names: list[str]) -> Problem:
         # Secrets are looked for once, on this machine.
-        shared = len(names) == len(self.hosts) or item.code.startswith("SC042")
+        shared = len(names) == self.hosts or item.code.startswith("SC042")
         if shared or (len(names) == 1 and names[0] in item.detail):
             return item
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

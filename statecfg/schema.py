@@ -134,7 +134,8 @@ def _refuse_options(kind: NodeType[...], fields: Mapping[str, Field]) -> None:
 
 def _wrong(kind: NodeType[...], detail: str, help: str) -> InvalidInput:
     code = getattr(kind.function, "__code__", None)
-    places = (Place(code.co_filename, code.co_firstlineno),) if code is not None else ()
+    written = kind.written if code is None else (code.co_filename, code.co_firstlineno)
+    places = (Place(*written),) if written is not None else ()
     return InvalidInput([problem("SC0119", f"node type {kind.name}: {detail}", help, *places)])
 
 

@@ -192,7 +192,7 @@ def test_documents_validators_check_and_transform() -> None:
     assert "did you mean `block?`?" in text and "lacks the attribute `user`" in text
     with refused("SC0202") as found:
         kind("/bin/x", {"user": 3, "env": {}})
-    assert "it not what is_name accepts" in found[0].detail
+    assert "3 is not what is_name accepts" in found[0].detail
 
 
 def test_validator_that_returns_nothing_is_refused() -> None:

@@ -42,7 +42,7 @@ def op_parameters(vector: Iterable[Any]) -> list[str]:
     names = []
     for form in vector:
         name = form[0] if kind(form) == "List" and len(form) == 2 else form
-        if kind(name) != "Symbol" or str(name) in ("*", "/"):
+        if kind(name) != "Symbol" or str(name) in ("*", "/", "&"):
             raise BadForm("a parameter here is a name, or [name default]", form)
         names.append(str(name))
     return names

@@ -46,11 +46,14 @@
        ~doc))))
 
 
-(defmacro validator-maker [clause]
+(defmacro validator-maker [#* parts]
   "Say what an attribute must be: `(validator-maker (env map?))`; functions after the predicate transform the value."
+  (when (!= (len parts) 1)
+    (raise (BadForm "validator-maker takes one (attribute predicate transform…); make-validators takes several"
+                    (if parts (get parts 0) (hy.models.List)))))
   `(do
      (import statecfg.remote.borg :as _borg)
-     (_borg.make-validators __name__ ~(clauses [clause]))))
+     (_borg.make-validators __name__ ~(clauses parts))))
 
 
 (defmacro make-validators [#* each]

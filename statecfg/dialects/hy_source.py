@@ -6,6 +6,7 @@ import ast
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 import types
 import warnings
@@ -22,7 +23,7 @@ from hy.reader import read_many
 from statecfg.dialects import brackets
 from statecfg.dialects.forms import BadForm
 from statecfg.dialects.keywords import plain_keywords
-from statecfg.problems import InvalidInput, Place, problem
+from statecfg.problems import InvalidInput, Place, Problem, problem, suggest
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -76,12 +77,21 @@ def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
         place, message = _place(cause.form, place), str(cause)
         return problem("SC0502", message, "", place)
     if isinstance(error, hy.errors.HyRequireError):
-        return problem("SC0506", message, "", _place(_form_being_compiled(error), place))
+        return _no_macro(message, _place(_form_being_compiled(error), place))
     if isinstance(error, hy.errors.HyMacroExpansionError):
         return problem("SC0502", " ".join(message.split()), "", place)
     if isinstance(error, hy.errors.HyCompileError):  # Hy calls what it did not expect a bug and adds a traceback
         message = message.strip().splitlines()[-1]
     return problem("SC0501", message, "", place)
+
+
+def _no_macro(message: str, place: Place) -> Problem:
+    found = re.match(r"Could not require name (\S+) from <module '([^']+)'", message)
+    if found is None:
+        return problem("SC0506", message, "", place)
+    macros = getattr(sys.modules.get(found[2]), "_hy_macros", {})
+    names = [hy.unmangle(name) for name in macros]
+    return problem("SC0506", f"{found[2]} has no macro {found[1]}", suggest(found[1], names, "it has"), place)
 
 
 def _form_being_compiled(error: BaseException) -> Any:

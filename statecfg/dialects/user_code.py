@@ -26,6 +26,10 @@ ARITY = re.compile(
 MANGLED = re.compile(r"\b[^\W\d]\w*\b")
 
 
+# The macros of `statecfg.dialects.hy`, for those who forgot to require one.
+WORDS = ("def", "defmethod", "defnodefn", "defop", "defplay", "make-validators", "node-type", "validator-maker")
+
+
 class TookTooLong(BaseException):
     """The time limit has passed. No `Exception`, so that users' own `except` clauses let it through."""
 
@@ -217,7 +221,10 @@ def suggest_name(error: NameError, place: Place) -> str:
         names = {*trace.tb_frame.f_globals, *trace.tb_frame.f_locals}
         trace = trace.tb_next
     known = sorted(_told(name, place) for name in names if not name.startswith("_"))
-    hint = suggest(_told(error.name or "", place), known)
+    name = _told(error.name or "", place)
+    if place.file.endswith(".hy") and name in WORDS:
+        return f"(require statecfg.dialects.hy [{name}])"
+    hint = suggest(name, known)
     return hint if hint.startswith("did you mean") else ""
 
 

@@ -17,7 +17,7 @@ from statecfg.problems import InvalidInput, problem, report
 SHAPE = "`hosts:` with a name for each machine"
 HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")
 GROUP_KEYS = ("hosts", "groups", "vars")
-BECOME = ("sudo", "doas")
+BECOME = ("sudo", "doas", "su")
 TRANSPORTS = ("ssh", "local")
 
 # What may go to ssh and into known_hosts: nothing that a shell or an option parser would take for its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 from statecfg.remote.model import Keyword
@@ -76,7 +77,10 @@ def node_type(
         [attribute(each) for each in required],
         {attribute(each): default for each, default in optional.items()},
     )
-    return register(NodeType(name, schema=schema, produces_ops=produces_ops, module=module, doc=doc))
+    kind: NodeType[...] = NodeType(name, schema=schema, produces_ops=produces_ops, module=module, doc=doc)
+    frame = sys._getframe(1)
+    kind.written = (frame.f_code.co_filename, frame.f_lineno)
+    return register(kind)
 
 
 def make_op(

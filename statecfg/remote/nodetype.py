@@ -62,6 +62,7 @@ class NodeType(Generic[P]):
         self.__name__ = name
         self.__doc__ = doc
         self.methods: Dict[str, Callable[..., Any]] = {}
+        self.written: Optional[Tuple[str, int]] = None  # file and line of a `node-type` form
 
     def __call__(self, *args: P.args, **attrs: P.kwargs) -> Graph:
         """Declare a node: positional arguments, then attributes by keyword or in one map.

@@ -218,7 +218,8 @@ def as_action(item: Any, node: Node) -> Action:
     if not callable(function) or plain.get("op") is None:
         raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item))
     args = {word(key): value for key, value in (plain.get("args") or {}).items()}
-    return Action(word(plain["op"]), args, lambda machine: machine.outside(function), plain.get("body") or ())
+    name = str(getattr(plain["op"], "name", plain["op"])).lstrip(":")
+    return Action(name, args, lambda machine: machine.outside(function), plain.get("body") or ())
 
 
 def settled(result: Any) -> Result:
