@@ -153,8 +153,8 @@ class Conversation:
         """Return whom to become: what the command line says, else the inventory."""
         if self.order.become is not None or self.host.become is None:
             return self.order.become
-        # Nobody but sudo takes a password without a terminal; where doas asks for one, it says so itself.
-        password = self.order.password if self.host.become == "sudo" else None
+        # doas takes no password without a terminal; where it asks for one, it says so itself.
+        password = None if self.host.become == "doas" else self.order.password
         return Become(self.host.become, self.host.become_user, password)
 
     # Sending

@@ -30,7 +30,7 @@ class Host:
     :param user: whom to log in as; None: what ssh_config says, or the current user
     :param identity_files: private keys to try, as paths on the controller
     :param proxy_jump: hosts to jump through, as ssh's `-J` takes them
-    :param become: "sudo" or "doas" to act as `become_user`; None to act as the user who logged in
+    :param become: "sudo", "doas" or "su" to act as `become_user`; None to act as the user who logged in
     :param python: path of the Python to use on the host; None to look for one
     :param vars: variables, of its groups and its own merged
     :param groups: the groups it is in, directly or through others, sorted

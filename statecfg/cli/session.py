@@ -20,7 +20,7 @@ from statecfg.cli.vars import extra_vars
 from statecfg.remote.redact import Redactor
 from statecfg.views import stream
 from statecfg.views.choose import progress
-from statecfg.views.lines import make
+from statecfg.views.lines import Line, make
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.tally import pending
@@ -230,8 +230,12 @@ def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
     lines = list(plan_lines(finished.report, detail(output)))
     sound = all(host["status"] == "ok" for host in finished.report["hosts"].values())
     if sound and pending(finished.report):
-        lines.insert(len(lines) - 1, make(("To do it: ", "dim"), f"statecfg apply {shlex.join(words)}"))
+        lines.insert(len(lines) - 1, _to_do(words))
     show.report(finished.report, lines, output)
+
+
+def _to_do(words: Sequence[str]) -> Line:
+    return make(("To do it: ", "dim"), f"statecfg apply {shlex.join(words)}")._replace(whole=True)
 
 
 def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:

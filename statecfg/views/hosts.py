@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
-from statecfg.views.tally import Group, names, plural
+from statecfg.views.tally import Group, names, nodes, plural
 
 MEANING = {
     "ok": "",
@@ -21,12 +22,20 @@ MEANING = {
 
 def heading(group: Group) -> Line:
     """Return the rule with the hosts' names; hosts with the same report share one."""
-    status = MEANING.get(group.host["status"], group.host["status"])
+    status = status_text(group.host)
     shared = f"{len(group.names)} hosts" if len(group.names) > 1 else ""
     spans: list[Any] = [("── ", "dim"), (names(group.names), "bold")]
     if status:
         spans.append((f"  {status}", "remove"))
     return make(*spans, right=shared, rule=True, hang=3)
+
+
+def status_text(host: Mapping[str, Any]) -> str:
+    """Return what became of a host in a few words, "" where all is well."""
+    halted = host["status"] == "failed" and host.get("halted")
+    if halted and not any(node["outcome"] == "failed" for node in nodes(host)):
+        return "stopped before its end"
+    return MEANING.get(host["status"], host["status"])
 
 
 def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
@@ -38,13 +47,25 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
             yield make("    ", text, hang=4)
         for number, text in enumerate(safe.block(str(error["hint"])) if error.get("hint") else ()):
             yield make(("    help: " if number == 0 else "          ", "skip"), text, hang=10)
-    if host.get("holder"):
-        holder = ", ".join(f"{key}: {value}" for key, value in host["holder"].items())
-        yield make("    held by ", holder, hang=12)
+    if host.get("holder") and str(host["holder"].get("who")) not in str((error or {}).get("detail") or ""):
+        yield make("    held by ", _holder(host["holder"]), hang=12)
+        yield make(("    help: ", "skip"), "Wait for it to end: --lock-timeout SECONDS does.", hang=10)
     for text in host.get("differs") or []:
         yield make(("  ≠ ", "change"), _difference(text), hang=4)
     for text in host.get("warnings") or []:
         yield make(("  warning: ", "change"), str(text), hang=11)
+
+
+def _holder(holder: Mapping[str, Any]) -> str:
+    """Return who holds a host, as people say it."""
+    known = dict(holder)
+    parts = [str(known.pop("who", "somebody"))]
+    since = known.pop("since", None)
+    if isinstance(since, int | float):
+        parts.append(time.strftime("since %Y-%m-%d %H:%M:%S", time.localtime(since)))
+    if known:
+        parts.append(f"({', '.join(f'{key} {value}' for key, value in known.items())})")
+    return " ".join(parts)
 
 
 def owed(host: Mapping[str, Any]) -> Iterator[Line]:

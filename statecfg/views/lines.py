@@ -15,13 +15,15 @@ class Line(NamedTuple):
     """One line to show.
 
     `spans` text with its style, free of control characters; `hang` columns that a wrapped continuation is indented by;
-    `right` what a terminal sets at the right edge; `rule` whether the rest of the line is drawn as a rule.
+    `right` what a terminal sets at the right edge; `rule` whether the rest of the line is drawn as a rule; `whole`
+    whether it is left to the terminal to wrap it, as what is copied from there must hold no line break of ours.
     """
 
     spans: tuple[Span, ...] = ()
     hang: int = 0
     right: str = ""
     rule: bool = False
+    whole: bool = False
 
     @property
     def text(self) -> str:

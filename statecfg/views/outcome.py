@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.changes import change_lines
-from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, reasons
 from statecfg.views.tally import Group, Node, Report, count, fold, kind, names, nodes, plural
 
@@ -40,7 +39,22 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
         yield BLANK
         yield from _group(group, detail)
     yield BLANK
+    yield from _next(report)
     yield _summary(report, seconds)
+
+
+def _next(report: Report) -> Iterator[Line]:
+    """Yield what to do now, where something is left to do."""
+    hosts = report["hosts"].values()
+    if any(host["status"] == "unknown" for host in hosts):
+        text = "apply again: each host knows how far it came, and what was under way is looked at anew."
+    elif any(node["outcome"] == "failed" for host in hosts if touched(host) for node in nodes(host)):
+        text = "mend the cause and apply again: what is done is not done twice."
+    elif any(host.get("halted") for host in hosts):
+        text = "apply again to go on: what is done is not done twice."
+    else:
+        return
+    yield make(("Next: ", "skip"), text, hang=6)
 
 
 def _summary(report: Report, seconds: float | None) -> Line:
@@ -58,11 +72,10 @@ def _summary(report: Report, seconds: float | None) -> Line:
         number = kinds[what]  # type: ignore[index]
         if number:
             bad.append((f", {number} {what}", style))  # type: ignore[arg-type]
-    statuses = Counter(host["status"] for host in hosts)
-    lost = sum(statuses[status] for status in UNTOUCHED)
+    lost = sum(not touched(host) for host in hosts)
+    where: Span = (f" on {plural(len(hosts), 'host')}", "")
     if lost:
-        bad.append((f", {plural(lost, 'host')} not touched", "remove"))
-    where = f" on {plural(len(report['hosts']), 'host')}"
+        where = f" on {len(hosts) - lost:,} of {plural(len(hosts), 'host')}", "remove"
     took = f" in {duration(seconds)}" if seconds is not None else ""
     return make(("Applied:", "bold"), " " + ", ".join(parts), *bad, where, took, ".")
 
@@ -112,7 +125,8 @@ def _node(node: Node, detail: Detail) -> Iterator[Line]:
     said = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}.get(kind(node))
     right = node.get("position") or "" if node["outcome"] != "changed" else ""
     yield make((f"  {sign} ", style), (node["name"], style), (f"  {said}" if said else "", "dim"), hang=6, right=right)
-    yield from reasons(node)
+    causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
+    yield from reasons(node, said=causes)
     for action in node.get("actions") or []:
         if action.get("status") in ("error", "not-attempted", "unknown"):
             yield from _action(action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from statecfg.views import hosts as host_lines
@@ -63,7 +63,8 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
         )
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
-    yield make(("Plan:", "bold"), f" {sentence(kinds)}.")
+    failed = (f", {kinds['failed']} failed", "remove") if kinds["failed"] else ("", "")
+    yield make(("Plan:", "bold"), f" {sentence(kinds)}", failed, ".")  # type: ignore[arg-type]
 
 
 def _group(group: Group, detail: Detail) -> Iterator[Line]:
@@ -108,12 +109,12 @@ def steps(node: Node) -> str:
     return f"  {', '.join(ops)}" if ops else ""
 
 
-def reasons(node: Node) -> Iterator[Line]:
-    """Yield why a node changes or fails, where the report says so."""
+def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
+    """Yield why a node changes or fails, where the report says so; not what is `said` beside an action anyway."""
     triggered = node.get("triggered_by") or []
     if triggered:
         yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} changes", hang=8)
-    if node.get("reason"):
+    if node.get("reason") and not any(text in str(node["reason"]) for text in said):
         style: Style = "remove" if node["outcome"] == "failed" else ""
         for number, text in enumerate(str(node["reason"]).splitlines() or [""]):
             yield make(("      ↳ " if number == 0 else "        ", "dim"), (text, style), hang=8)
@@ -126,7 +127,8 @@ def action_text(action: dict[str, Any]) -> str:
     given = dict(action.get("args") or {})
     if isinstance(given.get("argv"), list):
         # A command reads best as one; how its plan works and how long it may take is for the JSON report.
-        text = shlex.join(map(str, given["argv"]))
+        argv = [str(word) for word in given["argv"]]
+        text = argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else shlex.join(argv)
         return f"{action['op']}: {text}" if len(text) <= 400 else f"{action['op']}: {text[:399]}…"
     args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in given.items())
     return f"{action['op']}({args})" if len(args) <= 400 else f"{action['op']}({args[:399]}…)"

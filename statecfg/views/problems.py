@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST = 20
 _TAB = 4
-_LONGEST = 160
+_LONGEST = 70
 
 
 def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
@@ -64,9 +64,21 @@ def _place(place: Place, base: Path, first: bool) -> Iterator[Line]:
         return
     gutter = len(str(place.line))
     yield make((f"  {'':{gutter}} │", "skip"))
-    yield make((f"  {place.line} │ ", "skip"), safe.line(text.expandtabs(_TAB))[:_LONGEST], hang=gutter + 5)
-    if place.column:
-        yield make((f"  {'':{gutter}} │ ", "skip"), (_caret(text, place.column), "remove"))
+    shown, mark = _window(safe.line(text.expandtabs(_TAB)), _caret(text, place.column) if place.column else "")
+    yield make((f"  {place.line} │ ", "skip"), shown, hang=gutter + 5)
+    if mark:
+        yield make((f"  {'':{gutter}} │ ", "skip"), (mark, "remove"))
+
+
+def _window(text: str, mark: str) -> tuple[str, str]:
+    """Return the part of a long line that holds the mark under it, and that mark, so that both fit on a terminal."""
+    if len(text) <= _LONGEST:
+        return text, mark
+    start = len(mark) - len(mark.lstrip())
+    cut = 0 if start < _LONGEST - 20 else start - 10
+    head = "…" if cut else ""
+    shown = head + text[cut + len(head) : cut + _LONGEST - 1]
+    return shown + ("…" if cut + _LONGEST - 1 < len(text) else ""), mark[cut:][:_LONGEST]
 
 
 def nearer(place: Place, base: Path) -> Place:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TextIO
 from statecfg.remote.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
+from statecfg.views.tally import plural
 
 HEARTBEAT = 30.0
 
@@ -71,6 +72,7 @@ class PlainProgress:
         self._ended = threading.Event()
         self._started = self._said = time.monotonic()
         self._current: dict[str, str] = {}
+        self._failed: set[tuple[str, str]] = set()
         self._finished = 0
         self._thread = threading.Thread(target=self._beat, name="statecfg-heartbeat", daemon=True)
 
@@ -94,6 +96,10 @@ class PlainProgress:
             self._current.pop(event.host, None)
         elif event.kind in ("connecting", "uploading", "planned", "node-started"):
             self._current[event.host] = doing(event)
+        if event.kind == "action-finished" and event.data.get("status") == "error":
+            self._failed.add((event.host, str(event.data.get("node"))))
+        elif event.kind == "node-finished" and (event.host, str(event.data.get("name"))) in self._failed:
+            return  # its action has said that, and why
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
 
@@ -108,7 +114,7 @@ class PlainProgress:
             if time.monotonic() - self._said >= self._heartbeat:
                 busy = ", ".join(f"{host}: {what}" for host, what in list(self._current.items())[:3]) or "working"
                 spent = duration(time.monotonic() - self._started)
-                self._say(f"… {spent}, {self._finished} of {self._total} hosts done; {busy}")
+                self._say(f"… {spent}, {self._finished} of {plural(self._total, 'host')} done; {busy}")
 
 
 def doing(event: Event) -> str:
@@ -136,6 +142,8 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
             yield f"{data.get('node', '')} | {text}"
     elif event.kind == "finished" and data.get("status") not in ("ok", None):
         error = (data.get("report") or {}).get("error") or {}
-        yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
+        # A host that only failed has said in what already.
+        if error.get("summary") or data["status"] != "failed":
+            yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
     elif verbose and event.kind in ("connecting", "connected", "uploading"):
         yield event.kind

@@ -58,7 +58,7 @@ def wrap(line: Line, width: int) -> Iterator[list[Span]]:
     used = cell_len(line.text)
     if line.rule:
         yield from _ruled(line, used, edge, width)
-    elif not line.right and used <= width:
+    elif not line.right and (used <= width or line.whole):
         yield list(line.spans)
     elif line.right and used + 2 + cell_len(line.right) <= width:
         yield [*line.spans, (" " * max(2, edge - used - cell_len(line.right)), ""), (line.right, "dim")]

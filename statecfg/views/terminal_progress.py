@@ -16,6 +16,7 @@ from statecfg.remote.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
 from statecfg.views.progress import Event, doing, event_text
+from statecfg.views.tally import plural
 
 ROWS = 12
 _BAR = 12
@@ -121,9 +122,8 @@ class LiveProgress:
         spin = _SPIN[int(time.monotonic() * 8) % len(_SPIN)]
         more = f", {hidden} more at work" if hidden else ""
         text = Text(f"{spin} ", "cyan")
-        text.append(
-            f"{self._finished} of {self._total} hosts done{more}, {duration(time.monotonic() - self._started)}", "dim"
-        )
+        spent = duration(time.monotonic() - self._started)
+        text.append(f"{self._finished} of {plural(self._total, 'host')} done{more}, {spent}", "dim")
         if self._bad:
             text.append(f", {self._bad} with errors", "red")
         return text
