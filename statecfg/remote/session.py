@@ -169,7 +169,7 @@ class Session:
         if not wanted:
             return
         state.prepare(self.place)
-        self.spool = os.path.join(self.place, "spool-%d-%d" % (os.getpid(), time.time_ns()))
+        self.spool = os.path.join(self.place, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
         os.mkdir(self.spool, 0o700)
         self.channel.send({"type": "need", "blobs": sorted(wanted)})
         for sha256 in sorted(wanted):
@@ -232,6 +232,7 @@ class Session:
         """Do what was planned; return the status and what END is to say."""
         from statecfg.remote.execution import Execution
 
+        state.sweep(self.place)
         self.ledger = state.Ledger(self.place)
         for run, account in cut_off:
             self.ledger.end(run, account, state.CUT_OFF)

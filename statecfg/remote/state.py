@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
+SPOOL = "spool-"  # what the names of directories of content that has arrived begin with
 CUT_OFF = "cut off"  # the status of a run that never came to its end
 LOOKING = 0.2  # seconds that another process may look at the lock
 SCHEMA = 1
@@ -58,6 +59,16 @@ def prepare(place: str) -> None:
             os.chmod(place, 0o700)
     except OSError as problem:
         raise StateError("cannot keep a record in %s: %s" % (place, problem.strerror)) from None
+
+
+def sweep(place: str) -> None:
+    """Remove the content that runs had been sent which were killed; a spool carries the id of its process."""
+    for name in os.listdir(place):
+        pid = name[len(SPOOL) :].partition("-")[0] if name.startswith(SPOOL) else ""
+        if pid.isdigit() and not os.path.exists("/proc/" + pid):
+            import shutil
+
+            shutil.rmtree(os.path.join(place, name))
 
 
 class Lock:

@@ -97,6 +97,7 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict
     for i in range(FILES):
         assert _content(host, place, i) == text(word, i)
     assert not rig.litter(host, place)
+    assert not list(host.path("/var/lib/statecfg").glob("spool-*"))
     seen["warned"] = any("was cut off" in warning for warning in again.host().get("warnings", ()))
     assert set(rig.run(host, rig.chain(place, FILES, 0, word)).outcomes().values()) == {"unchanged"}
     return seen
