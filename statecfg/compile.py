@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
@@ -17,8 +18,9 @@ from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg import claims, graph, problems
 from statecfg.context import WireContext
+from statecfg.dialects.user_code import explained
 from statecfg.graph import Graph, Node
-from statecfg.positions import Place
+from statecfg.positions import NOWHERE, Place
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
@@ -71,7 +73,11 @@ def _uncollected() -> Iterator[None]:
 def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     found = graph.check(nodes)
     if not found or found[0].code != "SC0115":
-        found += claims.check(nodes)
+        try:
+            with explained("finding what nodes are about", nodes[0].position if nodes else NOWHERE):
+                found += claims.check(nodes)
+        except InvalidInput as error:
+            found += error.problems
     layers = [nodes]
     try:
         layers = layers if found else graph.in_layers(nodes)
@@ -152,7 +158,7 @@ class _Packer:
         if any(holds_secret(value) for _, value in node.attrs.iteritems()):
             node = node.replace(attrs=pmap({key: self._revealed(value) for key, value in node.attrs.items()}))
         try:
-            with problems.collecting() as found:
+            with problems.collecting() as found, _of_author(node):
                 sent = prepare(node)
         except InvalidInput as error:
             self._placed(error.problems, node)
@@ -160,9 +166,6 @@ class _Packer:
         except (ValueError, OSError) as error:
             help = getattr(error, "help", "")
             found, sent = [problem("SC0116", f"{node.provides}: {error}", help, node.position)], None
-        except Exception as error:
-            error.add_note(f"while preparing {node.provides} ({node.position})")
-            raise
         self._placed(found, node)
         if found:
             return None
@@ -230,6 +233,10 @@ def holds_secret(value: Any) -> bool:
     if isinstance(value, PVector):
         return any(map(holds_secret, value))
     return hidden(value)
+
+
+def _of_author(node: Node) -> AbstractContextManager[None]:
+    return explained(f"preparing {node.provides}", node.position, ValueError, OSError)
 
 
 class _CantSend(Exception):

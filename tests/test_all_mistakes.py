@@ -263,3 +263,40 @@ def test_validate_needs_no_secrets_and_plan_does(project, suffix: str) -> None:
     statecfg("graph", path, cwd=project)
     ran = statecfg("plan", path, cwd=project, code=5)
     assert "error[SC0420]" in ran.err and f"secret.{suffix}:" in ran.err
+
+
+BROKEN_TYPES = {
+    "undefined.py": "from statecfg import node_type\n\n@node_type\ndef undefined(name: Strr) -> None: ...\n",
+    "unparsable.py": "def (\n",
+    "nameless.py": "x = 1\n",
+    "raises.py": "from typing import Annotated\nfrom statecfg import node_type\n\n"
+    "def boom(value):\n    raise KeyError('oops')\n\n"
+    "@node_type\ndef raises(name: Annotated[str, boom]) -> None: ...\n",
+    "unsent.py": "from statecfg import node_type\n\n@node_type\ndef unsent(name: str) -> None: ...\n\n"
+    "@unsent.to_wire\ndef to_wire(node):\n    return node.attrs['nope']\n",
+    "refuses.py": "from statecfg import node_type\n\n@node_type\ndef refuses(name: str) -> None: ...\n\n"
+    "@refuses.to_wire\ndef to_wire(node):\n    raise ValueError('not today')\n",
+    "inhy.hy": "(require statecfg.dialects.hy [node-type make-validators])\n"
+    "(node-type inhy :arguments [name] :required-attrs [env])\n(make-validators (env (fn [x] (/ 1 0))))\n",
+}
+
+
+def test_mistakes_in_node_types_are_their_authors(project) -> None:
+    (project / "resources").mkdir()
+    for name, text in BROKEN_TYPES.items():
+        (project / "resources" / name).write_text(text)
+    names = [name.partition(".")[0] for name in BROKEN_TYPES]
+    entries = "".join(f"  - {{{name}: x{', env: 1' if name == 'inhy' else ''}}}\n" for name in names)
+    found = mistakes(project, "types.yml", f"hosts: all\nresources:\n{entries}  - {{file: /a, contnt: x}}\n")
+    told = {(item.code, item.places[0].file.rpartition("/")[2], item.places[0].line) for item in found}
+    assert told == {
+        ("SC0503", "undefined.py", 4),
+        ("SC0501", "unparsable.py", 1),
+        ("SC0119", "nameless.py", 1),
+        ("SC0504", "raises.py", 5),
+        ("SC0504", "unsent.py", 8),
+        ("SC0116", "types.yml", 8),
+        ("SC0504", "inhy.hy", 3),
+        ("SC0101", "types.yml", 10),
+    }
+    assert len(found) == len(told)

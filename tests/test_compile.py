@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from statecfg import positions
 from statecfg.compile import Definition, WireContext, compile_graph
 from statecfg.context import HELD
 from statecfg.graph import EMPTY, Graph, merge_graphs
@@ -259,9 +260,18 @@ def test_to_wire_that_fails_is_placed() -> None:
 
 
 def test_our_own_mistake_stays_one_and_says_which_node() -> None:
+    ours: dict[str, Any] = {}
+    exec(compile("def to_wire(node): 1 / 0", positions.PACKAGE + "resources/ours.py", "exec"), ours)
     with pytest.raises(ZeroDivisionError) as caught:
-        compiled(kind("t_crash", wrong(ZeroDivisionError("x")))("a"))
+        compiled(kind("t_crash", ours["to_wire"])("a"))
     assert "while preparing t_crash:a" in caught.value.__notes__[0]
+
+
+def test_an_exception_in_a_users_to_wire_is_the_users() -> None:
+    with refused("SC0504") as found:
+        compiled(kind("t_crash", wrong(ZeroDivisionError("x")))("a"))
+    assert "ZeroDivisionError: x" in found[0].detail
+    assert [place.file for place in found[0].places] == [__file__, __file__]
 
 
 @pytest.mark.parametrize("answer", [None, 3, {"attrs": 3}, []])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import io
 import re
 import signal
@@ -76,6 +77,26 @@ def guarded(
         raise InvalidInput([found]) from error
     finally:
         sys.stdin = stdin
+
+
+@contextlib.contextmanager
+def explained(doing: str, place: Place, *passed: type[Exception]) -> Iterator[None]:
+    """Turn an exception in a function of the user's that is called inside into InvalidInput.
+
+    :param doing: what it is called for
+    :param place: of what it is called about
+    :param passed: exceptions that mean something to the caller
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (InvalidInput, *passed)):
+            raise
+        found = explain(error, doing, DEADLINE, doing)
+        if found is None:
+            error.add_note(f"while {doing} ({place})")
+            raise
+        raise InvalidInput([dataclasses.replace(found, places=(*found.places, place))]) from error
 
 
 @contextlib.contextmanager

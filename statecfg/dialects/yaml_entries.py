@@ -12,6 +12,7 @@ from statecfg import kinds, problems, schema, secrets, templates
 from statecfg.declare import WRONG, declare_at
 from statecfg.dialects import scalars, yaml_inventory, yaml_text
 from statecfg.dialects import yaml_text as tree
+from statecfg.dialects.user_code import explained, guarded
 from statecfg.graph import Graph, gap
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
@@ -116,7 +117,7 @@ class Entries:
 
     @staticmethod
     def _kind(name: str, place: Place) -> NodeType[...] | None:
-        with going_on():
+        with going_on(), guarded(f"loading the node type {name}"):
             kind = kinds.named(name, place)
             if kind is not None:
                 schema.of(kind)  # may be wrong itself
@@ -182,7 +183,8 @@ class Entries:
             args = argument if isinstance(argument, list) else [argument]
         elif count == 0:
             args = [] if argument is None else args
-        with problems.collecting() as found:
+        graph = gap(kind.name)
+        with problems.collecting() as found, going_on(), explained(f"declaring a {kind.name}", entry.place):
             graph = declare_at(kind, args, attrs, entry.place, entry.places)
         report(*(_about_templates(item, entry) for item in found))
         return graph
