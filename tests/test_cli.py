@@ -168,7 +168,7 @@ def test_a_saved_plan_is_refused_when_the_host_or_the_definition_changed(statecf
     playbook.write_text(before.replace("Other.", "Another."))
     changed = statecfg("apply", "x.plan")
     assert changed.returncode == 6
-    assert "hello.txt: its definition is another one now" in changed.stdout
+    assert "other.txt: its definition is another one now" in changed.stdout
     assert not statecfg.scratch.exists()
     playbook.write_text(before)
     statecfg.scratch.mkdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from statecfg.problems import Place, Problem
 from statecfg.views.lines import plain
 from statecfg.views.problems import problem_lines
@@ -41,3 +43,18 @@ def test_after_twenty_comes_their_number(tmp_path):
     assert text.count("error[") == 20
     assert "… and 25 more problems" in text
     assert text.endswith("45 problems found; nothing was touched.\n")
+
+
+def test_what_is_about_no_file_names_none_and_a_whole_file_has_no_line():
+    text = plain(problem_lines([Problem("SC0440", "s", "d", "h", (Place("<unknown>", 0),))], Path("/")))
+    assert "-->" not in text
+    text = plain(problem_lines([Problem("SC0118", "s", "d", "h", (Place("/x/site.py", 0),))], Path("/x")))
+    assert "  --> site.py\n" in text
+
+
+def test_a_long_line_is_shown_around_what_is_wrong(tmp_path):
+    (tmp_path / "site.py").write_text("x = " + "a" * 200 + " wrong " + "b" * 200 + "\n")
+    text = plain(problem_lines([Problem("SC0001", "s", "d", "h", (Place("site.py", 1, 206),))], tmp_path))
+    source, mark = text.splitlines()[3:5]
+    assert max(map(len, (source, mark))) < 80
+    assert source[mark.index("^") :][: mark.count("^")] == "wrong"

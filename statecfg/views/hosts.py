@@ -32,10 +32,15 @@ def heading(group: Group) -> Line:
 
 def status_text(host: Mapping[str, Any]) -> str:
     """Return what became of a host in a few words, "" where all is well."""
-    halted = host["status"] == "failed" and host.get("halted")
-    if halted and not any(node["outcome"] == "failed" for node in nodes(host)):
-        return "stopped before its end"
-    return MEANING.get(host["status"], host["status"])
+    return "stopped before its end" if stopped(host) else MEANING.get(host["status"], host["status"])
+
+
+def stopped(host: Mapping[str, Any]) -> bool:
+    """Say whether the user ended the run before this host was done, and nothing failed on it."""
+    if host["status"] != "failed" or host.get("error") or host.get("halted"):
+        return False
+    outcomes = {node["outcome"] for node in nodes(host)}
+    return "skipped" in outcomes and "failed" not in outcomes
 
 
 def trouble(host: Mapping[str, Any]) -> Iterator[Line]:

@@ -50,7 +50,7 @@ def _next(report: Report) -> Iterator[Line]:
         text = "apply again: each host knows how far it came, and what was under way is looked at anew."
     elif any(node["outcome"] == "failed" for host in hosts if touched(host) for node in nodes(host)):
         text = "mend the cause and apply again: what is done is not done twice."
-    elif any(host.get("halted") for host in hosts):
+    elif any(host_lines.stopped(host) for host in hosts):
         text = "apply again to go on: what is done is not done twice."
     else:
         return

@@ -29,7 +29,9 @@ def draw(drawings: Sequence[Drawing]) -> bytes:
         from PIL import Image
         from PIL import ImageDraw as drawer
     except ImportError:
-        raise _cannot("PNG pictures need the library Pillow", "pip install 'statecfg[png]', or make an SVG") from None
+        raise _cannot(
+            "PNG pictures need the library Pillow", "pip install 'statecfg[png]', or make an SVG: -o FILE.svg"
+        ) from None
     placed = [layout.place(drawing) for drawing in drawings]
     width = round(_SCALE * max((one.width for one in placed), default=1))
     height = round(_SCALE * sum(one.height for one in placed)) or 1

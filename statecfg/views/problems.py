@@ -56,7 +56,10 @@ def _problem(problem: Problem, base: Path) -> Iterator[Line]:
 
 
 def _place(place: Place, base: Path, first: bool) -> Iterator[Line]:
-    yield make(("  --> " if first else "  and ", "skip"), str(nearer(place, base)), hang=6)
+    if place.file.startswith("<"):  # nowhere: it is not about anything that was written
+        return
+    near = nearer(place, base)
+    yield make(("  --> " if first else "  and ", "skip"), str(near) if place.line else near.file, hang=6)
     if not place.line:
         return
     text = source_line(base / place.file, place.line)

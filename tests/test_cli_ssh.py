@@ -1,0 +1,279 @@
+"""The command against real hosts over SSH: who becomes whom, mixed fleets, saved plans, and what goes wrong outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import hosts
+from tests.command import ROOT, Ran, reach, statecfg
+from tests.hosts import Host, add_user, processes
+
+PASSWORD = "correct horse"
+Cli = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[list[Host]]:
+    try:
+        started = hosts.light_hosts(5)
+    except hosts.Unavailable as reason:
+        pytest.skip(f"not run on this machine: {reason}")
+    for user, sudo in (("free", "nopasswd"), ("asked", "password"), ("nobodys", None)):
+        add_user(started[0], user, sudo=sudo, password=PASSWORD)  # type: ignore[arg-type]
+    yield started
+    for host in started:
+        host.stop()
+
+
+@pytest.fixture
+def project(fleet: list[Host], tmp_path: Path) -> Path:
+    """Give a project whose playbook says little of all hosts; each starts without what it makes."""
+    for host in fleet:
+        host.run(["rm", "-rf", "/srv/qa"])
+    reach(tmp_path, fleet)
+    (tmp_path / "statecfg.toml").write_text("")
+    write(tmp_path, "")
+    return tmp_path
+
+
+def write(project: Path, more: str) -> None:
+    (project / "site.py").write_text(
+        "from statecfg import play, secret\nfrom statecfg.resources import command, directory, file\n\n"
+        "@play(hosts='all')\ndef site(host):\n"
+        "    top = directory('/srv/qa', mode='0755')\n"
+        "    nodes = [top, file('/srv/qa/motd', content='hello\\n', requires=[top])]\n"
+        f"{more}    return nodes\n"
+    )
+
+
+@pytest.fixture
+def cli(project: Path) -> Cli:
+    def run(verb: str, *arguments: str, **more: object) -> Ran:
+        return statecfg(verb, *arguments, "--ssh-config", str(project / "ssh_config"), cwd=project, **more)  # type: ignore[arg-type]
+
+    return run
+
+
+def inventory(project: Path, old: str, new: str) -> None:
+    file = project / "inventory.yml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code", "said"),
+    [
+        (["-u", "free", "-b"], "", 0, "2 to add"),
+        (["-u", "asked", "-b", "-K"], PASSWORD + "\n", 0, "2 to add"),
+        (["-u", "asked", "-b"], "", 4, "With -K you are asked for it"),
+        (["-u", "asked", "-b", "-K"], "wrong\n", 4, "sudo rejected the password"),
+        (["-u", "nobodys", "-b", "-K"], PASSWORD + "\n", 4, "Let the host's sudoers allow it"),
+        (["-u", "asked", "-b", "-K"], "", 5, ""),
+        (["-u", "asked", "-K"], PASSWORD + "\n", 1, "is root needed (-b)?"),
+    ],
+)
+def test_whoever_may_become_root_plans_and_nobody_else(
+    cli: Cli, arguments: list[str], stdin: str, code: int, said: str
+) -> None:
+    ran = cli("plan", "site.py", "-l", "light1", *arguments, stdin=stdin, code=code)
+    assert said in ran.out
+    assert PASSWORD not in ran.out + ran.err
+
+
+def test_the_inventory_says_who_becomes_whom_and_k_brings_the_password(project: Path, cli: Cli) -> None:
+    inventory(project, "light1: {", "light1: {become: true, become_user: free, ")
+    ran = cli("facts", "light1", "-u", "asked", "-K", "--json", stdin=PASSWORD + "\n")
+    assert ran.json()["hosts"]["light1"]["facts"]["user"] == "free"
+    ran = cli("facts", "light1", "-u", "asked", "-K", "--become-user", "root", "--json", stdin=PASSWORD + "\n")
+    assert ran.json()["hosts"]["light1"]["facts"]["user"] == "root"
+
+
+def test_k_alone_makes_nobody_another_user(cli: Cli) -> None:
+    ran = cli("facts", "light1", "-u", "asked", "-K", "--json", stdin=PASSWORD + "\n")
+    assert ran.json()["hosts"]["light1"]["facts"]["user"] == "asked"
+    assert "-K has nothing to do" in ran.err
+
+
+def test_what_is_said_to_do_goes_the_same_way(cli: Cli, project: Path) -> None:
+    ran = cli("plan", "site.py", "-l", "light1", "-u", "free", "-b")
+    assert f"To do it: statecfg apply site.py -l light1 -u free --ssh-config {project}/ssh_config -b\n" in ran.out
+
+
+def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path, cli: Cli) -> None:
+    write(
+        project,
+        "    if host.name == 'light2':\n"
+        "        broken = command('migrate', shell='echo reading; echo no such table >&2; exit 3', requires=[top])\n"
+        "        nodes += [broken, file('/srv/qa/after', content='x', requires=[broken])]\n"
+        "    if host.name == 'light3':\n"
+        "        nodes.append(command('long', shell='sleep 8', requires=[top]))\n",
+    )
+    inventory(project, "hosts:\n", "hosts:\n  gone: {address: 127.0.0.1, port: 9, user: root}\n")
+    argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light3", "--yes"]
+    argv += ["--ssh-config", str(project / "ssh_config")]
+    holding = subprocess.Popen(
+        argv, cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
+    )
+    try:
+        processes.wait_until(lambda: fleet[2].path("/srv/qa/motd").exists(), 20, "the first run to be at work")
+        ran = cli("apply", "site.py", "--yes", "-l", "gone,light[1-4]", code=1, STATECFG_LOCK_TIMEOUT="0")
+        report = cli(
+            "apply", "site.py", "--yes", "-l", "gone,light3", "--json", code=4, STATECFG_LOCK_TIMEOUT="0"
+        ).json()
+        assert cli("apply", "site.py", "--yes", "-l", "light3", code=7, STATECFG_LOCK_TIMEOUT="0").code == 7
+    finally:
+        holding.kill()
+        holding.wait()
+    assert {name: host["status"] for name, host in report["hosts"].items()} == {
+        "gone": "unreachable",
+        "light3": "locked",
+    }
+    assert "── light1, light4  (2 hosts)" in ran.out
+    for text in ("no such table", "│ reading", "site.py:9:", "not attempted: 1 resource: file:/srv/qa/after"):
+        assert text in ran.out
+    assert "held by another run" in ran.out and "could not be reached" in ran.out
+    last = ran.out.splitlines()[-1]
+    assert last.startswith(
+        "Applied: 6 added, 0 changed, 0 destroyed, 0 unchanged, 1 failed, 1 skipped on 3 of 5 hosts in"
+    )
+    assert "Next: mend the cause and apply again" in ran.out
+    assert ran.out.count("exit status 3") == 1
+
+
+def test_hosts_with_one_plan_are_shown_once(cli: Cli) -> None:
+    ran = cli("plan", "site.py", "--forks", "1", "-l", "light[1245]")
+    assert "── light1, light2, light4, light5  (4 hosts)" in ran.out
+    assert ran.out.count("+ directory:/srv/qa") == 1
+    assert "Plan: 8 to add, 0 to change, 0 to destroy." in ran.out
+
+
+def test_a_saved_plan_says_how_a_host_differs_and_does_the_others(fleet: list[Host], project: Path, cli: Cli) -> None:
+    write(
+        project,
+        "    nodes.append(file('/srv/qa/big', content='BIGCANARY' * 100_000, requires=[top]))\n"
+        "    nodes.append(file('/srv/qa/secret', content=secret('db', env='CANARY'), requires=[top]))\n",
+    )
+    env = {"CANARY": "SECRETCANARY"}
+    inventory(project, "hosts:\n", "hosts:\n  gone: {address: 127.0.0.1, port: 9, user: root}\n")
+    cli("plan", "site.py", "-l", "light1,light2,gone", "--out", "x.plan", code=4, **env)
+    saved = project / "x.plan"
+    assert saved.stat().st_mode & 0o777 == 0o600
+    assert "CANARY" not in saved.read_text().replace('"secret"', "")
+    fleet[1].run(["mkdir", "/srv/qa"])
+    ran = statecfg("apply", saved, cwd=Path("/"), code=6, **env)
+    assert "directory:/srv/qa: planned: mkdir (it is not there); now: nothing to do" in ran.out
+    assert "it could not be reached when the plan was made" in ran.out
+    assert "Applied: 4 added" in ran.out
+    assert fleet[0].read("/srv/qa/motd") == "hello\n"
+    write(project, "    nodes.append(file('/srv/qa/new', content='n'))\n")
+    ran = statecfg("apply", saved, cwd=project, code=6, **env)
+    assert "file:/srv/qa/big: is not defined any more" in ran.out
+    assert "file:/srv/qa/new: was not defined when the plan was made" in ran.out
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '"hosts": {"a": 3}', '"hosts": {"a": {"definition": "", "executor": ""}}', '"choices": 1']
+)
+def test_a_damaged_plan_is_refused(project: Path, text: str) -> None:
+    whole = {"format": "statecfg plan", "version": 1, "playbook": "x", "directory": "y", "choices": {}, "hosts": {}}
+    (project / "x.plan").write_text(json.dumps(whole)[:-1] + ", " + text + "}")
+    assert "SC0430" in statecfg("apply", "x.plan", cwd=project, code=5).err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_lets_what_runs_end(fleet: list[Host], project: Path, number: signal.Signals) -> None:
+    write(
+        project,
+        "    slow = command('slow', shell='touch /srv/qa/begun; sleep 1.5; touch /srv/qa/ended', requires=[top])\n"
+        "    nodes += [slow, file('/srv/qa/after', content='x', requires=[slow])]\n",
+    )
+    argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light4", "--yes"]
+    argv += ["--ssh-config", str(project / "ssh_config")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_LOCK_TIMEOUT": "30"}
+    run = subprocess.Popen(argv, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        processes.wait_until(lambda: fleet[3].path("/srv/qa/begun").exists(), 20, "the command to begin")
+        run.send_signal(number)
+        out, err = run.communicate(timeout=30)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == 130
+    assert "Stopping" in err
+    assert "light4  stopped before its end" in out
+    assert "Next: apply again to go on" in out
+    assert fleet[3].path("/srv/qa/ended").exists()
+    assert not fleet[3].path("/srv/qa/after").exists()
+
+
+def test_a_second_ctrl_c_leaves_at_once(fleet: list[Host], project: Path) -> None:
+    write(project, "    nodes.append(command('slow', shell='touch /srv/qa/begun; sleep 20', requires=[top]))\n")
+    argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light5", "--yes"]
+    argv += ["--ssh-config", str(project / "ssh_config")]
+    run = subprocess.Popen(
+        argv,
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        processes.wait_until(lambda: fleet[4].path("/srv/qa/begun").exists(), 20, "the command to begin")
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        begun = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=30)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == 130
+    assert time.monotonic() - begun < 2
+    assert b"left at once" in err
+
+
+@pytest.mark.parametrize("verb", [["plan"], ["plan", "--json"], ["apply", "--yes"], ["graph"], ["facts"]])
+def test_a_full_disk_behind_stdout_is_said(project: Path, verb: list[str]) -> None:
+    what = "light1" if verb == ["facts"] else "site.py"
+    argv = [sys.executable, "-m", "statecfg", *verb, what, *([] if verb == ["facts"] else ["-l", "light1"])]
+    argv += [] if verb == ["graph"] else ["--ssh-config", str(project / "ssh_config")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_LOCK_TIMEOUT": "30"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(argv, cwd=project, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        74,
+        "error: can't write standard output: No space left on device",
+    )
+
+
+def test_nobody_reads_the_progress_and_the_run_goes_on(fleet: list[Host], project: Path) -> None:
+    argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light1", "--yes", "-vv"]
+    argv += ["--ssh-config", str(project / "ssh_config")]
+    reader, writer = os.pipe()
+    os.close(reader)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_LOCK_TIMEOUT": "30"}
+    done = subprocess.run(argv, cwd=project, env=env, stdout=subprocess.PIPE, stderr=writer, text=True, timeout=60)
+    os.close(writer)
+    assert done.returncode == 0
+    assert "Applied: 2 added" in done.stdout
+    assert fleet[0].read("/srv/qa/motd") == "hello\n"
+
+
+def test_problems_are_json_for_those_who_ask(project: Path) -> None:
+    (project / "bad.yml").write_text("hosts: light1\nresources:\n  - fil: /etc/motd\n")
+    ran = statecfg("plan", "bad.yml", "--json", cwd=project, code=5)
+    found = ran.json()
+    assert (found["format"], found["error"]) == (1, "bad-input")
+    assert found["problems"][0]["places"][0]["line"] == 3
+    assert set(found["problems"][0]) == {"code", "summary", "detail", "help", "places"}
+    assert "error[" in ran.err
+    assert statecfg("plan", "none.yml", "--json", cwd=project, code=5).json()["problems"][0]["code"] == "usage"
