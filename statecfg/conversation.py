@@ -27,6 +27,7 @@ SLOWEST = 1024  # bytes a second below which a link that brings a frame is none
 PATIENCE = 1800.0  # seconds without news but heartbeats, beside what the nodes themselves may take
 VOLUME = 256 << 20  # bytes of report that a host may send
 PIECE = 128 << 10  # bytes of the bundle in one frame
+EXPECTED = 5_000  # fingerprints in one frame
 NODES = 200  # nodes in one frame
 
 AGAIN = "Run it again: the host knows how far it came, and the next run finishes what this one left."
@@ -172,10 +173,13 @@ class Conversation:
             "keep_going": self.order.keep_going,
             "lock_timeout": self.order.lock_timeout,
             "secrets": dict(self.definition.secrets),
+            "expect": self.expect is not None,
+            "asks": self.gate is not None,
         }
-        if self.expect is not None:
-            run["expect"] = dict(self.expect)
         yield wire.encode(run)
+        expect = sorted((self.expect or {}).items())
+        for start in range(0, len(expect), EXPECTED):
+            yield wire.encode({"type": "expect", "nodes": dict(expect[start : start + EXPECTED])})
         for number, layer in enumerate(self.definition.layers):
             for start in range(0, len(layer), NODES):
                 yield from _nodes(number, layer[start : start + NODES])

@@ -25,7 +25,7 @@ _ACTION_MAY: Mapping[str, Any] = {"reason": str}
 _CHANGE: Mapping[str, Any] = {"object": str, "field": str}
 _NODE: Mapping[str, Any] = {"name": str, "outcome": OUTCOMES, "changes": list, "actions": list}
 _NODE_MAY: Mapping[str, Any] = {"reason": str, "known_after": str, "shutdown_first": dict, "triggered_by": list}
-_PLAN_MAY: Mapping[str, Any] = {"owed": list, "fingerprints": dict, "waits": bool}
+_PLAN_MAY: Mapping[str, Any] = {"owed": list, "waits": bool}
 _HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
 _STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
 _WHY_NOT = {"refused": "not started: this is not what was planned", "ok": "not started: declined"}
@@ -61,10 +61,11 @@ class Testimony:
         self.sent = [{node["provides"]: node for node in layer} for layer in definition.layers]
         self.layers: list[list[Json]] = []
         self.places: dict[str, tuple[int, int]] = {}
-        self.begun: dict[str, list[Json]] = {}
+        self.begun: dict[str, dict[int, Json]] = {}
         self.ended: dict[str, str] = {}
         self.done: set[int] = set()
         self.parts: list[Json] = []
+        self.prints: dict[str, str] = {}
         self.planned = self.acting = self.waits = False
         self.report: Json = {"status": "unreachable", "layers": self.layers, "summary": {}}
 
@@ -106,6 +107,10 @@ class Testimony:
             node["type"], node["position"] = sent["type"], sent.get("position", "")
             self.places[node["name"]] = (number, len(self.layers[number]))
             self.layers[number].append(node)
+        prints = frame.get("fingerprints", {})
+        if any(not isinstance(text, str) for text in prints.values()):
+            raise ValueError("a fingerprint is no text")
+        self.prints.update({self.known(name): text for name, text in prints.items()})
 
     def _plan(self, frame: Json) -> None:
         """Take in that the plan is complete."""
@@ -117,12 +122,10 @@ class Testimony:
             raise Broken(f"it left {missing} of the nodes out of its plan", SUSPICIOUS)
         for debt in frame.get("owed", ()):
             _check(debt, {"node": str, "cause": str, "since": (int, float), "run": str}, {})
-        if any(not isinstance(text, str) for text in frame.get("fingerprints", {}).values()):
-            raise ValueError("a fingerprint is no text")
         self.planned = True
         self.waits = bool(frame.get("waits")) and self.mode == "apply"
         self.report["owed"] = frame.get("owed", [])
-        self.report["fingerprints"] = frame.get("fingerprints", {})
+        self.report["fingerprints"] = self.prints
         self.emit("planned", {"layers": self.layers, "summary": self.count()})
 
     # The run
@@ -141,23 +144,24 @@ class Testimony:
         """Take in that an action began or ended."""
         self._may_act()
         name = self.known(frame["node"])
-        _check(frame, {"op": str, "event": frozenset({"started", "finished"})}, {"status": ACTION_STATUSES})
+        must = {"op": str, "event": frozenset({"started", "finished"}), "index": int}
+        _check(frame, must, {"status": ACTION_STATUSES})
         data = {"node": name, "op": frame["op"]}
-        begun = self.begun.setdefault(name, [])
+        begun, index = self.begun.setdefault(name, {}), frame["index"]
+        if not -1 <= index < 10_000:
+            raise Broken(f"{_short(name)} takes more than 10,000 actions", SUSPICIOUS)
         if frame["event"] == "started":
-            if len(begun) > 10_000:
-                raise Broken(f"{_short(name)} takes more than 10,000 actions", SUSPICIOUS)
             if not begun:
                 self.emit("node-started", {"name": name})
-            begun.append({"op": frame["op"], "status": "unknown"})
+            begun[index] = {"op": frame["op"], "status": "unknown"}
             self.emit("action-started", data)
             return
-        if not begun:
+        if index not in begun:
             raise ValueError("an action ends that never began")
-        begun[-1]["status"] = frame["status"]
+        begun[index]["status"] = frame["status"]
         reason = None if frame.get("reason") is None else str(frame["reason"])
         if reason:
-            begun[-1]["reason"] = reason
+            begun[index]["reason"] = reason
         self.emit("action-finished", {**data, "status": frame["status"], "reason": reason})
 
     def _output(self, frame: Json) -> None:
@@ -255,10 +259,15 @@ class Testimony:
     def _conclude(self, node: Json, heard_all: bool, current: bool) -> None:
         """Give one node its outcome after the link died."""
         name = node["name"]
-        begun = self.begun.get(name, [])
-        node["actions"] = [{**planned, **known} for planned, known in zip(node["actions"], begun, strict=False)] + [
-            {**action, "status": "not-attempted"} for action in node["actions"][len(begun) :]
-        ] + [{"args": {}, **known} for known in begun[len(node["actions"]) :]]
+        begun = self.begun.get(name, {})
+        if "shutdown_first" in node:
+            node["shutdown_first"] |= begun.get(-1, {"status": "not-attempted"})
+        planned = dict(enumerate(node["actions"]))
+        late = {"args": {}, "status": "not-attempted"}  # an action that only its turn brought about
+        node["actions"] = [
+            {**planned.get(index, late), "status": "not-attempted", **begun.get(index, {})}
+            for index in sorted({*planned, *begun} - {-1})
+        ]
         if name in self.ended:
             node["outcome"] = self.ended[name]
         elif begun:

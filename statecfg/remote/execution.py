@@ -132,7 +132,7 @@ class Execution:
         assert action is not None
         name = node.step.node.provides
         self.record.intend([name])
-        result = self.take(node, action)
+        result = self.take(node, action, -1)
         node.shutdown = action_report(action, result["status"], result)
         self.shutdown.append(dict(node.shutdown, node=name))
         if result["status"] != "ok":
@@ -225,7 +225,7 @@ class Execution:
             firsts = [node.step.spec.actions[0] for node in members]
             maker = firsts[0].maker
             assert maker is not None
-            result = self.take(members[0], maker.joined(firsts), of=[node.step.node.provides for node in members])
+            result = self.take(members[0], maker.joined(firsts), 0, of=[node.step.node.provides for node in members])
             if result["status"] == "ok":
                 for node, first in zip(members, firsts):
                     node.done.append(action_report(first, "ok", result))
@@ -240,16 +240,20 @@ class Execution:
                 if not node.done:
                     node.outcome, node.reason = "skipped", "not started: %s" % why
                 return
-            result = self.take(node, action)
+            result = self.take(node, action, len(node.done))
             node.done.append(action_report(action, result["status"], result))
             if result["status"] != "ok":
                 node.fail("%s: %s" % (action.op, result["reason"]))
                 return
 
-    def take(self, node: Doing, action: Action, of: Optional[Sequence[str]] = None) -> Result:
-        """Take one action on the real machine and return its result; what it raises is an error with a reason."""
+    def take(self, node: Doing, action: Action, index: int, of: Optional[Sequence[str]] = None) -> Result:
+        """Take one action on the real machine and return its result; what it raises is an error with a reason.
+
+        :param index: which of the node's actions it is; -1: its shutdown-first action
+        :param of: the nodes whose action it is, where it is that of several
+        """
         name = node.step.node.provides
-        event = {"type": "action", "node": name, "op": action.op}
+        event = {"type": "action", "node": name, "op": action.op, "index": index}
         for member in of or [name]:
             self.record.started(member, action.op)
             self.send(dict(event, node=member, event="started"))

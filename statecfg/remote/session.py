@@ -57,6 +57,7 @@ class Session:
         self.ledger: Optional[state.Ledger] = None
         self.blobs: Dict[str, Blob] = {}
         self.interrupted = ""
+        self.expect: Dict[str, str] = {}
         self.warnings: List[str] = list(hello.get("warnings", ()))
 
     def run(self) -> Tuple[str, Dict[str, Any]]:
@@ -74,6 +75,7 @@ class Session:
 
             return "ok", {"facts": gather()}
         layers = self.take_in()
+        expect = self.expect if order.get("expect") else None
         held = self.take_lock(order)
         if held is not None:
             return "locked", {"holder": held}
@@ -86,7 +88,7 @@ class Session:
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(layers, facets, owed)
-        differs = self.compare(order, plan)
+        differs = different(expect, plan)
         due = bool(owed or cut_off or self.interrupted) or any(step.acts for step in plan.steps.values())
         waits = order["mode"] == "apply" and due and not differs
         self.show(plan, owed, time.monotonic() - started, waits)
@@ -99,6 +101,12 @@ class Session:
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
             return "ok", {"declined": True, "warnings": self.warnings}
+        if order.get("asks"):
+            # Somebody read the plan, and that took its time: the host may be another one by now.
+            facets = Facets()
+            differs = different(plan.fingerprints(), self.plan(layers, facets, owed))
+            if differs:
+                return "refused", {"differs": differs, "warnings": self.warnings}
         return self.apply(order, plan, facets, owed, cut_off)
 
     # Before the plan
@@ -107,9 +115,12 @@ class Session:
         """Take in the nodes, layer by layer, up to the frame that says they are all there."""
         layers: List[List[Node]] = []
         while True:
-            frame, _ = self.channel.receive("nodes", "begin")
+            frame, _ = self.channel.receive("nodes", "expect", "begin")
             if frame["type"] == "begin":
                 return layers
+            if frame["type"] == "expect":
+                self.expect.update(frame["nodes"])
+                continue
             while len(layers) <= frame["layer"]:
                 layers.append([])
             layers[frame["layer"]] += [decode_node(found, self.blobs) for found in frame["nodes"]]
@@ -203,21 +214,12 @@ class Session:
 
     def show(self, plan: Plan, owed: List[Dict[str, Any]], seconds: float, waits: bool) -> None:
         """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
+        prints = plan.fingerprints()
         for number, steps in enumerate(plan.layers):
             for nodes in portions(step_report(step) for step in steps):
-                self.channel.send({"type": "planned", "layer": number, "nodes": nodes})
-        prints = plan.fingerprints()
-        self.channel.send(
-            {"type": "plan", "owed": owed, "fingerprints": prints, "seconds": round(seconds, 3), "waits": waits}
-        )
-
-    def compare(self, order: Dict[str, Any], plan: Plan) -> List[str]:
-        """Return the names of the nodes that would not do what a saved plan says."""
-        expect = order.get("expect")
-        if expect is None:
-            return []
-        found = plan.fingerprints()
-        return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
+                mine = {node["name"]: prints[node["name"]] for node in nodes if node["name"] in prints}
+                self.channel.send({"type": "planned", "layer": number, "nodes": nodes, "fingerprints": mine})
+        self.channel.send({"type": "plan", "owed": owed, "seconds": round(seconds, 3), "waits": waits})
 
     # The run
 
@@ -272,8 +274,17 @@ class Session:
         if self.spool:
             import shutil
 
-            shutil.rmtree(self.spool)
+            # What can't be removed is swept by the next run; that this one is over must be said all the same.
+            shutil.rmtree(self.spool, ignore_errors=True)
         self.lock.drop()
+
+
+def different(expect: Optional[Dict[str, str]], plan: Plan) -> List[str]:
+    """Return the names of the nodes that would not do what was planned before; none where nothing was."""
+    if expect is None:
+        return []
+    found = plan.fingerprints()
+    return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
 
 
 def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:

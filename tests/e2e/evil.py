@@ -213,14 +213,14 @@ def acts_unasked(evil: Evil) -> None:
     evil.take("begin")
     evil.greet()
     evil.say(type="planned", layer=0, nodes=[node()])
-    evil.say(type="action", node=NAME, op="write", event="started")
+    evil.say(type="action", node=NAME, op="write", index=0, event="started")
     time.sleep(60)
 
 
 def ends_what_never_began(evil: Evil) -> None:
     evil.plan()
     evil.take("go")
-    evil.say(type="action", node=NAME, op="write", event="finished", status="ok")
+    evil.say(type="action", node=NAME, op="write", index=0, event="finished", status="ok")
     time.sleep(60)
 
 
@@ -278,7 +278,7 @@ def beats_for_ever(evil: Evil) -> None:
 def beats_while_acting(evil: Evil) -> None:
     evil.plan()
     evil.take("go")
-    evil.say(type="action", node=NAME, op="write", event="started")
+    evil.say(type="action", node=NAME, op="write", index=0, event="started")
     while True:
         evil.say(type="beat")
         time.sleep(0.2)

@@ -18,7 +18,7 @@ from tests.e2e.relay import Relay
 from tests.e2e.rig import define, executors, run, settings, small_files
 from tests.hosts import Host
 
-DELAY = 0.4
+DELAY = 1.0  # seconds there and back: long enough that a busy machine makes no difference
 
 
 def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
