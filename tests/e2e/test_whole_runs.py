@@ -219,3 +219,17 @@ def test_a_type_of_the_users_own_plans_and_applies_on_the_host(target: Host, pla
     assert rig.run(target, definition, "plan").host()["summary"] == {"changed": 1}
     assert rig.run(target, definition).host()["summary"] == {"changed": 1}
     assert rig.run(target, definition).host()["summary"] == {"unchanged": 1}
+
+
+def test_a_host_that_changes_while_the_plan_is_read_is_refused(target: Host, place: str) -> None:
+    definition = rig.small_files(place, 2)
+    assert rig.run(target, definition).host()["status"] == "ok"
+    target.write(f"{place}/f1", "drifted\n")
+
+    def read_slowly(report: rig.Json) -> bool:
+        target.write(f"{place}/f1", "drifted further\n")
+        return True
+
+    report = rig.run(target, definition, confirm=read_slowly).host()
+    assert (report["status"], report["differs"]) == ("refused", [f"file:{place}/f1"])
+    assert target.read(f"{place}/f1") == "drifted further\n"
