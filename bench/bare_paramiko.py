@@ -1,6 +1,6 @@
 """The yardstick: stat and read 100 files on each host with nothing but paramiko and one remote Python.
 
-    python bench/bare_paramiko.py KNOWN_HOSTS IDENTITY DIRECTORY ADDRESS[:PORT] ...
+python bench/bare_paramiko.py KNOWN_HOSTS IDENTITY DIRECTORY ADDRESS[:PORT] ...
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ def reach(directory: Path, hosts: Sequence[Host | PlainSshd], **groups: list[str
     lines = ["hosts:"]
     for number, host in enumerate(hosts, 1):
         name = getattr(host, "name", f"plain{number}")
-        lines.append(f"  {name}: {{address: {host.address}, port: {host.port}, user: {host.user}, key: {host.identity}}}")
+        lines.append(
+            f"  {name}: {{address: {host.address}, port: {host.port}, user: {host.user}, key: {host.identity}}}"
+        )
     if groups:
         lines.append("groups:")
         lines += [f"  {name}: {{hosts: [{', '.join(members)}]}}" for name, members in groups.items()]
@@ -55,5 +57,7 @@ def reach(directory: Path, hosts: Sequence[Host | PlainSshd], **groups: list[str
     (directory / "inventory.yml").write_text("\n".join(lines) + "\n")
     known = "".join(Path(host.known_hosts).read_text() for host in hosts)
     (directory / "known_hosts").write_text(known)
-    (directory / "ssh_config").write_text(f"Host *\n  UserKnownHostsFile {directory}/known_hosts\n  IdentitiesOnly yes\n")
+    (directory / "ssh_config").write_text(
+        f"Host *\n  UserKnownHostsFile {directory}/known_hosts\n  IdentitiesOnly yes\n"
+    )
     return ["-i", str(directory / "inventory.yml"), "--ssh-config", str(directory / "ssh_config")]

@@ -87,7 +87,9 @@ def table() -> str:
         cells = []
         for state in STATES:
             count, acting, later = _FOUND[case.type, state]
-            cells.append(f"{count - later} of {count} exact, {acting} act" + (f", {later} known later" if later else ""))
+            cells.append(
+                f"{count - later} of {count} exact, {acting} act" + (f", {later} known later" if later else "")
+            )
         rows.append(f"| {case.type} | " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n"
 

@@ -43,9 +43,13 @@ class Case:
     known_after: Sequence[str] = field(default=())
 
 
-def fleet_run(host: Host, graphs: Sequence[Graph], mode: str, playbook: str = "truth", **options: Any) -> dict[str, Any]:
+def fleet_run(
+    host: Host, graphs: Sequence[Graph], mode: str, playbook: str = "truth", **options: Any
+) -> dict[str, Any]:
     """Run on a test host over SSH; return the host's part of the report."""
-    target = Target(host.name, address=host.address, port=host.port, user=host.user, identity_files=(str(host.identity),))
+    target = Target(
+        host.name, address=host.address, port=host.port, user=host.user, identity_files=(str(host.identity),)
+    )
     settings = Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
     definition = compile_graph(merge_graphs(*graphs), WireContext(host.name, {}, (), Path.cwd()))
     job = fleet.Job(target, definition, playbook)
@@ -82,7 +86,10 @@ def _file_drift(host: Host, root: str) -> None:
 
 def _directory(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, mode="0750", purge=True, requires=requires)
-    return [directory(f"{root}/in", owner="daemon", requires=[above]), file(f"{root}/kept", content="k", requires=[above])]
+    return [
+        directory(f"{root}/in", owner="daemon", requires=[above]),
+        file(f"{root}/kept", content="k", requires=[above]),
+    ]
 
 
 def _directory_drift(host: Host, root: str) -> None:
@@ -93,7 +100,10 @@ def _directory_drift(host: Host, root: str) -> None:
 
 def _symlink(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, requires=requires)
-    return [symlink(f"{root}/current", target=f"{root}/v1", requires=[above]), symlink(f"{root}/old", absent=True, requires=[above])]
+    return [
+        symlink(f"{root}/current", target=f"{root}/v1", requires=[above]),
+        symlink(f"{root}/old", absent=True, requires=[above]),
+    ]
 
 
 def _symlink_drift(host: Host, root: str) -> None:
@@ -124,7 +134,9 @@ def _service_drift(host: Host, root: str) -> None:
 
 def _user(root: str, requires: list[Graph]) -> list[Graph]:
     team = group("team", gid=4321, requires=requires)
-    return [user("deploy", uid=4322, group="team", groups=["daemon"], shell="/bin/sh", comment="Deploys", requires=[team])]
+    return [
+        user("deploy", uid=4322, group="team", groups=["daemon"], shell="/bin/sh", comment="Deploys", requires=[team])
+    ]
 
 
 def _user_drift(host: Host, root: str) -> None:
@@ -158,7 +170,9 @@ def _line(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, requires=requires)
     path = f"{root}/conf"
     return [
-        line_in_file(path, line="color = blue", match="^color", create=True, mode="0644", requires=[above], provides="color"),
+        line_in_file(
+            path, line="color = blue", match="^color", create=True, mode="0644", requires=[above], provides="color"
+        ),
         line_in_file(path, line="size = 3", match="^size", requires=["color"], provides="size"),
     ]
 

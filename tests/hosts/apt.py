@@ -75,7 +75,8 @@ class AptRepository:
     def take(self, package: Path) -> None:
         """Take in a package that was built elsewhere, such as Debian's own."""
         shutil.copy(package, self.directory / package.name)
-        fields = subprocess.run(["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True).stdout
+        ask = ["dpkg-deb", "--field", str(package)]
+        fields = subprocess.run(ask, check=True, capture_output=True, text=True).stdout
         digest = hashlib.sha256(package.read_bytes()).hexdigest()
         size = package.stat().st_size
         self._index.append(f"{fields.strip()}\nFilename: ./{package.name}\nSize: {size}\nSHA256: {digest}\n")
