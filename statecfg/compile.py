@@ -72,12 +72,13 @@ def _uncollected() -> Iterator[None]:
 
 def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     found = graph.check(nodes)
-    if not found or found[0].code != "SC0115":
-        try:
-            with explained("finding what nodes are about", nodes[0].position if nodes else NOWHERE):
-                found += claims.check(nodes)
-        except InvalidInput as error:
-            found += error.problems
+    if len(nodes) > graph.MAX_NODES:
+        raise InvalidInput(found)
+    try:
+        with explained("finding what nodes are about", nodes[0].position if nodes else NOWHERE):
+            found += claims.check(nodes)
+    except InvalidInput as error:
+        found += error.problems
     layers = [nodes]
     try:
         layers = layers if found else graph.in_layers(nodes)

@@ -11,9 +11,9 @@ from typing import Any
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg import positions, problems, schema, types, validators
-from statecfg.graph import EMPTY_MAP, EMPTY_VECTOR, Graph, Node, gap
+from statecfg.graph import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Graph, Node, gap, too_many
 from statecfg.positions import Place
-from statecfg.problems import Problem, clipped, problem
+from statecfg.problems import InvalidInput, Problem, clipped, problem
 from statecfg.remote.nodetype import OPTIONS, NodeType
 from statecfg.remote.values import Wrong, kind_of, show
 from statecfg.schema import Schema
@@ -100,6 +100,8 @@ class _Declaration:
         )
         recorded = _RECORDED.get()
         if recorded is not None:
+            if len(recorded) > MAX_NODES:
+                raise InvalidInput([too_many(len(recorded), self.place)])
             recorded.append(node)
         return Graph(node, parts)
 

@@ -323,7 +323,7 @@ def check(nodes: list[Node]) -> list[Problem]:
     Circles are looked for only where something else is wrong: making the layers finds them anyway.
     """
     if len(nodes) > MAX_NODES:
-        return [problem("SC0115", f"{len(nodes):,} nodes; at most {MAX_NODES:,} are handled", "split the playbook")]
+        return [too_many(len(nodes))]
     found = duplicates(nodes)
     names = {node.provides: node for node in nodes}
     excused = _may_be_gap(nodes)
@@ -334,6 +334,11 @@ def check(nodes: list[Node]) -> list[Problem]:
             elif name not in names and not excused(name):
                 found.append(_missing(node, name, names, len(found)))
     return found + _circles(nodes, names) if found else found
+
+
+def too_many(count: int, *places: Place) -> Problem:
+    """Return the problem of a graph with more nodes than are handled."""
+    return problem("SC0115", f"{count:,} nodes; at most {MAX_NODES:,} are handled", "split the playbook", *places)
 
 
 def _circles(nodes: list[Node], names: Mapping[str, Node]) -> list[Problem]:

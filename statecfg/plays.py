@@ -12,7 +12,7 @@ from typing import Any
 
 from statecfg import positions
 from statecfg.declare import recording
-from statecfg.graph import EMPTY, Graph, Node, gap, merge_graphs, same
+from statecfg.graph import EMPTY, MAX_NODES, Graph, Node, gap, merge_graphs, same
 from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest
 from statecfg.remote.values import kind_of, show
 
@@ -205,7 +205,7 @@ def evaluate(each: Play, host: HostContext) -> Graph:
     with recording() as nodes, going_on(), guarded(doing, state=lambda: doing + _after(nodes)):
         graphs = list(_graphs(each.build(host), each))
     if graphs is None:
-        return merge_graphs(*map(Graph, nodes), gap())
+        return merge_graphs(*map(Graph, nodes if len(nodes) <= MAX_NODES else ()), gap())
     graph = merge_graphs(*graphs) if graphs else EMPTY
     _refuse_lost(each, graph, nodes)
     return graph

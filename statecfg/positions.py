@@ -34,11 +34,19 @@ NOWHERE = Place("<unknown>", 0)
 class _Code:
     """What is remembered of a code object; holding it keeps its id from being given to another."""
 
-    __slots__ = ("code", "inside", "places")
+    __slots__ = ("code", "inside", "lines", "places")
 
     def __init__(self, code: CodeType) -> None:
         self.code, self.inside = code, is_machinery(code.co_filename)
         self.places: dict[int, Place] = {}
+        self.lines: list[tuple[int | None, int | None]] = []  # by instruction: line and column from 0
+
+    def place(self, instruction: int, line: int) -> Place:
+        """Return the place of the instruction at a byte offset, in `line` where nothing else is known."""
+        if not self.lines:
+            self.lines = [(start, column) for start, _, column, _ in self.code.co_positions()]
+        start, column = self.lines[instruction // 2] if 0 <= instruction // 2 < len(self.lines) else (None, None)
+        return Place(self.code.co_filename, start or line, None if column is None else column + 1)
 
 
 _CODES: dict[int, _Code] = {}  # by id: hashing a code object walks all its constants
@@ -59,19 +67,10 @@ def of_frame(frame: FrameType | None) -> Place:
         if not known.inside:
             place = known.places.get(frame.f_lasti)
             if place is None:
-                place = known.places[frame.f_lasti] = _place(frame)
+                place = known.places[frame.f_lasti] = known.place(frame.f_lasti, frame.f_lineno or 0)
             return place
         frame = frame.f_back
     return NOWHERE
-
-
-def _place(frame: FrameType) -> Place:
-    line, column = frame.f_lineno or 0, None
-    for index, (start, _, offset, _) in enumerate(frame.f_code.co_positions()):
-        if index * 2 == frame.f_lasti:
-            line, column = start or line, None if offset is None else offset + 1
-            break
-    return Place(frame.f_code.co_filename, line, column)
 
 
 def relative(place: Place, base: str) -> Place:

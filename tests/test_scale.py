@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
+from statecfg import declare, prepare
 from statecfg.compile import WireContext, compile_graph
+from statecfg.dialects import load
 from statecfg.graph import merge_graphs
+from statecfg.plays import HostContext, evaluate
+from statecfg.problems import InvalidInput
 from tests.kinds import t_path
+
+HEADER = "from statecfg import play\nfrom statecfg.resources import file\n\n@play(hosts='@local')\ndef p(host):\n"
 
 
 def calls(size: int) -> int:
@@ -42,3 +52,33 @@ def test_cost_per_node_does_not_grow() -> None:
     small, large = calls(200), calls(4000)
     assert large / 4000 < 1.1 * small / 200
     assert large / 4000 < 250
+
+
+def test_a_playbook_written_out_line_by_line_is_read_in_linear_time(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        path = tmp_path / f"lines{count}.py"
+        lines = "".join(f'        file("/tmp/x/{number}", content=""),\n' for number in range(count))
+        path.write_text(f"{HEADER}    return [\n{lines}    ]\n")
+        (play,) = load(path, tmp_path)
+        started = time.process_time()
+        graph = evaluate(play, HostContext("h"))
+        spent = time.process_time() - started
+        assert len(graph.nodemap) == count
+        return spent
+
+    seconds(10)
+    assert seconds(4000) < 16 * seconds(500) + 0.5  # eight times as much, with room for noise; squares give 64
+
+
+def test_too_many_nodes_are_refused_before_all_of_them_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(declare, "MAX_NODES", 1000)
+    path = tmp_path / "endless.py"
+    path.write_text(
+        f"{HEADER}    import itertools\n"
+        "    return [file(f'/x/{number}', content='') for number in itertools.count()]\n"
+    )
+    with pytest.raises(InvalidInput) as caught:
+        prepare.playbook(path, prepare.Choice())
+    assert [item.code for item in caught.value.problems] == ["SC0115"]
