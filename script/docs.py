@@ -33,6 +33,7 @@ EXIT_CODES = {
     "LOCKED": "another run holds a host",
     "STORE": "the controller's store failed (kept free: this version has none)",
     "INTERRUPTED": "interrupted, or the question was answered with no",
+    "UNWRITTEN": "the hosts are done, and the report could not be written: a full disk, for example",
     "BROKEN_PIPE": "whoever read the output is gone",
 }
 
