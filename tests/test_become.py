@@ -80,7 +80,12 @@ def test_a_wrong_password_is_sent_once(connections: dict[str, Connection], monke
 
     sent: list[bytes] = []
     write = SshStream.write
-    monkeypatch.setattr(SshStream, "write", lambda stream, data: (sent.append(data), write(stream, data))[1])
+
+    def noted(stream: SshStream, data: bytes) -> None:
+        sent.append(data)
+        write(stream, data)
+
+    monkeypatch.setattr(SshStream, "write", noted)
     begun = time.monotonic()
     with pytest.raises(BecomeFailed, match="sudo rejected the password"):
         open_become(connections["asked"], GREETER, Become(password="wrong"))
@@ -124,10 +129,55 @@ def test_a_program_that_fails_by_itself_is_not_blamed_on_sudo(connections: dict[
     assert stream.read(10) == b""
 
 
-def test_doas_that_is_not_there(connections: dict[str, Connection]) -> None:
-    stream = open_become(connections["free"], GREETER, Become(method="doas"))
-    with pytest.raises(BecomeFailed, match="doas is not installed"):
+@pytest.fixture
+def doas(host: Host) -> Host:
+    if not host.path("/usr/bin/doas").exists():
+        pytest.skip("not run on this machine: the Debian package opendoas is missing")
+    return host
+
+
+def test_doas_without_a_password(doas: Host, connections: dict[str, Connection]) -> None:
+    doas.write("/etc/doas.conf", "permit nopass free\n", 0o600)
+    stream = open_become(connections["free"], GREETER, Become("doas"))
+    stream.write(b"data\n")
+    assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "user", "text"),
+    [
+        ("permit free\n", "root", "doas asks for a password, which it reads from a terminal only"),
+        ("permit nopass asked\n", "root", "doas does not let this login become root"),
+        ("permit nopass free\n", "ghost", "there is no user ghost"),
+        (None, "root", "doas does not let this login become root"),
+    ],
+)
+def test_what_doas_refuses(
+    doas: Host, connections: dict[str, Connection], config: str | None, user: str, text: str
+) -> None:
+    if config is None:
+        doas.run(["rm", "-f", "/etc/doas.conf"])
+    else:
+        doas.write("/etc/doas.conf", config, 0o600)
+    stream = open_become(connections["free"], GREETER, Become("doas", user))
+    with pytest.raises(BecomeFailed, match=text):
         read_until(stream, b"never")
+
+
+@pytest.mark.parametrize(("method", "program"), [("doas", "doas"), ("su", "su")])
+def test_a_method_that_is_not_installed(
+    host: Host, connections: dict[str, Connection], method: str, program: str
+) -> None:
+    hidden = f"/usr/bin/{program}"
+    there = host.path(hidden).exists()
+    if there:
+        host.run(["mv", hidden, f"{hidden}.away"])
+    try:
+        with pytest.raises(BecomeFailed, match=f"{method} is not installed"):
+            read_until(open_become(connections["free"], GREETER, Become(method)), b"never")
+    finally:
+        if there:
+            host.run(["mv", f"{hidden}.away", hidden])
 
 
 def test_a_false_sudo_gets_no_password(host: Host, connections: dict[str, Connection], tmp_path: Path) -> None:
@@ -164,6 +214,7 @@ def test_the_password_is_in_no_argument_list_and_no_repr() -> None:
         (Become(), ["sudo", "-H", "-n", "-u", "root", "--", "id"]),
         (Become(password="x"), ["sudo", "-H", "-S", "-p", f"[statecfg {NONCE}] ", "-u", "root", "--", "id"]),
         (Become("doas", "web"), ["doas", "-n", "-u", "web", "--", "id"]),
+        (Become("su", "web"), ["env", "LC_ALL=C", "su", "-s", "/bin/sh", "-c", "exec id", "--", "web"]),
     ],
 )
 def test_the_command_line(become: Become, command: list[str]) -> None:
@@ -173,7 +224,7 @@ def test_the_command_line(become: Become, command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("become", "text"),
     [
-        (Become("su"), "known: sudo, doas"),
+        (Become("pfexec"), "known: sudo, doas, su"),
         (Become("doas", password="x"), "doas reads passwords from a terminal only"),
         (Become(user="-s"), "is no user name"),
         (Become(user="a b"), "is no user name"),

@@ -5,7 +5,7 @@ TransportError
 ├── HostKeyRejected        the host could not prove that it is the host we know
 ├── AuthenticationFailed   the host is who it says, and does not let us in
 ├── ConnectionLost         there was a connection, and it is gone
-└── BecomeFailed           sudo or doas did not start the program
+└── BecomeFailed           sudo, doas or su did not start the program
 """
 
 from __future__ import annotations
