@@ -394,6 +394,13 @@ def test_what_another_node_undid_is_noticed(tmp_path: Path) -> None:
     assert "did not converge" in run.nodes["wants"]["reason"]
 
 
+def test_a_check_that_does_not_look_has_nothing_to_read_back() -> None:
+    def check(node: Node, nodes: Any, actions: Any) -> Any:
+        return [step("x")]
+
+    assert Run(types(kind("a", check)), [[node("a")]]).outcomes == {"a": "changed"}
+
+
 def test_a_check_that_breaks_after_the_actions_fails_the_node() -> None:
     def check(node: Node) -> Any:
         if "x" in DONE:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.model import Action, ActionSpec, CheckError, Keyword, Node, error, ok
+from statecfg.remote.model import Action, ActionSpec, Blob, CheckError, Keyword, Node, error, ok
 from statecfg.remote.ops import Op, op
 from statecfg.remote.world import ANYTHING, Machine, Probe
 from tests.scenes import Layers, kind, node, plan, types
@@ -421,3 +421,17 @@ def test_the_document_s_three_arguments() -> None:
 
     plan(dict(KINDS, **types(kind("b", check))), [[node("a", "quiet")], [node("b", requires=["a"])]], MemoryMachine())
     assert seen == [("b", ["a", "b"], [["a"]])]
+
+
+def test_what_a_secret_replaces_is_not_shown_and_no_digest_tells_it() -> None:
+    machine = MemoryMachine({"/etc/app.conf": "user = app\npassword = older\n"})
+    new = Blob.of("user = app\npassword = newer\n")
+    new.secret = new.holds([b"newer"])
+    machine.turn("file:/etc/app.conf")
+    machine.write("/etc/app.conf", new)
+    (change,) = machine.changes.report()
+    assert change["before"] == "holds a secret (28 bytes)" == change["after"]
+    assert " user = app\n" in change["diff"]
+    assert "older" not in change["diff"]
+    assert not Blob.of("x" * 600_000 + "newer").holds([b"older"])
+    assert Blob.of("x" * ((1 << 18) - 2) + "newer").holds([b"newer"])

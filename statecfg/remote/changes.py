@@ -21,7 +21,6 @@ class Changes:
 
     def __init__(self) -> None:
         self.found: Dict[Tuple[str, str], List[Any]] = {}
-        self.contents: Dict[str, List[Optional[Blob]]] = {}
 
     def _note(self, thing: str, field: str, before: Any, after: Any) -> None:
         known = self.found.get((thing, field))
@@ -40,8 +39,7 @@ class Changes:
                 self._note(place, field, was, will)
         gone = before is not None and (new is None or new.kind != "file")
         if (after is not None or gone) and after != before:
-            self._note(place, "content", _content(before), _content(after))
-            self.contents.setdefault(place, [before, None])[1] = after
+            self._note(place, "content", before, after)
 
     def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
         """Note that an entry of a facet changes, field by field."""
@@ -62,8 +60,11 @@ class Changes:
                 continue
             change = {"object": thing, "field": field, "before": before, "after": after}
             if field == "content":
-                diff = _diff(thing, *self.contents[thing]) if room > 0 else ""
+                diff = _diff(thing, before, after) if room > 0 else ""
                 room -= len(diff)
+                # What the file held before may be an older secret: nobody knows, so it is not shown either.
+                secret = after is not None and after.secret
+                change.update(before=content(before, secret), after=content(after, secret))
                 if diff:
                     change["diff"] = diff
             result.append(change)
@@ -79,8 +80,13 @@ def _field(stat: Optional[Stat], field: str) -> Any:
     return value or None
 
 
-def _content(blob: Optional[Blob]) -> Optional[str]:
-    return None if blob is None else "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
+def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
+    """Return content as reports show it: by its digest, from which a secret could be guessed, so not where it is one."""
+    if blob is None:
+        return None
+    if secret or blob.secret:
+        return "holds a secret (%d bytes)" % blob.size
+    return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
 
 
 def _text(blob: Optional[Blob]) -> Optional[str]:
@@ -110,6 +116,8 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
         path if before is not None else "/dev/null",
         path if after is not None else "/dev/null",
     ):
+        if after is not None and after.secret and line[0] == "-" and not line.startswith("--- "):
+            line = "-[not shown: what replaces it holds a secret]\n"
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     if len(lines) > DIFF_LINES:
         lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]

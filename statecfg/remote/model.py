@@ -6,7 +6,7 @@ import hashlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
     from statecfg.remote.ops import Op
 
@@ -74,12 +74,16 @@ class Record:
 
 
 class Blob:
-    """File content, known by its SHA-256: `data` is None while only the digest has crossed the wire."""
+    """File content, known by its SHA-256: `data` is None while only the digest has crossed the wire.
 
-    __slots__ = ("data", "path", "sha256", "size")
+    `secret` says that it holds one: then reports tell neither its digest nor what it replaces.
+    """
+
+    __slots__ = ("data", "path", "secret", "sha256", "size")
 
     def __init__(self, sha256: str, size: int, data: Optional[bytes] = None, path: Optional[str] = None) -> None:
         self.sha256, self.size, self.data, self.path = sha256, size, data, path
+        self.secret = False
 
     @classmethod
     def of(cls, content: Union[str, bytes, Blob]) -> Blob:
@@ -110,6 +114,18 @@ class Blob:
             data = self.read()
             for start in range(0, len(data), size):
                 yield data[start : start + size]
+
+    def holds(self, values: Iterable[bytes]) -> bool:
+        """Tell whether any of these stands in the content, as far as it has arrived."""
+        wanted = list(values)
+        overlap = max(map(len, wanted), default=1) - 1
+        rest = b""
+        for piece in self.chunks() if self.data is not None or self.path is not None else ():
+            rest += piece
+            if any(value in rest for value in wanted):
+                return True
+            rest = rest[len(rest) - overlap :] if overlap else b""
+        return False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blob) and other.sha256 == self.sha256

@@ -113,17 +113,23 @@ class NodeType(Generic[P]):
         self.methods[method] = function
         return function
 
+    def wanted(self) -> Tuple[str, ...]:
+        """Return what the type's check asks for, in the order in which it takes it."""
+        code = self.methods["check"].__code__
+        names = code.co_varnames[: code.co_argcount]
+        # With names of its own it takes the document's, in the document's order.
+        return names if all(name in CHECK_PARAMETERS for name in names) else CHECK_PARAMETERS[: len(names)]
+
+    def looks(self) -> bool:
+        """Tell whether the check looks at the host: one that does not says what to do, and never that it is done."""
+        return "check" not in self.methods or "world" in self.wanted()
+
     def run_check(self, node: Any, nodes: Any, actions: Any, world: Any) -> Any:
         """Call the type's check with what it asks for; a type without one never has anything to do."""
-        function = self.methods.get("check")
-        if function is None:
+        if "check" not in self.methods:
             return []
-        code = function.__code__
-        wanted = code.co_varnames[: code.co_argcount]
         given = {"node": node, "nodes": nodes, "actions": actions, "world": world}
-        if all(name in given for name in wanted):
-            return function(*[given[name] for name in wanted])
-        return function(*[given[name] for name in CHECK_PARAMETERS[: len(wanted)]])
+        return self.methods["check"](*[given[name] for name in self.wanted()])
 
     def __repr__(self) -> str:
         return "<node type %s>" % self.name

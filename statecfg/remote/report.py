@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.changes import content
 from statecfg.remote.model import Blob
 
 TYPE_CHECKING = False
@@ -17,7 +18,7 @@ PORTION = 1 << 20  # bytes of JSON in one frame of nodes
 def shown(value: Any) -> Any:
     """Return a value as a report shows it: content by its digest, long text cut, everything JSON."""
     if isinstance(value, Blob):
-        return "sha256:%s (%d bytes)" % (value.sha256, value.size)
+        return content(value)
     if isinstance(value, bytes):
         return shown(Blob.of(value))
     if isinstance(value, str):

@@ -85,6 +85,9 @@ class Session:
         owed = self.owed(order, cut_off)
         layers = [[self.arrive(node) for node in layer] for layer in layers]
         self.fetch(layers)
+        values = [value.encode("utf-8", "surrogateescape") for value in order.get("secrets", {}).values()]
+        for blob in self.blobs.values() if values else ():
+            blob.secret = blob.holds(values)
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(layers, facets, owed)
