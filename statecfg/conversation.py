@@ -104,6 +104,8 @@ class Conversation:
             try:
                 self.report["peer"] = connection.peer
                 self.emit("connected", {"peer": connection.peer})
+                for text in connection.warnings:
+                    self.warn(text)
                 become = self.become()
                 argv = command(self.host.python)
                 stream = open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)

@@ -186,6 +186,7 @@ def test_a_false_sudo_gets_no_password(host: Host, connections: dict[str, Connec
 
     class Fake:
         host, peer = "fake", "local"
+        warnings: tuple[str, ...] = ()
 
         def open(self, command: Sequence[str]) -> Stream:
             return connections["free"].open(["sh", "-c", "printf '[sudo] password for free: ' >&2; cat > got; sleep 9"])

@@ -124,6 +124,7 @@ class Pretender:
     """A connection on which every program is the same shell script."""
 
     host, peer = "fake", "local"
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, script: str) -> None:
         self.script = script

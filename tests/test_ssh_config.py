@@ -158,7 +158,7 @@ def test_jump_hosts_that_are_none(tmp_path: Path, jump: str) -> None:
     ("text", "message"),
     [
         ("Host a\n  Port\n", "config:2: port has no value"),
-        ('Host "a\n', "config:1: No closing quotation"),
+        ('Host "a\n', "config:1: a quote is not closed"),
         ("Port ssh\n", "port 'ssh' is no number"),
         ("Port 0\n", "0 is no port"),
         ("Port 70000\n", "70000 is no port"),

@@ -130,7 +130,13 @@ conversation = _all(
     _option(
         "-f", "--forks", metavar="N", type=click.IntRange(1, 1000), help="How many hosts at the same time. Default: 16."
     ),
-    _option("-b", "--become", is_flag=True, default=None, help="Act as another user on the hosts: by sudo, or as the inventory says."),
+    _option(
+        "-b",
+        "--become",
+        is_flag=True,
+        default=None,
+        help="Act as another user on the hosts: by sudo, or as the inventory says.",
+    ),
     _option("--become-user", metavar="USER", help="Whom to become. Default: root."),
     _option(
         "-K",

@@ -65,9 +65,10 @@ class Stream(Protocol):
 
 
 class Connection(Protocol):
-    """A way to start programs on one host."""
+    """A way to start programs on one host. `warnings` says what of the user's settings was left out."""
 
     peer: str
+    warnings: tuple[str, ...]
 
     def open(self, command: Sequence[str]) -> Stream:
         """Start `command` (an argument list); raises ConnectionLost."""

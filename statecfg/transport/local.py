@@ -27,6 +27,7 @@ class LocalConnection:
 
     def __init__(self, host: str) -> None:
         self.host = host
+        self.warnings: tuple[str, ...] = ()
         self.peer = "local"
         self.streams: list[LocalStream] = []
 

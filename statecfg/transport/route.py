@@ -37,6 +37,7 @@ class Hop:
     known_hosts: tuple[str, ...]
     accept_new: bool
     connect_timeout: float
+    warnings: tuple[str, ...] = ()
 
 
 def route(target: Target, settings: Settings) -> tuple[Hop, ...]:
@@ -57,7 +58,7 @@ def _hops(target: Target, settings: Settings, config: SshConfig, seen: tuple[str
     _check_host(target.name, given)
     if given in seen or len(seen) >= MAX_HOPS:
         raise Unreachable(target.name, "ProxyJump goes in a circle: " + " → ".join((*seen, given)))
-    found = config.lookup(given)
+    found = config.lookup(given, target.user)
     hop = _hop(target, settings, found)
     jump = target.proxy_jump or found.get("proxyjump")
     if jump is None:
@@ -112,6 +113,7 @@ def _hop(target: Target, settings: Settings, found: HostConfig) -> Hop:
         known_hosts=_known_hosts(settings, found, tokens),
         accept_new=settings.accept_new or (found.get("stricthostkeychecking") or "").lower() == "accept-new",
         connect_timeout=float(_number(target, found, "connecttimeout", 0)) or settings.connect_timeout,
+        warnings=tuple(found.warnings),
     )
 
 

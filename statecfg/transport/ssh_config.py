@@ -1,7 +1,8 @@
 """The user's ssh_config: what it says about a host, in the words of ssh_config(5).
 
-The first value obtained for a word wins (IdentityFile collects). `Match` knows `all`, `host` and `originalhost`; a
-block with another criterion is left out, since a criterion may run programs.
+The first value obtained for a word wins (IdentityFile collects), and of ProxyJump and ProxyCommand the first. `Match`
+knows `all`, `host`, `originalhost`, `user` and `localuser`, with `!` in front too; a block with another criterion is
+left out with a warning: `exec` runs programs, and the others ask what only ssh knows.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import fnmatch
 import getpass
 import glob
 import os
-import shlex
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_INCLUDE_DEPTH = 16
+PROXIES = ("proxyjump", "proxycommand")
+KINDS = ("host", "originalhost", "user", "localuser")
 USER_FILE = "~/.ssh/config"
 SYSTEM_FILE = "/etc/ssh/ssh_config"
 
@@ -36,15 +39,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Condition:
-    """When a block applies: patterns for the name given or the name so far; `never` for what we don't evaluate."""
+    """When a block applies: `patterns` for what `kind` names, or not for it; `skipped` what we don't evaluate."""
 
     patterns: tuple[str, ...] = ("*",)
-    resolved: bool = False
-    never: bool = False
+    kind: str = "originalhost"
+    negated: bool = False
+    skipped: str = ""
 
-    def holds(self, given: str, name: str) -> bool:
-        """Say whether the block applies to the host `given` on the command line, now called `name`."""
-        return not self.never and matches(self.patterns, name if self.resolved else given)
+    def holds(self, facts: dict[str, str]) -> bool:
+        """Say whether the block applies where the host is called so; `facts` has an entry for each kind."""
+        return not self.skipped and matches(self.patterns, facts[self.kind]) != self.negated
 
 
 @dataclass
@@ -54,6 +58,7 @@ class HostConfig:
     given: str
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     identity_files: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def get(self, word: str) -> str | None:
         """Return the first value of a word, or None."""
@@ -72,13 +77,21 @@ class SshConfig:
 
     lines: tuple[Line, ...] = ()
 
-    def lookup(self, host: str) -> HostConfig:
-        """Return what the files say about `host`, the name a user would give to ssh."""
+    def lookup(self, host: str, user: str | None = None) -> HostConfig:
+        """Return what the files say about `host`, the name a user would give to ssh, and `user` where one is given."""
         config = HostConfig(host)
+        facts = {"originalhost": host, "localuser": local_user()}
         for line in self.lines:
-            if not all(c.holds(host, config.hostname) for c in line.conditions):
+            facts["host"] = config.hostname
+            facts["user"] = user or config.get("user") or facts["localuser"]
+            skipped = [c.skipped for c in line.conditions if c.skipped]
+            if not all(c.holds(facts) for c in line.conditions if not c.skipped):
                 continue
-            if line.word == "identityfile":
+            if skipped:
+                config.warnings += [text for text in skipped if text not in config.warnings]
+            elif line.word in PROXIES and any(word in config.values for word in PROXIES):
+                continue
+            elif line.word == "identityfile":
                 if line.values[0] not in config.identity_files:
                     config.identity_files.append(line.values[0])
             else:
@@ -208,27 +221,44 @@ def _split(raw: str, place: str) -> tuple[str, tuple[str, ...]]:
     if not line or line.startswith("#"):
         return "", ()
     end = next((i for i, c in enumerate(line) if c in " \t="), len(line))
-    word, rest = line[:end].lower(), line[end:].lstrip(" \t")
-    lexer = shlex.shlex(rest.removeprefix("=").lstrip(), posix=True, punctuation_chars=False)
-    lexer.whitespace_split, lexer.escape = True, ""
-    try:
-        return word, tuple(lexer)
-    except ValueError as error:
-        raise ConfigProblem(f"{place}: {error}") from error
+    rest = line[end:].lstrip(" \t")
+    return line[:end].lower(), tuple(_values(rest.removeprefix("=").lstrip(), place))
+
+
+# As OpenSSH's argv_split: quotes of both kinds anywhere; a backslash before a quote, a space or itself; a `#` that
+# begins a word begins a comment.
+_WORD = re.compile(r"""(?:\\["'\\ ]|"(?:\\["'\\]|[^"])*"|'(?:\\["'\\]|[^'])*'|[^\s"'\\]+|\\)+""")
+_PIECE = re.compile(r"""\\(["'\\ ])|"((?:\\["'\\]|[^"])*)"|'((?:\\["'\\]|[^'])*)'|(.)""", re.DOTALL)
+
+
+def _values(text: str, place: str) -> Iterator[str]:
+    at = 0
+    while (rest := text[at:].lstrip()) and not rest.startswith("#"):
+        at = len(text) - len(rest)
+        match = _WORD.match(text, at)
+        if match is None or (match.end() < len(text) and not text[match.end()].isspace()):
+            raise ConfigProblem(f"{place}: a quote is not closed")
+        yield _PIECE.sub(_unquoted, match[0])
+        at = match.end()
+
+
+def _unquoted(piece: re.Match[str]) -> str:
+    inner = piece[2] if piece[2] is not None else piece[3]
+    return re.sub(r"""\\(["'\\])""", r"\1", inner) if inner is not None else piece[1] or piece[4]
 
 
 def _match(values: tuple[str, ...], place: str) -> tuple[Condition, ...]:
-    conditions = []
+    conditions: list[Condition] = []
     words = iter(values)
     for word in words:
-        kind = word.lower()
+        kind = word.lower().removeprefix("!")
         if kind == "all":
             continue
-        if kind in ("host", "originalhost"):
-            patterns = next(words, None)
-            if patterns is None:
-                raise ConfigProblem(f"{place}: Match {word} has no pattern")
-            conditions.append(Condition(tuple(patterns.split(",")), resolved=kind == "host"))
-        else:
-            return (Condition(never=True),)
+        if kind not in KINDS:
+            text = f"{place}: `Match {kind}` is not evaluated here; its block is left out"
+            return (*conditions, Condition(skipped=text))
+        patterns = next(words, None)
+        if patterns is None:
+            raise ConfigProblem(f"{place}: Match {word} has no pattern")
+        conditions.append(Condition(tuple(patterns.split(",")), kind, word.startswith("!")))
     return tuple(conditions)

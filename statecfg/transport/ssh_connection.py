@@ -30,8 +30,16 @@ class _TurnedAway(Exception):
 class SshConnection:
     """A connection that has been authenticated both ways; `transports` leads from here to the host."""
 
-    def __init__(self, host: str, peer: str, transports: Sequence[Transport], channel_timeout: float) -> None:
+    def __init__(
+        self,
+        host: str,
+        peer: str,
+        transports: Sequence[Transport],
+        channel_timeout: float,
+        warnings: Sequence[str] = (),
+    ) -> None:
         self.host = host
+        self.warnings = tuple(warnings)
         self.peer = peer
         self.transports = tuple(transports)
         self.channel_timeout = channel_timeout
@@ -71,7 +79,8 @@ def connect_ssh(target: Target, settings: Settings) -> SshConnection:
         for transport in reversed(transports):
             shut(transport)
         raise
-    return SshConnection(target.name, str(key), transports, settings.channel_timeout)
+    warnings = dict.fromkeys(text for hop in hops for text in hop.warnings)
+    return SshConnection(target.name, str(key), transports, settings.channel_timeout, tuple(warnings))
 
 
 def _blame(target: Target, hop: Hop, hops: Sequence[Hop], error: TransportError) -> TransportError:

@@ -1,0 +1,131 @@
+"""What we make of an ssh_config, beside what `ssh -G` makes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from statecfg.transport import Settings, Target, Unreachable
+from statecfg.transport.route import route
+from statecfg.transport.ssh_config import ConfigProblem, load, parse
+
+ME = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+
+CONFIGS = {
+    "hosts": "Host web\n HostName 192.0.2.1\n Port 2200\n User deploy\n IdentityFile ~/.ssh/web\nHost *\n User all\n",
+    "first wins": "User first\nHost web\n User second\n Port 1\nHost w*\n Port 2\n IdentityFile a\n IdentityFile b\n",
+    "excluded": "Host * !web\n User others\nHost web,db\n Port 9\nHost !db web\n Port 8\n",
+    "tokens": "Host web db\n HostName %h.example.com\n IdentityFile ~/keys/%r@%h:%p\n User u\n",
+    "percent": "Host web\n HostName a%%b\n",
+    "jumps": "Host web\n ProxyJump ann@gate:2222,inner\nHost *\n ProxyJump bastion\n",
+    "no jump": "Host web\n ProxyJump none\nHost *\n ProxyJump bastion\n",
+    "equals": "Host=web\n Port=2222\n User = ann\n HostName\t=\t192.0.2.9\n",
+    "quotes": 'Host "web"\n IdentityFile "/a b/c" \n User "ann"\n',
+    "quote inside": 'Host web\n IdentityFile /a" b/"c\n',
+    "single quotes": "Host web\n IdentityFile '/a b'\n",
+    "backslash": "Host web\n IdentityFile /a\\ b\n",
+    "comments": "# one\nHost web # the web\n Port 2222 # two\n IdentityFile /key#1\n",
+    "case": "HOST web\n hostNAME Box.Example.COM\n pOrT 23\nHost WEB\n User upper\n",
+    "match all": "Host db\n User d\nMatch all\n Port 77\n",
+    "match host": "Host web\n HostName box\nMatch host web\n Port 1\nMatch host box\n Port 2\nMatch host b*\n User b\n",
+    "match original": "Host web\n HostName box\nMatch originalhost box\n Port 1\nMatch originalhost web,db\n Port 2\n",
+    "match user": "Match user ann\n Port 5\nHost web\n User ann\nMatch user ann\n Port 6\nMatch user *\n Port 7\n",
+    "match localuser": f"Match localuser nobody-here\n Port 5\nMatch localuser {ME}\n Port 6\n",
+    "match both": "Host web\n User ann\nMatch host web user ann\n Port 6\nMatch host web user bob\n IdentityFile k\n",
+    "match not": "Match !host web\n Port 5\nMatch !user bob host web\n Port 6\n",
+    "crlf": "Host web\r\n Port 2222\r\n",
+    "question": "Host w?b\n Port 4\nHost we?b\n Port 5\n",
+    "include": "Host db\n Include {dir}/more\nHost web\n Include {dir}/mo*\nHost *\n User late\n",
+}
+
+
+def by_ssh(config: Path, host: str, user: str | None) -> dict[str, list[str]]:
+    login = ["-l", user] if user else []
+    done = subprocess.run(["ssh", "-G", "-F", str(config), *login, host], capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        word, _, value = line.partition(" ")
+        found.setdefault(word, []).append(value)
+    return found
+
+
+@pytest.mark.skipif(not shutil.which("ssh"), reason="not run on this machine: the ssh client is missing")
+@pytest.mark.parametrize("user", [None, "ann", "bob"])
+@pytest.mark.parametrize("host", ["web", "db", "other"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_same_as_ssh(tmp_path: Path, name: str, host: str, user: str | None) -> None:
+    config = tmp_path / "config"
+    config.write_bytes(CONFIGS[name].replace("{dir}", str(tmp_path)).encode())
+    (tmp_path / "more").write_text("User included\nHost web\n  Port 2022\nHost x\n  Port 1\n")
+    theirs = by_ssh(config, host, user)
+    found = load(str(config)).lookup(host, user)
+    assert [found.hostname.lower()] == [h.lower() for h in theirs["hostname"]]
+    assert [user or found.get("user") or ME] == theirs["user"]
+    assert [found.get("port") or "22"] == theirs["port"]
+    if found.identity_files:
+        assert [os.path.expanduser(f) for f in found.identity_files] == [
+            os.path.expanduser(f) for f in theirs["identityfile"]
+        ]
+    jump = found.get("proxyjump")
+    assert ([jump] if jump and jump != "none" else []) == [j for j in theirs.get("proxyjump", []) if j != "none"]
+
+
+def test_hops_have_what_ssh_would_use(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host web\n ProxyJump gate\n HostName box\n User u\n IdentityFile /k/%r-%h\nHost gate\n Port 2\n")
+    gate, web = route(Target("web"), Settings(ssh_config=str(config)))
+    assert (gate.host, gate.port, gate.user) == ("gate", 2, ME)
+    assert (web.host, web.port, web.user, web.keys) == ("box", 22, "u", ("/k/u-box",))
+
+
+@pytest.mark.parametrize(
+    "word", ["exec true", "!exec true", "host web exec true", "tagged x", "final", "localnetwork 10/8"]
+)
+def test_a_match_that_is_not_evaluated_is_left_out_with_a_warning(tmp_path: Path, word: str) -> None:
+    ran = tmp_path / "ran"
+    text = f"Match {word}\n  Port 2222\n  User other\nHost *\n  Port 22\n".replace("true", f'"touch {ran}"')
+    found = parse(text, "config").lookup("web")
+    assert (found.get("port"), found.get("user")) == ("22", None)
+    kind = word.replace("host web ", "").split()[0].lstrip("!")
+    assert found.warnings == [f"config:1: `Match {kind}` is not evaluated here; its block is left out"]
+    assert not ran.exists()
+
+
+def test_no_warning_about_another_hosts_block() -> None:
+    assert parse('Match host db exec "true"\n  Port 2222\n').lookup("web").warnings == []
+
+
+def test_a_warning_reaches_the_hop(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("Match exec true\n  Port 2222\n")
+    (hop,) = route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
+    assert hop.port == 22
+    assert "`Match exec` is not evaluated" in hop.warnings[0]
+
+
+@pytest.mark.parametrize("text", ["ProxyCommand nc %h %p\n", "ProxyCommand nc %h %p\nProxyJump gate\n"])
+def test_a_proxy_command_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(Unreachable, match="ssh_config gives it a ProxyCommand, which we don't run") as caught:
+        route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
+    assert caught.value.hint == "Use ProxyJump."
+
+
+@pytest.mark.parametrize(
+    "text", ["ProxyJump gate\nProxyCommand nc %h %p\n", "ProxyCommand none\n", "ProxyJump none\nProxyCommand nc\n"]
+)
+def test_a_proxy_command_that_does_not_count_is_no_matter(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text + "Host gate\n  ProxyJump none\n")
+    if text.startswith("ProxyJump gate"):
+        text = "Host gate\n  ProxyJump none\nHost *\n  " + text
+        (tmp_path / "config").write_text(text)
+    assert route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))[-1].host == "web"
+
+
+@pytest.mark.parametrize("text", ['User "open\n', "User 'open\n", 'User a"b\n'])
+def test_a_quote_that_is_not_closed_is_a_problem(text: str) -> None:
+    with pytest.raises(ConfigProblem, match="ssh_config:1: a quote is not closed"):
+        parse(text)
