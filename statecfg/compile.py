@@ -42,7 +42,7 @@ class Definition:
     :param blobs: content that the host may ask for, by SHA-256
     :param types: names of the node types in it, sorted
     :param secrets: name → value of the secrets that went into it
-    :param digest: SHA-256 over the layers' canonical JSON
+    :param digest: SHA-256 over the layers' canonical JSON, without positions
     """
 
     layers: list[list[Json]]
@@ -92,11 +92,14 @@ def _compiled(nodes: list[Node], context: WireContext) -> Definition:
 
 
 def digest(layers: list[list[Json]]) -> str:
-    """Return the SHA-256 of the layers' canonical JSON: keys sorted, no spaces, one layer per line."""
+    """Return the SHA-256 of the layers' canonical JSON: keys sorted, no spaces, one layer per line.
+
+    Where nodes are written is left out: a playbook in which lines have moved means what it meant.
+    """
     total = hashlib.sha256()
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
     for layer in layers:
-        total.update(encode(layer).encode())
+        total.update(encode([{**node, "position": ""} for node in layer]).encode())
         total.update(b"\n")
     return total.hexdigest()
 

@@ -96,3 +96,12 @@ def test_a_saved_plan_is_done_exactly_or_refused(bare: Host, options: list[str],
     assert "drifted" not in bare.read("/srv/www/site/index.html")
     statecfg("apply", saved, "--yes", code=6)
 
+
+
+def test_a_plan_stays_good_when_lines_move(bare: Host, options: list[str], tmp_path: Path) -> None:
+    playbook, saved = tmp_path / "moved.yml", tmp_path / "moved.plan"
+    playbook.write_text('hosts: bare\nresources:\n  - file: /srv/moved\n    content: "x"\n')
+    statecfg("plan", playbook, *options, "--out", saved)
+    playbook.write_text("# a comment\n\n" + playbook.read_text())
+    statecfg("apply", saved, "--yes")
+    assert bare.read("/srv/moved") == "x"

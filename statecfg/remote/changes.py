@@ -81,7 +81,7 @@ def _field(stat: Optional[Stat], field: str) -> Any:
 
 
 def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
-    """Return content as reports show it: by its digest, from which a secret could be guessed, so not where it is one."""
+    """Return content as reports show it: by its digest, but from that of a secret the secret could be guessed."""
     if blob is None:
         return None
     if secret or blob.secret:

@@ -55,11 +55,13 @@ class Plan:
 
         from statecfg.remote.report import step_report
 
-        return {
-            name: hashlib.sha256(json.dumps(step_report(step), sort_keys=True).encode()).hexdigest()[:32]
-            for name, step in self.steps.items()
-            if step.outcome != "unchanged"
-        }
+        found = {}
+        for name, step in self.steps.items():
+            if step.outcome != "unchanged":
+                # Where a node is written makes no difference to what it does.
+                text = json.dumps(dict(step_report(step), position=""), sort_keys=True)
+                found[name] = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return found
 
 
 class Planner:
