@@ -119,7 +119,6 @@ OPTIONS = [
     ("`requires`", "a list of names or nodes", "what has to come first"),
     ("`restart_on`", "a list of names or nodes", "requirements whose change makes this node act as well"),
     ("`tags`", "a list of texts", "for `--tags`, which picks nodes and what they require"),
-    ("`protect`", "a truth value", "kept with the node; nothing in this version looks at it"),
 ]
 
 

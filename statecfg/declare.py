@@ -193,9 +193,6 @@ class _Declaration:
                 options["tags"] = pvector(tags)
             else:
                 self.wrong("SC0201", f"`tags` of {self.name}: expected names, got {show(tags)}", "", "tags")
-        if options.get("protect") not in (None, WRONG, True, False):
-            detail = f"`protect` of {self.name}: expected a truth value, got {show(options['protect'])}"
-            self.wrong("SC0201", detail, "the accepted values are true and false", "protect")
         for name in [name for name in options if options[name] in (None, False, WRONG)]:
             del options[name]
 

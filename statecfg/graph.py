@@ -49,7 +49,7 @@ class Node(Frozen):
     :param triggers: those of `requires` whose change triggers this node as well
     :param produces_ops: names of the ops that it may take
     :param attrs: arguments and attributes by name, and ``type``
-    :param options: what every node may be given beside them (``protect``, ``tags``)
+    :param options: what every node may be given beside them (``tags``)
     :param position: where it was written
     :ivar type: the name of its node type, which `attrs` holds as well
     :param broken: a problem with it was reported already, so what follows from that need not be

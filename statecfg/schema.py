@@ -177,7 +177,6 @@ def json_schema(kind: NodeType[...]) -> dict[str, Any]:
         "provides": {"type": "string"},
         "requires": names,
         "restart_on": names,
-        "protect": {"type": "boolean"},
         "tags": names,
     }
     return {

@@ -43,9 +43,9 @@ def test_wire_node_leaves_out_what_is_empty() -> None:
 
 def test_wire_node_has_everything_given() -> None:
     one = t_plain("a")
-    (_, (node,)) = compiled(t_plain("b", restart_on=[one], protect=True, tags=["x"])).layers
+    (_, (node,)) = compiled(t_plain("b", restart_on=[one], tags=["x"])).layers
     assert node["requires"] == node["triggers"] == ["t_plain:a"]
-    assert node["options"] == {"protect": True, "tags": ["x"]}
+    assert node["options"] == {"tags": ["x"]}
 
 
 def test_definition_lists_types_and_is_json() -> None:

@@ -67,9 +67,9 @@ def test_requires_takes_one_name_or_lists_in_lists(single: Any) -> None:
 
 
 def test_options_stay_apart_from_attributes() -> None:
-    node = t_plain("a", protect=True, tags="web").node
-    assert dict(node.options) == {"protect": True, "tags": ["web"]} and "protect" not in node.attrs
-    assert dict(t_plain("a", protect=False).node.options) == {}
+    node = t_plain("a", tags="web").node
+    assert dict(node.options) == {"tags": ["web"]} and "tags" not in node.attrs
+    assert dict(t_plain("a").node.options) == {}
 
 
 def test_maps_keep_their_order() -> None:
@@ -121,9 +121,8 @@ def test_wrong_names(name: str) -> None:
 
 
 def test_wrong_options() -> None:
-    with refused("SC0201", "SC0201") as found:
-        t_plain("a", protect="yes", tags=[1])
-    assert "the accepted values are true and false" in {item.help for item in found}
+    with refused("SC0201"):
+        t_plain("a", tags=[1])
     with refused("SC0105") as found:
         t_plain("a", requires={"b"})
     assert "a set" in found[0].detail

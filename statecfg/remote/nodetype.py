@@ -170,11 +170,10 @@ if TYPE_CHECKING:
         provides: str
         requires: Sequence[Any]
         restart_on: Sequence[Any]
-        protect: bool
         tags: Sequence[str]
 
 
-OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "protect", "tags")
+OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags")
 
 
 class Table:
