@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import binascii
 import hashlib
 import json
+import os
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import statecfg
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput, problem
+from statecfg.remote import OLDEST
 from statecfg.remote.nodetype import REGISTRY
 
 _PACKAGE = Path(__file__).parent
+_OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())
 # Modules of the host's half that only the controller needs.
 _STAYS = frozenset({"bootstrap", "memory", "values"})
 # Tried in this order on a host; what is too old says so by exit status 96 and the next one is tried.
@@ -92,7 +98,20 @@ def _folders() -> list[Path]:
 
 def _add(modules: dict[str, tuple[bool, str, str]], package: str, path: Path, folder: str) -> None:
     name = package if path.stem == "__init__" else f"{package}.{path.stem}"
-    modules[name] = (path.stem == "__init__", f"{folder}/{path.name}", path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if not any(path.resolve().is_relative_to(place) for place in _OURS):
+        _check_syntax(path, text)
+    modules[name] = (path.stem == "__init__", f"{folder}/{path.name}", text)
+
+
+def _check_syntax(path: Path, text: str) -> None:
+    """Raise InvalidInput where a project's file does not compile for the oldest Python that hosts may have."""
+    try:
+        ast.parse(text, feature_version=OLDEST)
+    except SyntaxError as error:
+        help = "write it for Python 3.8: it runs on hosts, and they may have nothing newer"
+        where = Place(os.path.relpath(path), error.lineno or 1, error.offset)
+        raise InvalidInput([problem("SC0516", str(error.msg), help, where)]) from None
 
 
 @lru_cache(maxsize=1)

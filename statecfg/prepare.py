@@ -63,11 +63,13 @@ def playbook(path: Path, choice: Choice) -> Work:
 
     Raises InvalidInput with everything that is wrong, at every stage and of all hosts at once.
     """
-    from statecfg import secrets
+    from statecfg import bundle, secrets
 
     with secrets.recording() as used:
         with collecting() as wrong, going_on():
             project, jobs = _jobs(path, choice)
+            # What travels with them is checked, too; the run finds it made.
+            bundle.build({name for job in jobs for name in job.definition.types})
         if wrong:
             raise InvalidInput(sorted(wrong, key=_order))
     found = {name: value.reveal() for name, value in used.items()}

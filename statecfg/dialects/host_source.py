@@ -16,10 +16,10 @@ from statecfg.graph import Graph
 from statecfg.plays import Play
 from statecfg.positions import PACKAGE
 from statecfg.problems import InvalidInput, Place, problem
+from statecfg.remote import OLDEST
 from statecfg.remote.nodetype import NodeType
 
 LINES = "__statecfg_lines__"  # in a module on a host: (file, {line there: line in the file it was written in})
-OLDEST = (3, 8)
 ON_CONTROLLER = (Graph, Play)
 HY = ("hy", "funcparserlib")  # the packages that Hy's run time is made of
 
