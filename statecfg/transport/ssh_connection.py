@@ -15,12 +15,14 @@ from .known_hosts import HostKey
 from .quoting import command_line
 from .route import Hop, route
 from .ssh import FAILURES, RSA, Transport, paramiko, shut
+from .ssh_jumps import Way, enter
 from .ssh_login import login
 from .ssh_stream import SshStream
 
 HANDSHAKE_TIME = 15.0
 GATE_TIME = 300.0
 RETRY_FOR = 30.0
+NO_JUMPS = Way((), Settings())
 
 
 class _TurnedAway(Exception):
@@ -28,65 +30,66 @@ class _TurnedAway(Exception):
 
 
 class SshConnection:
-    """A connection that has been authenticated both ways; `transports` leads from here to the host."""
+    """A connection that has been authenticated both ways; `way` are the jump hosts that it goes over."""
 
     def __init__(
-        self,
-        host: str,
-        peer: str,
-        transports: Sequence[Transport],
-        channel_timeout: float,
-        warnings: Sequence[str] = (),
+        self, host: str, peer: str, transport: Transport, way: Way, timeout: float, warnings: tuple[str, ...] = ()
     ) -> None:
         self.host = host
-        self.warnings = tuple(warnings)
         self.peer = peer
-        self.transports = tuple(transports)
-        self.channel_timeout = channel_timeout
+        self.transport = transport
+        self.way = way
+        self.channel_timeout = timeout
+        self.warnings = warnings
+        self.closing = threading.Lock()
 
     def open(self, command: Sequence[str]) -> SshStream:
         """Start `command`, quoted for whatever shell the user has; costs one round trip.
 
         The answer to the request itself is not waited for: if it is a refusal, reading says so.
         """
-        transport, line = self.transports[-1], command_line(command)
+        transport, line = self.transport, command_line(command)
         try:
             channel = transport.open_session(timeout=self.channel_timeout)
-            stream = SshStream(self.host, channel)
+            stream = SshStream(self.host, channel, self.way)
             transport.request_exec(channel, line)
         except FAILURES as error:
             raise ConnectionLost(self.host, f"cannot open a channel: {error}") from error
         return stream
 
     def close(self) -> None:
-        """Close the connection, the far end first."""
-        for transport in reversed(self.transports):
-            shut(transport)
+        """Close the connection, and leave the jump hosts to the others who use them."""
+        if self.closing.acquire(blocking=False):
+            shut(self.transport)
+            self.way.leave()
 
 
 def connect_ssh(target: Target, settings: Settings) -> SshConnection:
     """Connect to `target` over its jump hosts; see `statecfg.transport.connect`."""
-    transports: list[Transport] = []
-    key = None
+    *jumps, hop = route(target, settings)
+
+    def build(transports: list[Transport]) -> None:
+        for jump in jumps:
+            _open_hop(jump, settings, transports)
+
     try:
-        hops = route(target, settings)
-        for hop in hops:
-            try:
-                key = _open_hop(hop, settings, transports)
-            except TransportError as error:
-                raise _blame(target, hop, hops, error) from error
+        way = enter(tuple(jumps), settings, build) if jumps else NO_JUMPS
+    except TransportError as error:
+        raise type(error)(target.name, f"jump host {error.host}: {error.summary}", error.hint) from error
+    transports = list(way.transports)
+    try:
+        key = _open_hop(hop, settings, transports)
+    except TransportError as error:
+        gone = way.notice() if jumps else None
+        way.leave()
+        if gone is None:
+            raise
+        raise type(error)(target.name, f"jump host {gone}: the connection to it was lost", error.hint) from error
     except BaseException:
-        for transport in reversed(transports):
-            shut(transport)
+        way.leave()
         raise
-    warnings = dict.fromkeys(text for hop in hops for text in hop.warnings)
-    return SshConnection(target.name, str(key), transports, settings.channel_timeout, tuple(warnings))
-
-
-def _blame(target: Target, hop: Hop, hops: Sequence[Hop], error: TransportError) -> TransportError:
-    if hop is hops[-1]:
-        return error
-    return type(error)(target.name, f"jump host {hop.name}: {error.summary}", error.hint)
+    warnings = dict.fromkeys(text for each in (*jumps, hop) for text in each.warnings)
+    return SshConnection(target.name, str(key), transports[-1], way, settings.channel_timeout, tuple(warnings))
 
 
 def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
@@ -137,7 +140,10 @@ def _attempt(hop: Hop, settings: Settings, transports: list[Transport]) -> HostK
 
 def _door(hop: Hop, transports: Sequence[Transport]) -> Gate:
     if transports:
-        return gate(f"{transports[0].getpeername()} > {hop.host}")
+        try:
+            return gate(f"{transports[0].getpeername()} > {hop.host}")
+        except OSError as error:
+            raise Unreachable(hop.name, "the connection to its jump host was lost") from error
     return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]))
 
 

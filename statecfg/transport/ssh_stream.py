@@ -9,6 +9,7 @@ from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE
 from .dial import within
 from .errors import ConnectionLost
 from .ssh import FAILURES, paramiko, shut
+from .ssh_jumps import Way
 from .tail import Tail
 
 CLOSE_TIME = 2.0
@@ -19,9 +20,10 @@ SLICE = 0.5
 class SshStream:
     """One channel of a connection. A thread of its own drains stderr, so that stdout can't be blocked by it."""
 
-    def __init__(self, host: str, channel: paramiko.Channel) -> None:
+    def __init__(self, host: str, channel: paramiko.Channel, way: Way) -> None:
         self.host = host
         self.channel = channel
+        self.way = way
         self.tail = Tail(STDERR_KEPT)
         self.arrived = threading.Event()
         self.closed = False
@@ -98,7 +100,8 @@ class SshStream:
             if not self.channel.eof_received:
                 return ConnectionLost(self.host, f"the channel was closed {when}", "Did the host refuse the program?")
             return ConnectionLost(self.host, "the program ended before it read everything")
-        return ConnectionLost(self.host, f"the connection was lost {when}")
+        gone = self.way.notice()
+        return ConnectionLost(self.host, f"the connection {f'to jump host {gone} ' if gone else ''}was lost {when}")
 
     def _drain_stderr(self) -> None:
         while True:
