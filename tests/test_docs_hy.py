@@ -15,7 +15,7 @@ BLOCK = re.compile(r"```hy\n; (\S+)\n(.*?)```", re.DOTALL)
 def statecfg(project: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(PAGE.parents[1]), "XDG_STATE_HOME": str(project / "state")}
     command = [sys.executable, "-m", "statecfg", *arguments, "-e", f"root={project}/welcome"]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
