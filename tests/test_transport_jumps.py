@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from statecfg.transport import Connection, ConnectionLost, Settings, Target, TransportError, Unreachable, connect
+from statecfg.transport.ssh_connection import SshConnection
 from tests.test_transport_way import write_config
 from tests.transport_sshd import Sshd, running_sshd, stop, talk
 
@@ -70,6 +72,46 @@ def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: 
     assert at_once(12, one) == [True] * 12
     assert jump.log().count("Accepted publickey") == 1
     assert inner.log().count("Accepted publickey") == 12
+
+
+def test_hosts_that_come_and_go_leave_the_others_alone(jump: Sshd, settings: Settings) -> None:
+    """Closing a channel while it is written to must not make sshd end the connection that all share."""
+    kept = connect(Target("inner"), settings)
+    stream = kept.open(["cat"])
+
+    def one(index: int) -> bool:
+        for _ in range(4):
+            connection = connect(Target("inner"), settings)
+            assert echoes(connection)
+            busy = connection.open(["cat", "/dev/zero"])
+            busy.write(b"x" * 100_000)
+            connection.close()
+        return True
+
+    assert at_once(6, one) == [True] * 6
+    stream.write(b"still here")
+    assert stream.read(20) == b"still here"
+    kept.close()
+    assert jump.log().count("Accepted publickey") == 1
+    assert "Disconnecting" not in jump.log()
+
+
+def test_nothing_is_sent_about_a_channel_that_was_closed(jump: Sshd) -> None:
+    connection = connect(jump.target(), jump.settings())
+    assert isinstance(connection, SshConnection)
+    first = connection.transport.open_session()
+    late = paramiko.Message()
+    late.add_byte(bytes([94]))
+    late.add_int(first.remote_chanid)
+    late.add_string("late")
+    first.close()
+    time.sleep(0.5)  # until the server has forgotten it
+    connection.transport._send_user_message(late)  # type: ignore[attr-defined]
+    # The number is given again, and then it counts again.
+    for _ in range(3):
+        assert echoes(connection)
+    connection.close()
+    assert "nonexistent channel" not in jump.log()
 
 
 def test_the_last_one_to_leave_closes_it(jump: Sshd, settings: Settings) -> None:

@@ -37,7 +37,8 @@ _log.setLevel(logging.CRITICAL + 1)
 Feed = Callable[[paramiko.Channel, paramiko.Message], None]
 
 # RFC 4254, section 9.
-MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA, MSG_CHANNEL_REQUEST = 94, 95, 98
+MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA = 93, 94, 95
+MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST = 97, 98
 
 KEX = ("mlkem768x25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "diffie-hellman-group16-sha512")
 CIPHERS = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
@@ -96,6 +97,7 @@ class Transport(paramiko.Transport):
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
         super().__init__(sock, packetizer_class=LimitedPacketizer)
+        self._ended_channels: set[int] = set()
 
     def order_host_keys(self, first: list[str]) -> None:
         """Ask for these host key algorithms first; the ones that we don't offer are left out."""
@@ -111,6 +113,23 @@ class Transport(paramiko.Transport):
         request.add_boolean(True)
         request.add_string(command)
         self._send_user_message(request)  # type: ignore[attr-defined]
+
+    def _send_message(self, data: paramiko.Message) -> None:
+        # Called with paramiko's lock for sending. Its threads may send something about a channel just after another
+        # one has closed it; for that, sshd ends the whole connection, with every other channel of it.
+        packet = data.asbytes()
+        if MSG_CHANNEL_WINDOW_ADJUST <= packet[0] <= MSG_CHANNEL_REQUEST:
+            channel = int.from_bytes(packet[1:5], "big")
+            if channel in self._ended_channels:
+                return
+            if packet[0] == MSG_CHANNEL_CLOSE:
+                self._ended_channels.add(channel)
+        super()._send_message(data)  # type: ignore[misc]
+
+    def _parse_channel_open_success(self, message: paramiko.Message) -> None:
+        # The server gives numbers of closed channels again; its number stands after ours.
+        self._ended_channels.discard(int.from_bytes(message.asbytes()[4:8], "big"))
+        super()._parse_channel_open_success(message)  # type: ignore[misc]
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:
