@@ -109,7 +109,7 @@ def _check_syntax(path: Path, text: str) -> None:
     try:
         ast.parse(text, feature_version=OLDEST)
     except SyntaxError as error:
-        help = "write it for Python 3.8: it runs on hosts, and they may have nothing newer"
+        help = "node types run on hosts: write it for Python 3.8, they may have nothing newer"
         where = Place(os.path.relpath(path), error.lineno or 1, error.offset)
         raise InvalidInput([problem("SC0516", str(error.msg), help, where)]) from None
 

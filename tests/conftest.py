@@ -1,9 +1,13 @@
-"""Registers the fixtures of test hosts, ends the hosts with the session, and says at the end what was not run."""
+"""Registers the fixtures of test hosts, keeps tests apart, ends the hosts, and says at the end what was not run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from statecfg import resources
+from statecfg.remote.nodetype import REGISTRY
 from tests.hosts import close_all
 from tests.hosts.fixtures import (
     NOT_RUN,
@@ -17,6 +21,20 @@ from tests.hosts.fixtures import (
 )
 
 __all__ = ["apt_packages", "booted", "light_host", "make_booted_host", "make_light_hosts", "make_sshd", "sshd"]
+
+
+OURS = {name: getattr(resources, name) for name in resources.available()}
+
+
+@pytest.fixture(autouse=True)
+def _node_types_as_they_were() -> Iterator[None]:
+    """Put our node types back where a test defined some of the same names, as the Borg document's examples do."""
+    folders = list(resources.__path__)
+    yield
+    resources.__path__[:] = folders
+    REGISTRY.update(OURS)
+    for name, kind in OURS.items():
+        setattr(resources, name, kind)
 
 
 def pytest_sessionfinish() -> None:

@@ -30,4 +30,4 @@ def test_a_node_type_that_hosts_can_not_run_is_refused_before_they_are_asked(tmp
         ran = statecfg(verb, "play.yml", cwd=tmp_path, code=5)
         assert "SC0516" in ran.err
         assert "resources/modern.py:11:22" in ran.err
-        assert "write it for Python 3.8" in ran.err
+        assert "node types run on hosts: write it for Python 3.8" in ran.err
