@@ -159,7 +159,9 @@ class _Packer:
         return lambda node: two(node, self.context)
 
     def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
-        if any(holds_secret(value) for _, value in node.attrs.iteritems()):
+        given = node.attrs.iteritems()
+        # Nearly all values are plain, and there may be a hundred thousand nodes: only the others are looked into.
+        if any(holds_secret(value) for _, value in given if type(value) not in PLAIN):
             node = node.replace(attrs=pmap({key: self._revealed(value) for key, value in node.attrs.items()}))
         try:
             with problems.collecting() as found, _of_author(node):
