@@ -71,6 +71,10 @@ def add_directory(directory: str) -> None:
     directory = os.path.abspath(directory)
     if not os.path.isdir(directory) or os.path.realpath(directory) in map(os.path.realpath, __path__):
         return
+    # In a checkout of statecfg itself they are ours, also for a statecfg that is installed elsewhere.
+    link = os.path.join(os.path.dirname(directory), "statecfg", "resources")
+    if os.path.realpath(link) == os.path.realpath(directory):
+        return
     twice = sorted(set(available()).intersection(available_in(directory)))
     if twice:
         import_module("statecfg.kinds").report_twice(twice, directory)

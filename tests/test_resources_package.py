@@ -146,3 +146,13 @@ def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
     errors = [line for line in done.stdout.splitlines() if "play.py" in line and ": error:" in line]
     assert len(errors) == 2, done.stdout + done.stderr
     assert 'did you mean "content"?' in errors[0] and "play.py:4: error: Argument 1" in errors[1]
+
+
+def test_in_a_checkout_of_statecfg_its_resources_are_ours(tmp_path: Path) -> None:
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "statecfg").mkdir()
+    (tmp_path / "statecfg/resources").symlink_to("../resources")
+    (tmp_path / "resources/file.py").write_text(OWN.format("file"))
+    before = list(resources.__path__)
+    resources.add_directory(str(tmp_path / "resources"))
+    assert list(resources.__path__) == before

@@ -73,15 +73,30 @@ def _text(pen: ImageDraw, x: float, y: float, text: str, size: int, color: str) 
 def _edge(pen: ImageDraw, edge: Edge, top: float) -> None:
     color = layout.TRIGGER if edge.triggers else layout.FAINT
     points = [(_SCALE * x, _SCALE * (top + y)) for x, y in _curve(edge.through)]
-    for number, (one, two) in enumerate(pairwise(points)):
-        if not (edge.triggers and number % 3 == 2):
-            pen.line([one, two], fill=color, width=_SCALE + 1)
+    for one, two in _dashed(points) if edge.triggers else pairwise(points):
+        pen.line([one, two], fill=color, width=_SCALE + 1)
     (x1, y1), (x2, y2) = points[-3], points[-1]
     angle = math.atan2(y2 - y1, x2 - x1)
     wings = [
         (x2 - 7 * _SCALE * math.cos(angle + turn), y2 - 7 * _SCALE * math.sin(angle + turn)) for turn in (0.4, -0.4)
     ]
     pen.polygon([(x2, y2), *wings], fill=color)
+
+
+def _dashed(points: Sequence[tuple[float, float]]) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    """Yield the pieces of a line that are drawn where it is dashed, as the SVG has it (5 on, 4 off)."""
+    drawn, left = True, 5.0 * _SCALE
+    for one, two in pairwise(points):
+        while (length := math.dist(one, two)) > 0:
+            part = min(left, length) / length
+            end = (one[0] + (two[0] - one[0]) * part, one[1] + (two[1] - one[1]) * part) if part < 1 else two
+            if drawn:
+                yield one, end
+            left -= part * length
+            one = end
+            if left <= 1e-9:
+                drawn = not drawn
+                left = (5.0 if drawn else 4.0) * _SCALE
 
 
 def _curve(through: Sequence[Box]) -> Iterator[tuple[float, float]]:
