@@ -134,7 +134,11 @@ class Session:
             return self.lock.held(float(order.get("lock_timeout", 0)))
         state.prepare(self.place)
         holder = {"run": order["run"], "who": order["who"], "since": time.time(), "pid": os.getpid()}
-        return self.lock.take(holder, float(order.get("lock_timeout", 0)))
+        held = self.lock.take(holder, float(order.get("lock_timeout", 0)))
+        if held is None:
+            # The host is ours: what a killed run left lying is nobody's any more.
+            state.sweep(self.place)
+        return held
 
     def owed(self, order: Dict[str, Any], cut_off: List[Tuple[str, state.Account]]) -> List[Dict[str, Any]]:
         """Return what earlier runs of this playbook still owe, and warn of those that were cut off."""
@@ -237,7 +241,6 @@ class Session:
         """Do what was planned; return the status and what END is to say."""
         from statecfg.remote.execution import Execution
 
-        state.sweep(self.place)
         self.ledger = state.Ledger(self.place)
         for run, account in cut_off:
             self.ledger.end(run, account, state.CUT_OFF)
