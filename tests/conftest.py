@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,13 @@ def _node_types_as_they_were() -> Iterator[None]:
     REGISTRY.update(OURS)
     for name, kind in OURS.items():
         setattr(resources, name, kind)
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """Give the port of a server that accepts, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
 
 
 def pytest_sessionfinish() -> None:

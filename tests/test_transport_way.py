@@ -31,13 +31,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield sshd
 
 
-@pytest.fixture
-def silent() -> Iterator[int]:
-    """Give the port of a server that accepts, and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()[1]
-
-
 def test_refused(tmp_path: Path) -> None:
     port = free_port()
     with pytest.raises(Unreachable, match="Connection refused"):

@@ -6,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, Generic, Optional, Sequence, Tuple
 
     from typing_extensions import ParamSpec
 
@@ -199,8 +199,3 @@ def table(name: str) -> Callable[[Callable[[Any], Dict[str, Dict[str, Any]]]], T
         return TABLES[name]
 
     return enter
-
-
-def modules() -> List[str]:
-    """Return the modules that define the registered node types, sorted."""
-    return sorted({kind.module for kind in REGISTRY.values()})
