@@ -1,0 +1,1 @@
+"""The controller's database: hosts, hook objects, their events, reconciled objects and runs."""
