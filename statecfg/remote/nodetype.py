@@ -107,6 +107,22 @@ class NodeType(Generic[P]):
         """Register which content the host lacks: `function(node, world) -> list of Blob`; all of it without this."""
         return self._register("blobs", function)
 
+    def remember(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what of a real thing must be known to undo a node: `function(node, world) -> map`.
+
+        Called once, before the node's first action, when it comes under management. The map holds JSON values and
+        content (`Blob`); the host's ledger keeps it, so it must hold no secret.
+        """
+        return self._register("remember", function)
+
+    def undo(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register how a node goes that left the definition: `function(node, memory, world) -> list of actions`.
+
+        `node` has the attributes last applied, without secrets and content; `memory` is what `remember` returned. As
+        with a check, nothing may be left to do once its actions are taken. Without this a node is only forgotten.
+        """
+        return self._register("undo", function)
+
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:
             raise TypeError("%s has a %s already" % (self.name, method))
@@ -171,9 +187,10 @@ if TYPE_CHECKING:
         requires: Sequence[Any]
         restart_on: Sequence[Any]
         tags: Sequence[str]
+        protect: bool
 
 
-OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags")
+OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect")
 
 
 class Table:
