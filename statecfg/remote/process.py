@@ -11,7 +11,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence
+    from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 KEPT = 1 << 20  # bytes of output kept for the report
 GRACE = 5.0  # seconds between TERM and KILL, and from KILL until a program is given up
@@ -59,10 +59,10 @@ CHILDREN = Children()
 
 
 class _Kept:
-    """The newest output, up to a limit: the beginning is what is cut."""
+    """The newest output, up to a limit: the beginning is what is cut. More than `most` bytes are too much."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, most: Optional[int] = None) -> None:
+        self.limit, self.most = limit, most
         self.pieces: List[bytes] = []
         self.size = 0
         self.cut = 0
@@ -98,6 +98,8 @@ def run(
     apart: bool = False,
     interruptible: bool = True,
     kept: int = KEPT,
+    most: Optional[Tuple[int, int]] = None,
+    last: bool = False,
 ) -> Outcome:
     """Run a program to its end.
 
@@ -109,6 +111,8 @@ def run(
     :param apart: keep stderr apart from stdout
     :param interruptible: False for what must not be cut off half-way (a package manager) when the controller goes
     :param kept: bytes of output that are kept
+    :param most: bytes of stdout and of stderr past which it is stopped (with `apart`)
+    :param last: end what it left running behind it, too
     """
     import pwd
     import subprocess
@@ -139,9 +143,12 @@ def run(
     except (ValueError, subprocess.SubprocessError) as problem:
         return Outcome(126, b"", reason="%s can't be started: %s" % (argv[0], problem))
     CHILDREN.protect(not interruptible)
-    attendant = _Attendant(child, timeout, input, listen, mark, interruptible, kept)
+    attendant = _Attendant(child, timeout, input, listen, mark, interruptible, kept, most)
     try:
-        return attendant.attend()
+        outcome = attendant.attend()
+        if last or outcome.reason:
+            _kill(child.pid, mark, signal.SIGKILL)
+        return outcome
     except BaseException:
         _kill(child.pid, mark, signal.SIGKILL)
         child.wait()
@@ -179,6 +186,7 @@ class _Attendant:
         mark: str,
         interruptible: bool,
         kept: int,
+        most: Optional[Tuple[int, int]] = None,
     ) -> None:
         import selectors
 
@@ -190,10 +198,10 @@ class _Attendant:
         self.due = 0.0
         self.waiting = selectors.DefaultSelector()
         self.kept: Dict[int, _Kept] = {}
-        for stream in (child.stdout, child.stderr):
+        for stream, limit in zip((child.stdout, child.stderr), most or (None, None)):
             if stream is not None:
                 self._watch(stream, selectors.EVENT_READ)
-                self.kept[stream.fileno()] = _Kept(kept)
+                self.kept[stream.fileno()] = _Kept(kept, limit)
         self.unsent = memoryview(input or b"")
         if child.stdin is not None:
             self._watch(child.stdin, selectors.EVENT_WRITE)
@@ -221,8 +229,7 @@ class _Attendant:
             # What a program left running in the background may hold the pipe for ever: it is not waited for.
             if ended and (drained > PIPED or (not got and time.monotonic() - ended > LINGER)):
                 break
-        if self.reason:
-            _kill(self.child.pid, self.mark, signal.SIGKILL)
+        self.reason = self.reason or self._too_much()
         outputs = [kept.value() for kept in self.kept.values()]
         status = self.child.returncode if self.child.returncode is not None else -int(signal.SIGKILL)
         cut = sum(kept.cut for kept in self.kept.values())
@@ -233,10 +240,9 @@ class _Attendant:
         if self.child.returncode is not None:
             return False
         if not self.reason:
-            late = now > self.deadline
-            if not late and not (self.interruptible and CHILDREN.stopping):
+            self.reason = self._too_long(now)
+            if not self.reason:
                 return False
-            self.reason = "still running after %g s, stopped" % self.timeout if late else "stopped: the run was cut off"
         elif now < self.due:
             return False
         if self.kills > 1:
@@ -246,6 +252,21 @@ class _Attendant:
         self.kills += 1
         self.due = now + GRACE
         return False
+
+    def _too_long(self, now: float) -> str:
+        """Return why a child is to be stopped, "" where it may go on."""
+        if now > self.deadline:
+            return "still running after %g s, stopped" % self.timeout
+        if self.interruptible and CHILDREN.stopping:
+            return "stopped: the run was cut off"
+        return self._too_much()
+
+    def _too_much(self) -> str:
+        """Return which limit its output is over, "" where it is below them."""
+        for name, kept in zip(("stdout", "stderr"), self.kept.values()):
+            if kept.most is not None and kept.size + kept.cut > kept.most:
+                return "output limit: more than %d bytes on %s, stopped" % (kept.most, name)
+        return ""
 
     def _exchange(self, wait: float) -> int:
         """Write and read what can be at once; return how many bytes were read."""

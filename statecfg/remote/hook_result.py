@@ -1,0 +1,376 @@
+"""What an exec hook's output means: the event to log, the hook's new configuration, the node's new metadata."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+INFO, WARN, ERROR = "info", "warn", "error"
+DEEPEST = 100  # levels that a hook's JSON may nest, as Ruby's parser has it
+LONGEST = 4300  # digits that an integer may have, as Python has it
+SHOWN = 200  # characters of a stopped hook's output that its event shows
+_EXPECTED = ("output", "error", "hook", "node")
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\t": "\\t",
+    "\r": "\\r",
+    "\f": "\\f",
+    "\v": "\\v",
+    "\b": "\\b",
+    "\a": "\\a",
+    "\x1b": "\\e",
+    "\x7f": "\\x7F",
+}
+
+
+class Judged:
+    """What came of a hook's invocation.
+
+    :param severity: "info", "warn" or "error"
+    :param entry: the event as Razor's log has it: event, exit_status, msg, error, actions; what is empty is left out
+    :param configuration: the hook's configuration from now on
+    :param metadata: the node's metadata from now on; None where the event is about no node
+    :param detail: what Razor's entry does not say, "" for nothing: the signal, or where its JSON is wrong
+    """
+
+    __slots__ = ("configuration", "detail", "entry", "metadata", "severity")
+
+    def __init__(
+        self,
+        severity: str,
+        entry: Dict[str, Any],
+        configuration: Dict[str, Any],
+        metadata: Optional[Dict[str, Any]],
+        detail: str = "",
+    ) -> None:
+        self.severity, self.entry, self.configuration = severity, entry, configuration
+        self.metadata, self.detail = metadata, detail
+
+
+class _Malformed(Exception):
+    """The output has a shape that means nothing, so none of it is applied."""
+
+
+def judge(
+    event: str,
+    schema: Dict[str, Dict[str, Any]],
+    configuration: Dict[str, Any],
+    metadata: Optional[Dict[str, Any]],
+    exit_status: int,
+    stdout: bytes,
+    stderr: bytes,
+    reason: str = "",
+) -> Judged:
+    """Return what an invocation means; nothing that is given is changed.
+
+    :param event: what the hook was run for, such as "node-booted"
+    :param schema: the hook type's keys: each with description, default, required
+    :param configuration: the hook's configuration as it stands
+    :param metadata: the node's metadata as it stands; None where there is no node
+    :param exit_status: negative: the signal that ended it
+    :param reason: why it was stopped or could not be started; nothing of its output is then applied
+
+    Source: the Razor server's engine (its documentation leaves out stderr, unknown keys and the order). Its updates are
+    applied whatever the exit status; output of a shape on which Razor itself fails is an error of the hook here.
+    """
+    output, errors = stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
+    found = _Findings(ERROR if exit_status or reason else INFO)
+    after = dict(configuration), None if metadata is None else dict(metadata)
+    message: Any = None
+    detail = "ended by signal %d" % -exit_status if exit_status < 0 and not reason else ""
+    if reason:
+        found.fail(reason)
+        message, errors = output[:SHOWN], errors[:SHOWN]
+    elif stdout:
+        try:
+            said = parse(stdout)
+        except ValueError as problem:
+            found.fail("invalid JSON returned from hook")
+            message, detail = output, "; ".join(filter(None, [detail, str(problem)]))
+        else:
+            message = said.get("output") if isinstance(said, dict) else None
+            try:
+                after = _applied(said, schema, dict(after[0]), after[1], found)
+            except _Malformed as problem:
+                found.actions = []
+                found.fail(str(problem))
+    if errors:
+        found.fail(errors)
+    entry = {
+        "event": event,
+        "exit_status": exit_status if exit_status >= 0 else None,
+        "msg": message,
+        "error": found.error,
+        "actions": " and ".join(found.actions),
+    }
+    entry = {key: value for key, value in entry.items() if value is not None and value not in ("", [], {})}
+    return Judged(found.severity, entry, after[0], after[1], detail)
+
+
+def not_executable(event: str, path: str, configuration: Dict[str, Any], metadata: Optional[Dict[str, Any]]) -> Judged:
+    """Return what it means that a handler is there, but may not be executed: a warning, and nothing is run."""
+    return Judged(WARN, {"msg": "file %s is not executable" % path, "event": event}, configuration, metadata)
+
+
+def complete(schema: Dict[str, Dict[str, Any]], configuration: Dict[str, Any]) -> Tuple[Dict[str, Any], List[str]]:
+    """Return a configuration with the schema's defaults, and what is wrong with it.
+
+    A default of false or null is none, since Ruby takes both for "no"; 0 and "" are applied.
+    """
+    wrong = [
+        "configuration key '%s' is not defined for this hook type" % key for key in configuration if key not in schema
+    ]
+    whole = dict(configuration)
+    for key, described in schema.items():
+        if key in whole:
+            continue
+        if described.get("default") not in _NO:
+            whole[key] = described["default"]
+        elif described.get("required") not in _NO:
+            wrong.append("configuration key '%s' is required by this hook type, but was not supplied" % key)
+    return whole, wrong
+
+
+class _No:
+    """What Ruby takes for "no": false and null, and nothing else (0 is equal to False in Python, but no "no")."""
+
+    def __contains__(self, value: object) -> bool:
+        return value is None or value is False
+
+
+_NO = _No()
+
+
+class _Findings:
+    """What is collected on the way through a hook's output."""
+
+    def __init__(self, severity: str) -> None:
+        self.severity = severity
+        self.error: Any = None
+        self.actions: List[str] = []
+
+    def warn(self, text: str) -> None:
+        """Add an error that makes the event a warning, unless it is worse already."""
+        if self.severity == INFO:
+            self.severity = WARN
+        self._add(text)
+
+    def fail(self, text: str) -> None:
+        """Add an error that makes the event an error."""
+        self.severity = ERROR
+        self._add(text)
+
+    def _add(self, text: str) -> None:
+        self.error = text if self.error in _NO else "%s and %s" % (as_text(self.error), text)
+
+
+def parse(data: bytes) -> Any:
+    """Return the value of a JSON document. Raises ValueError, with line and column, where it is none.
+
+    Strict: no byte order mark, no NaN, one document, at most 100 levels.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line, column = data.count(b"\n", 0, problem.start) + 1, problem.start - data.rfind(b"\n", 0, problem.start)
+        raise ValueError("line %d, column %d: not UTF-8" % (line, column)) from None
+    if text.startswith("\ufeff"):
+        raise ValueError("line 1, column 1: a byte order mark")
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_int=_integer, parse_float=_finite)
+    except json.JSONDecodeError as problem:
+        raise ValueError("line %d, column %d: %s" % (problem.lineno, problem.colno, problem.msg)) from None
+    except RecursionError:
+        raise ValueError("nested more than %d levels deep" % DEEPEST) from None
+    if _deeper(value, DEEPEST):
+        raise ValueError("nested more than %d levels deep" % DEEPEST)
+    return value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError("%s is no JSON" % constant)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > LONGEST:
+        raise ValueError("an integer of %d digits" % len(digits))
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError("%s is too large a number" % digits[:40])
+    return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Tell whether a value nests more than so many levels."""
+    row = [value]
+    for _ in range(levels):
+        row = [
+            item
+            for one in row
+            if isinstance(one, (dict, list))
+            for item in (one if isinstance(one, list) else one.values())
+        ]
+    return any(isinstance(one, (dict, list)) for one in row)
+
+
+def _applied(
+    said: Any,
+    schema: Dict[str, Dict[str, Any]],
+    configuration: Dict[str, Any],
+    metadata: Optional[Dict[str, Any]],
+    found: _Findings,
+) -> Tuple[Dict[str, Any], Optional[Dict[str, Any]]]:
+    """Return configuration and metadata as the output asks. Raises _Malformed."""
+    if isinstance(said, list) or (isinstance(said, int) and not isinstance(said, bool)):
+        return configuration, metadata  # Razor passes over a whole number and a list, and nothing else
+    said = _object(said, "hook output")
+    found.error = said.get("error")
+    unexpected = [key for key in said if key not in _EXPECTED]
+    if unexpected:
+        found.warn("unexpected key in hook's output: %s" % ", ".join(unexpected))
+    if "hook" in said:
+        configuration = _configured(_object(said["hook"], "hook output for hook"), schema, configuration, found)
+    if "node" in said:
+        metadata = _annotated(_object(said["node"], "hook output for node"), metadata, found)
+    return configuration, metadata
+
+
+def _object(value: Any, what: str) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Malformed("%s should be an object but was a %s" % (what, kind_of(value)))
+    return value
+
+
+def _array(value: Any, what: str) -> List[Any]:
+    if not isinstance(value, list):
+        raise _Malformed("%s should be an array but was a %s" % (what, kind_of(value)))
+    return value
+
+
+def _configured(
+    said: Dict[str, Any], schema: Dict[str, Dict[str, Any]], configuration: Dict[str, Any], found: _Findings
+) -> Dict[str, Any]:
+    """Return the hook's configuration as the output's `hook` asks. Raises _Malformed."""
+    unexpected = [key for key in said if key != "configuration"]
+    if unexpected:
+        found.warn("unexpected key in hook's output for hook update: %s" % ", ".join(unexpected))
+    if "configuration" not in said:
+        return configuration
+    asked = said["configuration"]
+    found.actions.append("updating hook configuration: %s" % as_text(asked))
+    if not isinstance(asked, dict):
+        found.warn("hook output for hook configuration should be an object but was a %s" % kind_of(asked))
+        return configuration
+    for operation, value in asked.items():
+        if operation == "update":
+            for key, new in _object(value, "hook output for hook configuration update").items():
+                if key in schema:
+                    configuration[key] = new
+                else:
+                    found.fail("hook output includes invalid configuration update for key %s" % key)
+        elif operation == "remove":
+            for key in _array(value, "hook output for hook configuration remove"):
+                configuration.pop(as_text(key), None)
+        else:
+            found.fail("undefined operation on hook: %s; should be 'update' or 'remove'" % operation)
+    # Razor validates a hook whenever it stores it: what has a default gets it back, what is required can't be removed.
+    whole, wrong = complete(schema, configuration)
+    missing = [text for text in wrong if text.endswith("but was not supplied")]
+    if missing:
+        raise _Malformed(", ".join(missing))
+    return whole
+
+
+def _annotated(said: Dict[str, Any], metadata: Optional[Dict[str, Any]], found: _Findings) -> Optional[Dict[str, Any]]:
+    """Return the node's metadata as the output's `node` asks. Raises _Malformed."""
+    unexpected = [key for key in said if key != "metadata"]
+    if unexpected:
+        found.warn("unexpected key in hook's output for node update: %s" % ", ".join(unexpected))
+    if "metadata" not in said:
+        return metadata
+    if metadata is None:
+        found.fail("hook tried to update node metadata on a hook without a node")
+        return metadata
+    asked = _object(said["metadata"], "hook output for node metadata")
+    found.actions.append("updating node metadata: %s" % as_text(asked))
+    unknown = [key for key in asked if key not in ("update", "remove", "clear")]
+    if unknown:
+        found.warn("unexpected node metadata operation(s) %s included" % ", ".join(unknown))
+    changed = dict(metadata)
+    if asked.get("update") not in _NO:
+        for key, value in _object(asked["update"], "hook output for node metadata update").items():
+            changed[key] = _parsed(value)
+    if asked.get("remove") not in _NO:
+        for key in _array(asked["remove"], "hook output for node metadata remove"):
+            changed.pop(as_text(key), None)
+    return {} if asked.get("clear") in (True, "true") else changed
+
+
+def _parsed(value: Any) -> Any:
+    """Return a text that is JSON as what it says, anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse(value.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return value
+
+
+def kind_of(value: Any) -> str:
+    """Return what JSON calls the type of a value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON value as Ruby puts it into a text: a text as it is, nothing for nil, else as `inspect` shows it."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else inspect(value)
+
+
+def inspect(value: Any) -> str:
+    """Return a JSON value as Ruby (before 3.4) shows it: `{"a"=>[1, nil]}`."""
+    if value is None:
+        return "nil"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, list):
+        return "[%s]" % ", ".join(map(inspect, value))
+    if isinstance(value, dict):
+        return "{%s}" % ", ".join("%s=>%s" % (inspect(key), inspect(item)) for key, item in value.items())
+    text = repr(value)
+    # 1e+20 is 1.0e+20 in Ruby.
+    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text
+
+
+def _quoted(text: str) -> str:
+    pieces = []
+    for at, letter in enumerate(text):
+        if letter in _ESCAPES:
+            pieces.append(_ESCAPES[letter])
+        elif letter == "#" and text[at + 1 : at + 2] in ("{", "$", "@"):
+            pieces.append("\\#")
+        elif letter.isprintable() or letter in "\u00a0\u202f\u3000":
+            pieces.append(letter)
+        else:
+            pieces.append("\\u%04X" % ord(letter) if ord(letter) < 0x10000 else "\\u{%X}" % ord(letter))
+    return '"%s"' % "".join(pieces)
