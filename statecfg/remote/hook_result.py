@@ -24,7 +24,6 @@ _ESCAPES = {
     "\b": "\\b",
     "\a": "\\a",
     "\x1b": "\\e",
-    "\x7f": "\\x7F",
 }
 
 
@@ -357,19 +356,28 @@ def inspect(value: Any) -> str:
         return "[%s]" % ", ".join(map(inspect, value))
     if isinstance(value, dict):
         return "{%s}" % ", ".join("%s=>%s" % (inspect(key), inspect(item)) for key, item in value.items())
+    return _float(value) if isinstance(value, float) else str(value)
+
+
+def _float(value: float) -> str:
+    """Return a number as Ruby has it: an exponent from 1.0e+15 on, and never without a fraction (1.0e-05)."""
     text = repr(value)
-    # 1e+20 is 1.0e+20 in Ruby.
-    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text
+    if "e" not in text and abs(value) >= 1e15:  # Python goes over to exponents one digit later
+        sign, digits = text[: value < 0], text.lstrip("-").replace(".", "").rstrip("0")
+        return "%s%s.%se+15" % (sign, digits[0], digits[1:] or "0")
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
 def _quoted(text: str) -> str:
+    import unicodedata
+
     pieces = []
     for at, letter in enumerate(text):
         if letter in _ESCAPES:
             pieces.append(_ESCAPES[letter])
         elif letter == "#" and text[at + 1 : at + 2] in ("{", "$", "@"):
             pieces.append("\\#")
-        elif letter.isprintable() or letter in "\u00a0\u202f\u3000":
+        elif letter == "\x85" or unicodedata.category(letter) not in ("Cc", "Cs", "Cn", "Zl", "Zp"):
             pieces.append(letter)
         else:
             pieces.append("\\u%04X" % ord(letter) if ord(letter) < 0x10000 else "\\u{%X}" % ord(letter))
