@@ -14,7 +14,7 @@ __all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "going_on"
 LISTED = 8  # valid names that a help text lists
 
 # code → (summary, what it means). Hundreds: 1 declarations and graphs, 2 values, 3 YAML and templates,
-# 4 inventory and command line, 5 Python and Hy. `docs/errors.md` is made from this table.
+# 4 inventory and command line, 5 Python and Hy, 6 hooks. `docs/errors.md` is made from this table.
 CODES: dict[str, tuple[str, str]] = {
     "SC0101": ("unknown attribute", "A node was given an attribute that its type does not have."),
     "SC0102": ("missing attribute", "A required attribute or argument of a node was not given."),
@@ -75,6 +75,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0410": ("wrong settings file", "The project's statecfg.toml can't be parsed, or a setting has a wrong value."),
     "SC0411": ("unknown setting", "The project's statecfg.toml has a setting that does not exist."),
     "SC0412": ("anyone could change this file", "A settings file is writable by every user, so it is not trusted."),
+    "SC0413": ("wrong store address", "What names the store is neither a path nor a URL of a kind that we know."),
     "SC0420": ("secret not available", "The environment variable or file that holds a secret is missing."),
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so it can't be masked in output."),
     "SC0422": ("wrong secret", "A secret's declaration is wrong, or two secrets of one name differ."),
@@ -105,6 +106,19 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0514": ("unknown variable", "A play uses a variable that nothing sets."),
     "SC0515": ("not a playbook", "A playbook's name ends in none of .hy, .py, .yml and .yaml."),
     "SC0516": ("not for hosts", "A node type's file uses what the Python of hosts, 3.8 or newer, does not have."),
+    "SC0601": (
+        "others could change this",
+        "A hook's file or directory can be changed by other users, so it is not run.",
+    ),
+    "SC0602": ("missing part of a hook", "The registration of a hook lacks something that it must have."),
+    "SC0603": ("wrong value in a hook", "The registration of a hook has a value that can't stand there."),
+    "SC0604": ("unknown event", "A hook is registered for an event that never happens."),
+    "SC0605": ("wrong duration", "A duration is not written as ISO 8601 has it, or is not one that is allowed."),
+    "SC0606": ("wrong hook address", "The address of an HTTP hook is missing, contradicts itself or can't be used."),
+    "SC0607": ("two hooks of one name", "Two hooks of the project have the same name, but for upper and lower case."),
+    "SC0608": ("unknown capability", "An HTTP hook is registered with a capability that there is not, or with none."),
+    "SC0609": ("wrong child from a hook", "An HTTP hook returned children that the host's graph can't be made of."),
+    "SC0610": ("hook's child not found", "The registration of a hook names a child that several nodes could be."),
 }
 
 

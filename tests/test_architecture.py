@@ -39,6 +39,7 @@ FLOORS = {
     "bundle": 4,
     "transport": 4,
     "project": 4,
+    "hooks": 4,
     "conversation": 5,
     "testimony": 5,
     "fleet": 5,

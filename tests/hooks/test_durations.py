@@ -1,0 +1,68 @@
+"""ISO 8601 durations: strict where they are ours, lenient where Scoby reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from statecfg.hooks import durations
+
+# What Scoby makes of a hook's timeout, in seconds.
+TIMEOUTS = [
+    (None, 15),
+    ("", 15),
+    ("5s", 15),
+    ("pt5s", 15),
+    ("P", 15),
+    ("PT", 15),
+    ("-", 15),
+    ("PT1S1S", 15),
+    ("PT5S ", 15),
+    ("P5", 15),
+    ("PT1.5M3.5S", 15),
+    ("P.5D", 15),
+    ("P99999999999Y", 15),
+    (f"P{'9' * 5000}D", 15),
+    ("PT5S", 5),
+    ("+PT5S", 5),
+    ("PT1M", 60),
+    ("PT1H30M", 5400),
+    ("P1D", 24 * 3600),
+    ("P1DT", 24 * 3600),
+    ("P1W", 7 * 24 * 3600),
+    ("P1M", 30.436875 * 24 * 3600),
+    ("P1Y", 365.2425 * 24 * 3600),
+    ("P1MT1M", 2_629_806),
+    ("PT1.5S", 1.5),
+    ("PT0,2S", 0.2),
+    ("PT1.55S", 1.5),
+    ("PT1.S", 1),
+    ("PT1.5M3S", 93),
+    ("PT3S1M", 63),
+    ("P0", 0),
+    ("PT0S", 0),
+    ("-PT5S", -5),
+]
+
+
+@pytest.mark.parametrize(("text", "seconds"), TIMEOUTS)
+def test_a_timeout_is_what_scoby_makes_of_it(text: str | None, seconds: float) -> None:
+    assert durations.timeout(text) == seconds
+
+
+@pytest.mark.parametrize("text", [text for text, seconds in TIMEOUTS if text is not None and seconds == 15])
+def test_what_scoby_can_not_read_is_wrong_where_it_is_ours(text: str) -> None:
+    with pytest.raises(ValueError, match="is no ISO 8601 duration"):
+        durations.deadline(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("PT0S", "no time at all"), ("-PT5S", "no time at all"), ("P1DT1S", "longer than a day")]
+)
+def test_a_deadline_is_a_time_that_ends(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        durations.deadline(text)
+
+
+def test_a_deadline_may_be_a_day_and_a_tenth_of_a_second() -> None:
+    assert durations.deadline("P1D") == 86_400
+    assert durations.deadline("PT0.1S") == 0.1
