@@ -360,9 +360,9 @@ def inspect(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Return a number as Ruby has it: an exponent from 1.0e+15 on, and never without a fraction (1.0e-05)."""
+    """Return a number as Ruby has it: an exponent from 1.0e+15 on where it is whole, and never without a fraction (1.0e-05)."""
     text = repr(value)
-    if "e" not in text and abs(value) >= 1e15:  # Python goes over to exponents one digit later
+    if text.endswith(".0") and abs(value) >= 1e15:  # Python goes over to exponents one digit later
         sign, digits = text[: value < 0], text.lstrip("-").replace(".", "").rstrip("0")
         return "%s%s.%se+15" % (sign, digits[0], digits[1:] or "0")
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
