@@ -30,6 +30,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "accept_new_host_keys": (bool, "true or false"),
     "keep_going": (bool, "true or false"),
     "lock_timeout": (float, "a number of seconds, 0 or more"),
+    "store": (str, "the path of a file, or a URL"),
 }
 
 
@@ -45,6 +46,7 @@ class Settings:
     :param accept_new_host_keys: whether to accept and remember the key of a host never seen before
     :param keep_going: whether to go on with what does not depend on a failed resource
     :param lock_timeout: how many seconds to wait for another run to end
+    :param store: where the store is: a path relative to the project, or a URL
     """
 
     inventory: str | None = None
@@ -55,6 +57,7 @@ class Settings:
     accept_new_host_keys: bool | None = None
     keep_going: bool | None = None
     lock_timeout: float | None = None
+    store: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ FLOORS = {
     "bundle": 4,
     "transport": 4,
     "project": 4,
+    "store": 4,
     "hooks": 4,
     "conversation": 5,
     "testimony": 5,
@@ -58,6 +59,7 @@ HOMES = {
     "click": r"cli/.*\.py",
     "rich": r"views/.*\.py",
     "toposort": r"graph\.py",
+    "sqlalchemy": r"store/.*\.py",
 }
 FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").glob("*.py"))
 FILES = sorted({path.resolve(): path for path in FILES}.values())

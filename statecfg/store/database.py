@@ -1,0 +1,308 @@
+"""The store itself: its connections, its transactions, and what becomes of a failure in one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from sqlalchemy import Connection, create_engine, delete, exc, func, pool
+from sqlalchemy.engine import make_url
+
+from statecfg.store import Busy, StoreError, migrations, sqlite, tables
+
+if TYPE_CHECKING:
+    from statecfg.store.address import Address
+    from statecfg.store.turns import Turn
+
+T = TypeVar("T")
+ATTEMPTS = 5
+BUSY = sqlite.BUSY
+IDLE = 30  # seconds after which PostgreSQL ends a transaction whose client has fallen silent
+MARKS = 86400.0  # seconds for which a commit can be asked after
+_WRITERS = 0x73746174656366  # PostgreSQL's advisory lock of those who write: "statecf"
+_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
+# Source: RELIABILITY, "Default limits". libpq's words: https://www.postgresql.org/docs/current/libpq-connect.html
+_LIBPQ = {
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15000,
+    "application_name": "statecfg",
+}
+
+
+class Lost(StoreError):
+    """The connection was lost: what was being written may have been kept, or not."""
+
+
+class Again(StoreError):
+    """Two writers were in each other's way; the same may succeed now."""
+
+
+class Store:
+    """An open store. Threads may share it; a process that was forked from ours opens its own.
+
+    :param address: where it is; made there, or brought forward, where that is needed
+    :param migrate: whether to bring an older PostgreSQL schema forward; a SQLite file always is
+    :raises StoreError: it can't be used
+    """
+
+    def __init__(self, address: Address, migrate: bool = False) -> None:
+        self.address = address
+        self._pid = os.getpid()
+        self._writer = threading.Lock()
+        self._wrote = False
+        if address.path is not None:
+            sqlite.prepare(address, lambda path: _fill(path, address.shown))
+        self._engine = self._made()
+        try:
+            self._bring_forward(migrate or address.path is not None)
+        except BaseException:
+            self.close()
+            raise
+
+    def _made(self) -> Any:
+        path = self.address.path
+        size: dict[str, Any] = {"pool_size": 5, "max_overflow": 20, "pool_timeout": 60, "hide_parameters": True}
+        if path is not None:
+            return create_engine("sqlite://", creator=lambda: sqlite.connect(path), poolclass=pool.QueuePool, **size)
+        try:
+            url = make_url(self.address.url)
+            given: dict[str, Any] = {name: value for name, value in _LIBPQ.items() if name not in url.query}
+            # Prepared statements belong to a session, and a pooler between us and the server shares those out.
+            given["prepare_threshold"] = None
+            return create_engine(url, connect_args=given, pool_pre_ping=True, isolation_level="READ COMMITTED", **size)
+        except ModuleNotFoundError:
+            raise StoreError(
+                f"{self.address.shown}: this statecfg can't talk to PostgreSQL: psycopg is missing",
+                "pip install 'statecfg[postgresql]'",
+            ) from None
+
+    @property
+    def shown(self) -> str:
+        """Where the store is, without a password."""
+        return self.address.shown
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is PostgreSQL's."""
+        return self.address.path is None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection that sees one state of the store, whatever others write meanwhile.
+
+        Raises StoreError. Keep it short: in SQLite nobody can commit while somebody reads.
+        """
+        with self._connected() as connection:
+            if self.shared:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            else:
+                connection.exec_driver_sql("BEGIN")
+            yield connection
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Give a connection that writes: all of it is kept at the end, or, after any error, none.
+
+        One transaction writes at a time, over all processes, in PostgreSQL as in SQLite: what it read is still so when
+        it writes. Raises Busy when another one takes longer than 10 s, and StoreError. Nothing inside may wait for
+        anything else. `attempt` also resolves what can go wrong between us and a PostgreSQL server.
+        """
+        if not self._writer.acquire(timeout=6 * BUSY):
+            raise Busy(f"{self.shown}: another thread has written for {6 * BUSY:.0f} s")
+        try:
+            with self._connected() as connection:
+                connection.exec_driver_sql(_BEGIN_POSTGRESQL if self.shared else "BEGIN IMMEDIATE")
+                self._wrote = True
+                yield connection
+                connection.commit()
+        finally:
+            self._writer.release()
+
+    def attempt(self, function: Callable[[Connection], T]) -> T:
+        """Run `function` in a transaction, exactly once as far as the store can tell; return what it returns.
+
+        :param function: does everything through the connection that it is given, and may be called more than once: a
+            transaction that PostgreSQL took back is tried again, at most 5 times; a commit that got no answer is
+            looked up by its mark before it is
+        :raises StoreError: it failed, or its outcome can't be learned
+        """
+        mark = uuid.uuid4().hex
+        results: list[T] = []
+        for left in range(ATTEMPTS - 1, -1, -1):
+            try:
+                with self.transaction() as connection:
+                    if self.shared and not _marked(connection, mark):
+                        return results[-1]
+                    results.append(function(connection))
+                return results[-1]
+            except (Lost, Again):
+                if not left:
+                    raise
+                time.sleep(secrets.randbelow(50 << (ATTEMPTS - left)) / 1000)
+        raise AssertionError
+
+    def turn(self, name: str, wait: float) -> contextlib.AbstractContextManager[Turn]:
+        """Have the turn of a name: one holder at a time, over all processes and threads.
+
+        :param name: what there is one turn for
+        :param wait: seconds to wait for it
+        :raises Busy: somebody else still had it then
+        """
+        from statecfg.store import turns
+
+        self._same_process()
+        return turns.taken(self, name, wait)
+
+    def schema(self) -> int:
+        """Return the version of the schema that the store has."""
+        with self.reading() as connection:
+            return int(connection.exec_driver_sql(migrations.FIND).scalar_one())
+
+    def close(self) -> None:
+        """Close every connection."""
+        if self._pid != os.getpid():
+            return
+        try:
+            if self.shared and self._wrote:
+                with self.transaction() as connection:
+                    marks = tables.commit_mark
+                    connection.execute(delete(marks).where(marks.c.at < server_time() - MARKS))
+        finally:
+            self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _bring_forward(self, may: bool) -> None:
+        found = self._found()
+        if found == migrations.SCHEMA:
+            return
+        if found > migrations.SCHEMA:
+            raise StoreError(
+                f"{self.shown}: the store has schema {found}; this statecfg knows {migrations.SCHEMA}",
+                "use a statecfg as new as the one that wrote it",
+            )
+        if found and not may:
+            raise StoreError(
+                f"{self.shown}: the store has schema {found}; this statecfg needs {migrations.SCHEMA}",
+                "`statecfg store migrate` brings it forward; from then on, older versions are refused",
+            )
+        with self.transaction() as connection:
+            found = _version(connection) if found or not self._empty(connection) else 0
+            if found < migrations.SCHEMA:
+                migrations.forward(connection, found)
+
+    def _found(self) -> int:
+        """Return the version of the schema, 0 for none."""
+        try:
+            return self.schema()
+        except _Unmade:
+            return 0
+
+    def _empty(self, connection: Connection) -> bool:
+        """Tell whether a PostgreSQL database still has no schema of ours, now that nobody else can be making it."""
+        return connection.exec_driver_sql("SELECT to_regclass('schema_version')").scalar() is None
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        self._same_process()
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except exc.TimeoutError:
+            raise Busy(f"{self.shown}: no connection came free in 60 s") from None
+        except exc.IntegrityError:
+            raise  # a mistake of ours
+        except exc.DBAPIError as problem:
+            raise self._explained(problem) from None
+        except sqlite3.Error as problem:
+            raise sqlite.explain(problem, self.shown) from None
+
+    def _same_process(self) -> None:
+        if self._pid != os.getpid():
+            raise StoreError(
+                f"{self.shown}: it was opened by process {self._pid}, and this is {os.getpid()}",
+                "a process opens the store for itself after it was forked",
+            )
+
+    def _explained(self, problem: exc.DBAPIError) -> StoreError:
+        origin = problem.orig
+        if isinstance(origin, sqlite3.Error):
+            return sqlite.explain(origin, self.shown)
+        state = getattr(origin, "sqlstate", None) or ""
+        text = self._without_password(" ".join(str(origin).split()))
+        if state == "42P01" and "schema_version" in text:
+            return _Unmade(f"{self.shown}: it has no store of statecfg")
+        if state in _AGAIN:
+            return Again(f"{self.shown}: two writers were in each other's way: {text}")
+        if state == "55P03":
+            return Busy(f"{self.shown}: another process has written for {BUSY:.0f} s", "wait until it is done")
+        if problem.connection_invalidated:
+            detail = f"{self.shown}: the connection was lost; whether the last change was kept is not known: {text}"
+            return Lost(detail, "look at the server, then run the same again")
+        return StoreError(f"{self.shown}: {text}", "look at the server, the address, and ~/.pgpass for the password")
+
+    def _without_password(self, text: str) -> str:
+        url = make_url(self.address.url)
+        for secret in (url.password, url.query.get("password")):
+            text = text.replace(str(secret), "********") if secret else text
+        return text
+
+
+class _Unmade(StoreError):
+    """There is no schema of ours."""
+
+
+# Writers queue up; one that waits for ever, or holds the others up for ever, is ended by the server.
+_BEGIN_POSTGRESQL = (
+    f"SELECT set_config('lock_timeout', '{BUSY:.0f}s', true), "
+    f"set_config('idle_in_transaction_session_timeout', '{IDLE}s', true), pg_advisory_xact_lock({_WRITERS})"
+)
+
+
+def server_time() -> Any:
+    """Return PostgreSQL's own clock, in seconds since 1970: those of its clients differ."""
+    return func.extract("epoch", func.clock_timestamp())
+
+
+def _marked(connection: Connection, mark: str) -> bool:
+    """Enter a transaction's mark; False where it is there already, because the commit that got no answer was done."""
+    from sqlalchemy.dialects.postgresql import insert
+
+    statement = insert(tables.commit_mark).values(id=mark, at=server_time()).on_conflict_do_nothing()
+    return connection.execute(statement).rowcount == 1
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.exec_driver_sql(migrations.FIND).scalar_one())
+
+
+def _fill(path: Path, shown: str) -> None:
+    """Write an empty store into a new file."""
+    engine = create_engine("sqlite://", creator=lambda: sqlite.connect(path), poolclass=pool.NullPool)
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            migrations.forward(connection, 0)
+            connection.commit()
+    except exc.DBAPIError as problem:
+        if not isinstance(problem.orig, sqlite3.Error):
+            raise
+        raise sqlite.explain(problem.orig, shown) from None

@@ -1,0 +1,224 @@
+"""Hosts as the store knows them: what they said of themselves, tags, metadata, playbooks bound to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from statecfg.store.database import Store
+from statecfg.store.tables import binding, host
+
+# Facts that differ from one visit to the next on a host that did not change: who logged in, and since when it runs.
+VOLATILE = frozenset({"boot_id", "user"})
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """A host in the store.
+
+    :param id: its number; never given again
+    :param name: as the inventory calls it
+    :param facts: what it said of itself when it was last met
+    :param tags: sorted
+    :param metadata: key → JSON value, set by hooks and by hand
+    :param boot_id: of the boot it was last met in, "" where it never said
+    :param ledger: lineage of the ledger on it, "" where it has none
+    :param registered: when it was first met (seconds since 1970); None: it was tagged or bound, and never met
+    :param last_checkin: when it was last met; None: never
+    :param installed: the playbook whose apply last finished; None for none
+    :param installed_at: when that was
+    :param playbooks: those bound to it, sorted
+    """
+
+    id: int
+    name: str
+    facts: Mapping[str, Any]
+    tags: list[str]
+    metadata: Mapping[str, Any]
+    boot_id: str
+    ledger: str
+    registered: float | None
+    last_checkin: float | None
+    installed: str | None
+    installed_at: float | None
+    playbooks: list[str]
+
+
+def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boot_id: str) -> list[str]:
+    """Enter that a host was met; return the events that are true now, in their order.
+
+    :param facts: what it says of itself now
+    :param ledger: lineage of its ledger, "" where that is not known
+    :param boot_id: of the boot it is in, "" where that is not known
+    :returns: node-registered (never met before), node-facts-changed (also with the first facts, as in Razor; not for
+        `VOLATILE` ones alone), node-booted (another boot than the one it was last met in)
+    """
+    now = time.time()
+
+    def enter(connection: Connection) -> list[str]:
+        known = ensure(connection, name)
+        events = [
+            event
+            for event, true in (
+                ("node-registered", known.registered is None),
+                ("node-facts-changed", _lasting(known.facts) != _lasting(facts)),
+                ("node-booted", bool(known.boot_id and boot_id and known.boot_id != boot_id)),
+            )
+            if true
+        ]
+        values = {
+            "facts": dict(facts),
+            "ledger": ledger or known.ledger,
+            "boot_id": boot_id or known.boot_id,
+            "registered": now if known.registered is None else known.registered,
+            "last_checkin": now,
+        }
+        connection.execute(update(host).where(host.c.id == known.id).values(values))
+        return events
+
+    return store.attempt(enter)
+
+
+def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in facts.items() if key not in VOLATILE}
+
+
+def get(store: Store, name: str) -> HostRecord | None:
+    """Return a host, or None."""
+    with store.reading() as connection:
+        return find(connection, name)
+
+
+def every(store: Store) -> list[HostRecord]:
+    """Return all hosts, by name."""
+    with store.reading() as connection:
+        bound: dict[int, list[str]] = {}
+        for number, playbook in connection.execute(select(binding.c.host, binding.c.playbook)):
+            bound.setdefault(number, []).append(playbook)
+        rows = connection.execute(select(host).order_by(host.c.name))
+        return [_record(row, bound.get(row.id, [])) for row in rows]
+
+
+def tag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
+    """Give a host tags; return it. A host that was never met is entered."""
+    return _with_tags(store, name, set(tags), set())
+
+
+def untag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
+    """Take tags from a host; return it."""
+    return _with_tags(store, name, set(), set(tags))
+
+
+def _with_tags(store: Store, name: str, more: set[str], less: set[str]) -> HostRecord:
+    def change(connection: Connection) -> HostRecord:
+        tags = sorted((set(ensure(connection, name).tags) | more) - less)
+        connection.execute(update(host).where(host.c.name == name).values(tags=tags))
+        return ensure(connection, name)
+
+    return store.attempt(change)
+
+
+def set_metadata(
+    store: Store, name: str, update: Mapping[str, Any], remove: Iterable[str] = (), clear: bool = False
+) -> HostRecord:
+    """Change a host's metadata; return it. See `change_metadata`."""
+
+    def change(connection: Connection) -> HostRecord:
+        ensure(connection, name)
+        change_metadata(connection, name, update, remove, clear)
+        return ensure(connection, name)
+
+    return store.attempt(change)
+
+
+def bind(store: Store, name: str, playbook: str) -> bool:
+    """Bind a playbook to a host; return whether it was not bound before. A host that was never met is entered.
+
+    :param playbook: as runs record it: relative to its project
+    """
+
+    def add(connection: Connection) -> bool:
+        known = ensure(connection, name)
+        if playbook in known.playbooks:
+            return False
+        connection.execute(insert(binding).values(host=known.id, playbook=playbook, since=time.time()))
+        return True
+
+    return store.attempt(add)
+
+
+def unbind(store: Store, name: str, playbook: str) -> bool:
+    """Take a playbook from a host; return whether it was bound."""
+
+    def drop(connection: Connection) -> bool:
+        number = select(host.c.id).where(host.c.name == name).scalar_subquery()
+        gone = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
+        return connection.execute(gone).rowcount == 1
+
+    return store.attempt(drop)
+
+
+def installed(store: Store, name: str, playbook: str) -> None:
+    """Enter that an apply of a playbook has finished on a host."""
+    now = time.time()
+
+    def enter(connection: Connection) -> None:
+        known = ensure(connection, name)
+        connection.execute(update(host).where(host.c.id == known.id).values(installed=playbook, installed_at=now))
+
+    store.attempt(enter)
+
+
+def forget(store: Store, name: str) -> HostRecord | None:
+    """Remove a host and what is bound to it; return what was known of it, None where it was not."""
+
+    def drop(connection: Connection) -> HostRecord | None:
+        known = find(connection, name)
+        connection.execute(delete(host).where(host.c.name == name))
+        return known
+
+    return store.attempt(drop)
+
+
+# The same inside a transaction that does more
+
+
+def find(connection: Connection, name: str) -> HostRecord | None:
+    """Return a host, or None."""
+    row = connection.execute(select(host).where(host.c.name == name)).one_or_none()
+    if row is None:
+        return None
+    bound = connection.execute(select(binding.c.playbook).where(binding.c.host == row.id)).scalars()
+    return _record(row, bound)
+
+
+def ensure(connection: Connection, name: str) -> HostRecord:
+    """Return a host; enter it, as never met, where it is not known."""
+    known = find(connection, name)
+    if known is not None:
+        return known
+    connection.execute(insert(host).values(name=name, facts={}, tags=[], metadata={}, boot_id="", ledger=""))
+    return ensure(connection, name)
+
+
+def change_metadata(
+    connection: Connection, name: str, update: Mapping[str, Any], remove: Iterable[str] = (), clear: bool = False
+) -> None:
+    """Change the metadata of a host that is known.
+
+    :param update: key → JSON value
+    :param remove: keys to remove; absent ones are no error
+    :param clear: remove all; it wins over `update`. Source: Razor
+    """
+    known = ensure(connection, name)
+    gone = set(remove)
+    metadata = {} if clear else {key: value for key, value in {**known.metadata, **update}.items() if key not in gone}
+    connection.execute(host.update().where(host.c.id == known.id).values(metadata=metadata))
+
+
+def _record(row: Row[Any], playbooks: Iterable[str]) -> HostRecord:
+    return HostRecord(**row._mapping, playbooks=sorted(playbooks))

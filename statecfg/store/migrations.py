@@ -1,0 +1,40 @@
+"""The schema's way forward: from nothing or from any older version to this one, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from statecfg.store import tables
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+SCHEMA = 1
+FIND = "SELECT version FROM schema_version"
+
+# Version → table → what it changed in that table, as statements that both databases take. A table that is new in a
+# version says so in its `info` (`info={"since": 2}`), and is made as it is now.
+Changes = Mapping[int, Mapping[str, Sequence[str]]]
+CHANGES: Changes = {}
+
+
+def forward(connection: Connection, found: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
+    """Bring the schema forward, inside the transaction of `connection`.
+
+    :param found: the version there is, 0 for none
+    :param schema: the version to reach
+    :param changes: what the versions changed in tables that were there before
+    """
+    there = {table.name for table in tables.metadata.sorted_tables if table.info.get("since", 1) <= found}
+    for version in range(found + 1, schema + 1):
+        for table, statements in changes.get(version, {}).items():
+            for statement in statements if table in there else ():
+                connection.exec_driver_sql(statement)
+    new = [table for table in tables.metadata.sorted_tables if table.name not in there]
+    # Unasked whether a table is there already: one that should not be is a reason to stop.
+    tables.metadata.create_all(connection, new, checkfirst=False)
+    if found:
+        connection.execute(tables.schema_version.update().values(version=schema))
+    else:
+        connection.execute(tables.schema_version.insert().values(one=1, version=schema))

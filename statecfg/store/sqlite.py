@@ -1,0 +1,208 @@
+"""The store as a SQLite file: looked at before it is opened, made whole or not at all, copied while in use."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statecfg.store import StoreError
+
+if TYPE_CHECKING:
+    from statecfg.store.address import Address
+
+BUSY = 10.0  # seconds to wait for another writer. Source: RELIABILITY, "Default limits".
+_HEADER = b"SQLite format 3\0"
+_PRAGMAS = ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF")
+# File systems whose locks or caches are another machine's. Source: https://www.sqlite.org/faq.html, question 5.
+_NETWORK = re.compile(
+    r"nfs4?|cifs|smb3|smbfs|9p|virtiofs|ceph|afs|lustre|gfs2|ocfs2|glusterfs|beegfs|gpfs|orangefs|coda|ncpfs|"
+    r"fuse\.(sshfs|glusterfs|s3fs|rclone|ceph|davfs)"
+)
+RESTORE = (
+    "put a backup in its place (see `statecfg store backup`), or move it away: the next command starts a new store, "
+    "and hosts come back as they are met; tags, bindings, hook objects and history do not"
+)
+_RIGHTS = "look at the rights of the file and its directory"
+_MEANING = {
+    "SQLITE_BUSY": ("another program has held it for {wait:.0f} s", "wait until that one is done, or end it"),
+    "SQLITE_LOCKED": ("another program has held it for {wait:.0f} s", "wait until that one is done, or end it"),
+    "SQLITE_CORRUPT": ("it is damaged", RESTORE),
+    "SQLITE_NOTADB": ("it is damaged, or no SQLite database", RESTORE),
+    "SQLITE_FULL": ("the disk is full", "make room; nothing of the last change was kept"),
+    "SQLITE_READONLY": ("it can't be written", _RIGHTS),
+    "SQLITE_CANTOPEN": ("it can't be opened", _RIGHTS),
+    "SQLITE_IOERR": ("reading or writing failed", "look at the disk; nothing of the last change was kept"),
+}
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open an existing file with our settings. Raises sqlite3.Error."""
+    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    connection = sqlite3.connect(
+        f"file:{quoted}?mode=rw", timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True
+    )
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}").close()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def explain(problem: sqlite3.Error, shown: str) -> StoreError:
+    """Return what a failure of the file means."""
+    name = getattr(problem, "sqlite_errorname", "")
+    for start, (words, help) in _MEANING.items():
+        if name.startswith(start):
+            return StoreError(f"{shown}: {words.format(wait=BUSY)} ({problem})", help)
+    if "no such table" in str(problem):
+        return StoreError(f"{shown}: it is a SQLite database, but no store of statecfg ({problem})", RESTORE)
+    return StoreError(f"{shown}: {problem}")
+
+
+def prepare(address: Address, fill: Callable[[Path], None]) -> None:
+    """Look at the file before it is opened; make it where there is none.
+
+    :param address: where it is
+    :param fill: writes a new store into an empty file
+    :raises StoreError: the file is damaged, can't be written, or lies on a network file system; it is left as it is
+    """
+    path = address.path
+    assert path is not None
+    if address.private:
+        try:
+            os.makedirs(path.parent, 0o700, exist_ok=True)
+        except OSError as problem:
+            raise StoreError(f"{path.parent}: it can't be made: {problem.strerror}", "choose another --store") from None
+    if not path.parent.is_dir():
+        raise StoreError(f"{path}: there is no directory {path.parent}", "make it, or correct the address of the store")
+    _refuse_network(path)
+    try:
+        info = os.stat(path)
+    except FileNotFoundError:
+        _make(path, fill)
+        return
+    except OSError as problem:
+        raise StoreError(f"{path}: {problem.strerror}", "look at the rights of the directories above it") from None
+    _look(path, info)
+
+
+def _look(path: Path, info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise StoreError(f"{path}: it is not a file", "give the path of a file, or of one that is to be made")
+    if info.st_mode & stat.S_IWOTH:
+        mode = stat.S_IMODE(info.st_mode)
+        raise StoreError(
+            f"{path}: everybody may change it (mode {mode:04o})", f"look what is in it, then chmod o-w {path}"
+        )
+    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise StoreError(f"{path}: we may not write it and beside it", _RIGHTS)
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(len(_HEADER))
+    except OSError as problem:
+        raise StoreError(f"{path}: it can't be read: {problem.strerror}", RESTORE) from None
+    if header != _HEADER:
+        what = "it is no SQLite database" if header else "it is empty, and a store never is"
+        raise StoreError(f"{path}: {what}", RESTORE)
+
+
+def _refuse_network(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):  # a machine that does not tell
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            kind = file_system(os.stat(path.parent).st_dev, mounts)
+        if _NETWORK.fullmatch(kind):
+            raise StoreError(
+                f"{path}: it lies on a network file system ({kind}), where SQLite's locks can't be trusted",
+                "keep it on a local disk; a team shares a store through PostgreSQL",
+            )
+
+
+def file_system(device: int, mounts: Iterable[str]) -> str:
+    """Return the kind of the file system with a device number, "" where it is not mounted under that number.
+
+    :param device: `st_dev` of a directory in it
+    :param mounts: the lines of /proc/self/mountinfo. Source: proc_pid_mountinfo(5)
+    """
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in mounts:
+        left, _, right = line.partition(" - ")
+        if left.split()[2:3] == [number]:
+            return right.split()[0]
+    return ""
+
+
+def _make(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make the store beside its place and put it there in one step: a crash leaves none or a whole one."""
+    prefix = f".{path.name}-new-"
+    try:
+        _sweep(path.parent, prefix)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{prefix}{os.getpid()}-")  # mode 0600
+        os.close(handle)
+        try:
+            fill(Path(name))
+            with contextlib.suppress(FileExistsError):  # another process was quicker: its store it is
+                os.link(name, path)
+        finally:
+            os.unlink(name)
+        _sync(path.parent)
+    except OSError as problem:
+        detail = f"{path}: it can't be made: {problem.strerror}"
+        raise StoreError(detail, "look at the rights of the directory, and at the room on the disk") from None
+
+
+def _sweep(folder: Path, prefix: str) -> None:
+    """Remove what processes left that were killed while they made a store."""
+    for name in os.listdir(folder):
+        pid = name.removeprefix(prefix).partition("-")[0] if name.startswith(prefix) else ""
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            with contextlib.suppress(FileNotFoundError):  # somebody else sweeps, too
+                os.unlink(folder / name)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check(path: Path) -> list[str]:
+    """Return what is wrong inside the file, in SQLite's words. Raises sqlite3.Error where it can't even be asked."""
+    with contextlib.closing(connect(path)) as connection:
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+        orphans = [
+            f"row {row[1]} of {row[0]} belongs to nothing" for row in connection.execute("PRAGMA foreign_key_check")
+        ]
+    return [text for text in found if text != "ok"] + orphans
+
+
+def backup(path: Path, target: Path) -> None:
+    """Copy the store into a file while others write to it; the copy is whole, or not there at all.
+
+    Raises sqlite3.Error and OSError.
+    """
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    os.close(handle)
+    try:
+        with contextlib.closing(connect(path)) as source, contextlib.closing(sqlite3.connect(name)) as copy:
+            source.backup(copy)
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+    _sync(target.parent)

@@ -1,0 +1,182 @@
+"""One at a time: the turn of a name, held by a lock of the kernel beside a SQLite file, or by a lease in PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import getpass
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sqlalchemy import select, update
+
+from statecfg.store import Busy, StoreError, tables
+from statecfg.store.database import server_time
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from statecfg.store.database import Store
+
+# Seconds. Source: RELIABILITY, "Default limits".
+LEASE = 30.0
+RENEW = 10.0
+
+
+class Turn:
+    """A turn that is held.
+
+    :param token: in PostgreSQL, larger than that of every earlier holder; 0 in SQLite, where the kernel holds it
+    """
+
+    def __init__(self, token: int = 0) -> None:
+        self.token = token
+
+    def hold(self, connection: Connection) -> None:
+        """Make sure, inside a transaction that writes, that the turn is still ours until it ends.
+
+        Raises StoreError where it was lost: nothing of the transaction may be kept then.
+        """
+
+
+def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[Turn]:
+    """Return the turn of a name as a context. Entering raises Busy after `wait` seconds."""
+    return _leased(store, name, wait) if store.shared else _locked(store, name, wait)
+
+
+def _pauses(wait: float, first: float, longest: float) -> Iterator[None]:
+    """Yield at once, and then after ever longer pauses, until `wait` seconds are over."""
+    deadline = time.monotonic() + wait
+    yield
+    while (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(first, left))
+        first = min(2 * first, longest)
+        yield
+
+
+@contextlib.contextmanager
+def _locked(store: Store, name: str, wait: float) -> Iterator[Turn]:
+    assert store.address.path is not None
+    path = f"{store.address.path}-turn-{quote(name, safe='')}"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as problem:
+        raise StoreError(f"{path}: {problem.strerror}", "look at the rights of the file and its directory") from None
+    try:
+        for _ in _pauses(wait, 0.001, 0.05):
+            if _flock(handle):
+                break
+        else:
+            raise _busy(store, name, _said(handle))
+        me = {"who": _who(), "pid": os.getpid(), "since": time.time()}
+        # What stands there informs, and decides nothing.
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(me).encode(), 0)
+        yield Turn()
+    finally:
+        os.close(handle)
+
+
+def _flock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        if problem.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def _said(handle: int) -> str:
+    try:
+        found = json.loads(os.pread(handle, 4096, 0))
+        return f"{found['who']} (process {found['pid']})"
+    except (ValueError, KeyError, TypeError):
+        return "somebody"
+
+
+def _busy(store: Store, name: str, who: str) -> Busy:
+    return Busy(f"{store.shown}: it is not our turn for {name}: {who} has it", "wait until that one is done, or end it")
+
+
+def _who() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+class _Lease(Turn):
+    """A row that says who has the turn, until when; renewed by a thread for as long as it is held."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        super().__init__()
+        self.store, self.name, self.holder, self.row = store, name, uuid.uuid4().hex, tables.lease
+        self.mine = (self.row.c.name == name) & (self.row.c.holder == self.holder)
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._renew, daemon=True)
+
+    def take(self) -> bool:
+        """Take the lease if nobody has it, or if we have it: an answer may have been lost."""
+        from sqlalchemy.dialects.postgresql import insert
+
+        mine = {"holder": self.holder, "who": _who(), "expires": server_time() + LEASE}
+        free = (self.row.c.expires < server_time()) | (self.row.c.holder == self.holder)
+        statement = (
+            insert(self.row)
+            .values(name=self.name, token=1, **mine)
+            .on_conflict_do_update(index_elements=["name"], set_={**mine, "token": self.row.c.token + 1}, where=free)
+            .returning(self.row.c.token)
+        )
+        token = self.store.attempt(lambda connection: connection.execute(statement).scalar())
+        if token is None:
+            return False
+        self.token = int(token)
+        return True
+
+    def hold(self, connection: Connection) -> None:
+        """Make sure that nobody took the lease since; nobody can before the transaction is over."""
+        held = select(self.row.c.token).where(self.mine).with_for_update()
+        if connection.execute(held).scalar() != self.token:
+            raise StoreError(
+                f"{self.store.shown}: the turn for {self.name} was lost: it was not renewed for {LEASE:.0f} s",
+                "run the same again",
+            )
+
+    def _renew(self) -> None:
+        """Push the end of the lease out every 10 s. Where the store does not answer, it ends by itself."""
+        while not self.ended.wait(RENEW):
+            with contextlib.suppress(StoreError):
+                self._expire(server_time() + LEASE)
+
+    def give_back(self) -> None:
+        """End the lease now."""
+        self.ended.set()
+        self.thread.join()
+        self._expire(0.0)
+
+    def _expire(self, when: Any) -> None:
+        statement = update(self.row).where(self.mine).values(expires=when)
+        self.store.attempt(lambda connection: connection.execute(statement))
+
+
+@contextlib.contextmanager
+def _leased(store: Store, name: str, wait: float) -> Iterator[Turn]:
+    lease = _Lease(store, name)
+    for _ in _pauses(wait, 0.02, 0.25):
+        if lease.take():
+            break
+    else:
+        with store.reading() as connection:
+            who = connection.execute(select(tables.lease.c.who).where(tables.lease.c.name == name)).scalar()
+        raise _busy(store, name, str(who or "somebody"))
+    lease.thread.start()
+    try:
+        yield lease
+    finally:
+        lease.give_back()
