@@ -110,3 +110,52 @@ run_host = Table(
     Column("summary", Json, nullable=False),
     Column("report", Json, nullable=False),
 )
+
+# Hook objects. `folded` is the name without regard to case; `folder`, where its type was when it was made; `spec`, what
+# it is for (see `hooks.HookObject`); `access`, the users who have Full Control of it.
+hook = Table(
+    "hook",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(250), nullable=False),
+    Column("folded", Text, nullable=False, unique=True),
+    Column("type", Text, nullable=False),
+    Column("folder", Text, nullable=False),
+    Column("configuration", Json, nullable=False),
+    Column("spec", Json, nullable=False),
+    Column("access", Json, nullable=False),
+    Column("created", Double, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# The queue: what is still to be run, by id. `host` is the host's id then, and `given` what was known of it; `started`
+# counts how often it was begun.
+invocation = Table(
+    "invocation",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("hook", ForeignKey("hook.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("event", Text, nullable=False),
+    Column("host", Integer),
+    Column("given", Json, nullable=False),
+    Column("playbook", Text),
+    Column("queued", Double, nullable=False),
+    Column("started", Integer, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# The log of hooks. It outlives the hook, the host and the invocation.
+event = Table(
+    "event",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("hook", ForeignKey("hook.id", ondelete="SET NULL"), index=True),
+    Column("host", ForeignKey("host.id", ondelete="SET NULL"), index=True),
+    Column("playbook", Text),
+    Column("invocation", Integer, index=True),
+    Column("severity", Text, nullable=False),
+    Column("entry", Json, nullable=False),
+    Column("detail", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
