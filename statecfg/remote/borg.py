@@ -40,6 +40,8 @@ METHODS = {
     "claims": "claims",
     "validate": "validate",
     "blobs": "blobs",
+    "remember": "remember",
+    "undo": "undo",
 }
 
 

@@ -222,13 +222,20 @@ class Action(Record):
 
 
 class ActionSpec(Record):
-    """What a check returns: the actions, in order, and at most one action to take before the graph is walked."""
+    """What a check returns: the actions, in order, and at most one action to take before the graph is walked.
 
-    __slots__ = fields = ("actions", "shutdown_first")
+    :param left: for a removal: what stays as it is although the node came to it, and why, a text each
+    """
 
-    def __init__(self, actions: Sequence[Action] = (), shutdown_first: Optional[Action] = None) -> None:
+    __slots__ = ("actions", "left", "shutdown_first")
+    fields = ("actions", "shutdown_first")
+
+    def __init__(
+        self, actions: Sequence[Action] = (), shutdown_first: Optional[Action] = None, left: Sequence[str] = ()
+    ) -> None:
         self.actions: List[Action] = list(actions)
         self.shutdown_first = shutdown_first
+        self.left: List[str] = list(left)
 
     @property
     def steps(self) -> List[Action]:
