@@ -59,6 +59,7 @@ HOMES = {
     "click": r"cli/.*\.py",
     "rich": r"views/.*\.py",
     "toposort": r"graph\.py",
+    "httpx": r"hooks/exchange\.py",
     "sqlalchemy": r"store/.*\.py",
 }
 FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").glob("*.py"))

@@ -1,0 +1,54 @@
+"""Where an HTTP hook is: its URI, its reference to an object that has an address, or both in one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit, urlunsplit
+
+from statecfg.hooks.registration import HttpHook, Reference
+
+CLUSTER_DOMAIN = "cluster.local"
+
+
+class AddressError(Exception):
+    """The address of a hook can't be found out."""
+
+
+def resolve(hook: HttpHook, hosts: Mapping[str, str]) -> str:
+    """Return the URL of a hook.
+
+    A `v1` `Service` is `http://NAME.NAMESPACE.svc.DOMAIN`, the domain from `CLUSTER_DOMAIN` in the environment, and a
+    `Host` is `http://ADDRESS` of that host of the inventory. A `uri` beside a `ref` gives scheme, port, path and query
+    where it has them; its path takes the place of the other, and is not added to it.
+
+    :param hosts: name of a host of the inventory → its address
+    :raises AddressError: with the text that Scoby has for it
+    """
+    if hook.ref is None:
+        if hook.uri is None:
+            raise AddressError("ref or uri should be informed")
+        return hook.uri
+    base = _of_reference(hook.ref, hosts)
+    if hook.uri is None:
+        return base
+    own, found = urlsplit(hook.uri), urlsplit(base)
+    if own.hostname:
+        raise AddressError(f'URI should not contain a host while also informing a Reference: "{hook.uri}"')
+    place = found.netloc
+    if own.port is not None:
+        place = f"{place.rpartition(':')[0] if found.port is not None else place}:{own.port}"
+    return urlunsplit((own.scheme or found.scheme, place, own.path or found.path, own.query or found.query, ""))
+
+
+def _of_reference(ref: Reference, hosts: Mapping[str, str]) -> str:
+    if (ref.api_version, ref.kind) == ("v1", "Service"):
+        domain = os.environ.get("CLUSTER_DOMAIN") or CLUSTER_DOMAIN
+        return f"http://{ref.name}.{ref.namespace}.svc.{domain}"
+    if ref.kind == "Host":
+        if ref.name not in hosts:
+            raise AddressError(f'hosts "{ref.name}" not found')
+        address = hosts[ref.name]
+        return f"http://[{address}]" if ":" in address and address[:1] != "[" else f"http://{address}"
+    # There is no cluster to ask, so nothing says where an object of any other kind is.
+    raise AddressError('object does not inform "status.address.url"')

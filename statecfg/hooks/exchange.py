@@ -1,0 +1,186 @@
+"""One POST of JSON over HTTP, bounded in time and memory whatever the other side does; the only user of `httpx`."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT = 3.0  # seconds
+MAX_REDIRECTS = 10  # as Go's client, within one host
+LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+LATE_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+_AS_GET = (301, 302, 303)  # a POST that is sent on becomes a GET without a body
+_AGAIN = (307, 308)
+
+
+class Unanswered(Exception):
+    """There was no answer, or none that may be followed; the message says why, in the words of Go's client."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer: its status, what was read of its body, and why that is not all of it ("" where it is)."""
+
+    status: int
+    body: bytes
+    cut: str = ""
+
+
+@dataclass
+class _Line:
+    """The connection of a running exchange, so that another thread may end it, and how far the exchange is."""
+
+    socket: socket.socket | None = None
+    dead: bool = False
+    status: int | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Take the socket of a new connection; httpx calls this at each step."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            with self.lock:
+                self.socket = info["return_value"].get_extra_info("socket")
+            if self.dead:
+                self.end()
+
+    def end(self) -> None:
+        """End the connection under whoever waits for it."""
+        with self.lock:
+            self.dead = True
+            if self.socket is not None:
+                try:
+                    # Of the plain socket, since that of TLS would first say goodbye, and wait.
+                    socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+                except OSError:
+                    pass  # it has ended by itself
+
+
+def exchange(url: str, body: bytes, headers: dict[str, str], seconds: float, limits: tuple[int, int]) -> Answer:
+    """POST a body and return the answer.
+
+    :param seconds: how long it may take in all, looking up the name and redirects included
+    :param limits: how many bytes of the body to read: of an answer 200 to 299, and of others
+    :raises Unanswered: nobody answered in time, or the answer sends us to another host
+
+    Proxies of the environment are not used; servers prove who they are to the certificates that this machine trusts
+    (`SSL_CERT_FILE` names others). It runs in a thread, since a name may be looked up, or an answer drip in, for as
+    long as others like; when the time is over, its connection is cut, and it ends by itself.
+    """
+    line = _Line()
+    done: Future[Answer] = Future()
+    work = threading.Thread(
+        target=_work, args=(done, line, url, body, headers, seconds, limits), name="statecfg-http-hook", daemon=True
+    )
+    work.start()
+    try:
+        return done.result(seconds)
+    except TimeoutError:
+        line.end()
+        if line.status is None:
+            raise Unanswered(f'Post "{url}": {LATE}') from None
+        return Answer(line.status, b"", LATE_BODY)
+    except BaseException:
+        line.end()
+        raise
+
+
+def _work(done: Future[Answer], line: _Line, url: str, *given: Any) -> None:
+    try:
+        done.set_result(_exchange(line, url, *given))
+    except BaseException as error:
+        done.set_exception(error)  # raised again where the caller waits
+
+
+def _exchange(
+    line: _Line, url: str, body: bytes, headers: dict[str, str], seconds: float, limits: tuple[int, int]
+) -> Answer:
+    import httpx
+
+    # Compressed answers may be far larger than they are long, so none is asked for.
+    headers = {**headers, "Accept-Encoding": "identity"}
+    times = httpx.Timeout(seconds, connect=min(CONNECT, seconds))
+    trust = ssl.create_default_context()
+    extensions = {"trace": line.trace}
+    method, sent, here = "POST", body, url
+    try:
+        with httpx.Client(verify=trust, trust_env=False, timeout=times) as client:
+            for _ in range(MAX_REDIRECTS + 1):
+                with client.stream(method, here, content=sent, headers=headers, extensions=extensions) as answer:
+                    there = _redirect(answer, here)
+                    if there is None:
+                        line.status = answer.status_code
+                        return _read(answer, limits)
+                if answer.status_code in _AS_GET:
+                    method, sent = "GET", b""
+                    headers.pop("Content-Type", None)
+                here = there
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # UnicodeError: a name that is none
+        raise Unanswered(f'{method.title()} "{here}": {_words(error, here)}') from None
+    raise Unanswered(f'{method.title()} "{here}": stopped after {MAX_REDIRECTS} redirects')
+
+
+def _redirect(answer: httpx.Response, here: str) -> str | None:
+    """Return where an answer sends us, None for nowhere. Raises Unanswered where that is another host."""
+    there: str | None = answer.headers.get("Location")
+    if answer.status_code not in (*_AS_GET, *_AGAIN) or not there:
+        return None
+    target = urljoin(here, there)
+    if _origin(target) != _origin(here):
+        raise Unanswered(f'Post "{here}": redirected to {target}, another host or scheme, which is not followed')
+    return target
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(url)
+        ports = {"http": 80, "https": 443}
+        return parts.scheme, parts.hostname or "", parts.port or ports.get(parts.scheme)
+    except ValueError:
+        return "", url, None
+
+
+def _read(answer: httpx.Response, limits: tuple[int, int]) -> Answer:
+    import httpx
+
+    most = limits[0] if answer.is_success else limits[1]
+    body = bytearray()
+    try:
+        for piece in answer.iter_raw(1 << 16):
+            body += piece
+            if len(body) > most:
+                return Answer(answer.status_code, bytes(body[:most]), f"its body is larger than {most:,} bytes")
+    except httpx.TimeoutException:
+        return Answer(answer.status_code, bytes(body), LATE_BODY)
+    except httpx.HTTPError as error:
+        return Answer(answer.status_code, bytes(body), str(error) or "unexpected EOF")
+    return Answer(answer.status_code, bytes(body))
+
+
+def _words(error: Exception, url: str) -> str:
+    """Return why there was no answer, as Go's client says it."""
+    import httpx
+
+    parts = urlsplit(url)
+    place = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"tls: failed to verify certificate: {cause.verify_message}"
+        if isinstance(cause, socket.gaierror):
+            return f"dial tcp: lookup {parts.hostname}: {cause.strerror or cause}"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"dial tcp {place}: connect: connection refused"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"dial tcp {place}: i/o timeout"
+    if isinstance(error, httpx.TimeoutException):
+        return LATE
+    return str(error) or "EOF"
