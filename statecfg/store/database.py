@@ -286,8 +286,9 @@ def _marked(connection: Connection, mark: str) -> bool:
     """Enter a transaction's mark; False where it is there already, because the commit that got no answer was done."""
     from sqlalchemy.dialects.postgresql import insert
 
-    statement = insert(tables.commit_mark).values(id=mark, at=server_time()).on_conflict_do_nothing()
-    return connection.execute(statement).rowcount == 1
+    marks = tables.commit_mark
+    statement = insert(marks).values(id=mark, at=server_time()).on_conflict_do_nothing().returning(marks.c.id)
+    return connection.execute(statement).scalar() is not None
 
 
 def _version(connection: Connection) -> int:
