@@ -119,6 +119,15 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0608": ("unknown capability", "An HTTP hook is registered with a capability that there is not, or with none."),
     "SC0609": ("wrong child from a hook", "An HTTP hook returned children that the host's graph can't be made of."),
     "SC0610": ("hook's child not found", "The registration of a hook names a child that several nodes could be."),
+    "SC0620": ("unknown hook type", "There is no directory of that name, ending in .hook, on the hook path."),
+    "SC0621": (
+        "wrong hook type",
+        "The configuration.yaml of a hook type can't be read as the keys of its configuration.",
+    ),
+    "SC0622": ("wrong hook configuration", "A hook's configuration does not fit the keys that its type has."),
+    "SC0623": ("hook exists already", "There is a hook of that name, and it is not the same."),
+    "SC0624": ("unknown hook", "There is no hook of that name."),
+    "SC0625": ("wrong hook name", "The name of a hook is empty, too long or holds characters that it can't have."),
 }
 
 

@@ -31,6 +31,10 @@ _KINDS: dict[str, tuple[type, str]] = {
     "keep_going": (bool, "true or false"),
     "lock_timeout": (float, "a number of seconds, 0 or more"),
     "store": (str, "the path of a file, or a URL"),
+    "hook_path": (str, "directories of hook types, joined by colons"),
+    "hook_execution_path": (str, "directories of programs, joined by colons"),
+    "store_hook_input": (bool, "true or false"),
+    "store_hook_output": (bool, "true or false"),
 }
 
 
@@ -47,6 +51,10 @@ class Settings:
     :param keep_going: whether to go on with what does not depend on a failed resource
     :param lock_timeout: how many seconds to wait for another run to end
     :param store: where the store is: a path relative to the project, or a URL
+    :param hook_path: where hook types are looked for, joined by colons, relative to the project
+    :param hook_execution_path: what comes before the plain PATH of hooks' programs, joined by colons
+    :param store_hook_input: whether the log of hooks keeps what their programs read
+    :param store_hook_output: whether it keeps what they wrote
     """
 
     inventory: str | None = None
@@ -58,6 +66,10 @@ class Settings:
     keep_going: bool | None = None
     lock_timeout: float | None = None
     store: str | None = field(default=None, repr=False)
+    hook_path: str | None = None
+    hook_execution_path: str | None = None
+    store_hook_input: bool | None = None
+    store_hook_output: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

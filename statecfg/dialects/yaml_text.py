@@ -115,6 +115,20 @@ def parse(data: bytes | str, file: str, shape: str) -> Node:
     return root
 
 
+def foreign(path: Path) -> Any:
+    """Return the value of a file written for another program, as YAML 1.1 has it: `no` is false, later keys win.
+
+    An empty file is None. Raises InvalidInput where it can't be read or is no YAML.
+    """
+    text = scalars.decode(_bytes(path, str(path)), str(path))
+    try:
+        return yaml.load(text, _LOADER)  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as error:
+        raise InvalidInput([scalars.syntax_problem(error, text, str(path))]) from None
+    except (ValueError, RecursionError) as error:  # a date or number that is none
+        raise InvalidInput([problem("SC0315", f"{error}", "put it in quotes", Place(str(path), 1))]) from None
+
+
 def plain(node: Node, tagged: Tagged | None = None) -> Any:
     """Return the value without places: dict, list, str, int, float, bool, None.
 

@@ -1,0 +1,154 @@
+"""Types of exec hooks: directories `NAME.hook` on a path, each with programs for events and keys to configure."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.positions import Place
+from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.remote import hook_result, hook_run
+
+if TYPE_CHECKING:
+    from statecfg.project import Project
+
+SUFFIX = ".hook"
+SCHEMA = "configuration.yaml"
+SHIPPED = Path(__file__).parent / "shipped"
+Schema = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class HookType:
+    """A type of exec hooks.
+
+    :param name: its directory's name without `.hook`
+    :param folder: the directory, absolute
+    :param schema: key of the configuration → description, default, required
+    """
+
+    name: str
+    folder: Path
+    schema: Schema
+
+    def handler(self, event: str) -> str:
+        """Return the path of the program for an event, "" where there is none."""
+        return hook_run.handler(str(self.folder), event)
+
+    def events(self) -> list[str]:
+        """Return the names of the programs in the directory, sorted."""
+        return sorted(path.name for path in self.folder.iterdir() if path.is_file() and path.name != SCHEMA)
+
+    def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a hook's configuration with the defaults. Raises InvalidInput with all that is wrong with it."""
+        whole, wrong = hook_result.complete(self.schema, dict(configuration))
+        if wrong:
+            asked = [key for key in configuration if key not in self.schema]
+            hint = suggest(asked[0], self.schema, "it has") if asked else f"it is described in {self.folder / SCHEMA}"
+            raise InvalidInput([problem("SC0622", ", ".join(wrong), hint)])
+        return whole
+
+
+@dataclass(frozen=True)
+class HookTypes:
+    """The types that there are.
+
+    :param path: directories, the first that has a type wins
+    """
+
+    path: tuple[Path, ...]
+
+    def names(self) -> list[str]:
+        """Return the names of all types, sorted."""
+        return sorted({folder.name.removesuffix(SUFFIX) for parent in self.path for folder in _types_in(parent)})
+
+    def find(self, name: str, before: Path | None = None) -> HookType:
+        """Return a type.
+
+        :param before: where it was when its hook was made: what counts where it is not on the path
+        :raises InvalidInput: there is none, others could change it, or its configuration.yaml is wrong
+        """
+        for parent in self.path:
+            folder = parent / f"{name}{SUFFIX}"
+            if "/" not in name and folder.is_dir():
+                return _read(name, folder)
+        if before is not None and before.is_dir():
+            return _read(name, before)
+        detail = f"hook_type must be the name of an existing hook type, but is '{name}'"
+        looked = f"looked for {name}{SUFFIX} in {', '.join(map(str, self.path)) or 'no directory'}"
+        raise InvalidInput([problem("SC0620", detail, suggest(name, self.names(), "there are") or looked)])
+
+
+def of_project(project: Project) -> HookTypes:
+    """Return the types of a project: on its `hook_path`, or in its `hooks/` and among those that are shipped."""
+    written = project.settings.hook_path
+    if written is None:
+        return HookTypes((project.root / "hooks", SHIPPED))
+    parts = [Path(os.path.expanduser(part)) for part in written.split(":") if part]
+    return HookTypes(tuple(project.root / part for part in parts))
+
+
+def execution_path(project: Project) -> tuple[str, ...]:
+    """Return the directories that come before the plain PATH of hooks' programs."""
+    written = project.settings.hook_execution_path or ""
+    return tuple(str(project.root / os.path.expanduser(part)) for part in written.split(":") if part)
+
+
+def _types_in(parent: Path) -> Iterator[Path]:
+    if parent.is_dir():
+        yield from (path for path in parent.iterdir() if path.name.endswith(SUFFIX) and path.is_dir())
+
+
+def _read(name: str, folder: Path) -> HookType:
+    whole = Path(os.path.abspath(folder))
+    paths = [whole.parent, whole, *(path for path in whole.iterdir() if path.is_file())]
+    wrong = [found for path in paths if (found := _foreign(path)) is not None]
+    if wrong:
+        raise InvalidInput(wrong)
+    file = whole / SCHEMA
+    return HookType(name, whole, _schema(file) if file.exists() else {})
+
+
+def _foreign(path: Path) -> Problem | None:
+    """Return what is wrong where somebody else could change what we run. Source: promise E5 of RELIABILITY."""
+    found = path.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    shown = f"{path} has mode {mode:04o} and belongs to user {found.st_uid}"
+    if found.st_uid not in (0, os.geteuid()):
+        return problem("SC0601", shown, f"look at it, then: chown {os.geteuid()} {path}", Place(str(path), 0))
+    # What lies in a directory with the sticky bit, others can't replace.
+    if mode & 0o022 and not (stat.S_ISDIR(found.st_mode) and mode & stat.S_ISVTX):
+        return problem("SC0601", shown, f"look at it, then: chmod go-w {path}", Place(str(path), 0))
+    return None
+
+
+def _schema(file: Path) -> Schema:
+    """Return the keys that a configuration.yaml describes. Raises InvalidInput where it is wrong."""
+    from statecfg.dialects import yaml_text
+
+    found = yaml_text.foreign(file)
+    place = Place(str(file), 1)
+    example = 'write: count: {description: "how many", default: 0}'
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise InvalidInput([problem("SC0621", "it is not a map of the configuration's keys", example, place)])
+    wrong = [
+        problem("SC0621", f"what stands under `{key}` is not a map", example, place)
+        for key, described in found.items()
+        if not isinstance(described, dict | None)
+    ]
+    if wrong:
+        raise InvalidInput(wrong)
+    try:
+        # Through JSON: dates become text, and other keys than texts as well, as in the original.
+        text = json.dumps({str(key): described or {} for key, described in found.items()}, default=str)
+    except (ValueError, RecursionError):
+        raise InvalidInput([problem("SC0621", "a value holds itself, or nests too deeply", example, place)]) from None
+    schema: Schema = json.loads(text)
+    return schema
