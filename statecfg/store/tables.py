@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
 )
 
 metadata = MetaData()
@@ -158,4 +159,37 @@ event = Table(
     Column("entry", Json, nullable=False),
     Column("detail", Text, nullable=False),
     sqlite_autoincrement=True,
+)
+
+# Reconciled objects: a playbook on a host, as HTTP hooks know it. `digest` is that of its definition, and `generation`
+# counts how often that has changed; `deleted` is when its end was asked for. It outlives the host's record, since its
+# finalizers are still to be called.
+reconciled = Table(
+    "object",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("playbook", Text, nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("spec", Json, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("finalizers", Json, nullable=False),
+    Column("status", Json, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("deleted", Double),
+    UniqueConstraint("playbook", "host"),
+    sqlite_autoincrement=True,
+)
+
+# Calls of HTTP hooks that failed and are still owed; `since` is when the first try failed, `next` when to try again.
+requeue = Table(
+    "requeue",
+    metadata,
+    Column("object", ForeignKey("object.id", ondelete="CASCADE"), primary_key=True),
+    Column("hook", String(250), primary_key=True),
+    Column("phase", String(32), primary_key=True),
+    Column("attempts", Integer, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("next", Double, nullable=False, index=True),
+    Column("error", Text, nullable=False),
 )
