@@ -5,7 +5,7 @@ from __future__ import annotations
 from statecfg.remote.model import Blob, CheckError, Unknown
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
-from statecfg.resources import _paths, _tree
+from statecfg.resources import _before, _paths, _tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.model import Action, ActionSpec, Node, Result
     from statecfg.remote.nodetype import NodeOptions
     from statecfg.remote.values import AbsolutePath, LocalPath, Mode, Owner, OwnerGroup
     from statecfg.remote.world import Machine, World
@@ -39,6 +39,10 @@ def directory(
 
     Mode and owner that are not given stay as they are; a new directory gets 0755. They hold for the directory
     itself and, with `source`, for every directory and file that the source has, but for nothing else in it.
+
+    Undone: what the node made goes, from the source's files to the directories above, but a directory only when nothing
+    of others is in it; what it replaced, purged or removed comes back as it was. Up to 10,000 files and 64 MiB are kept
+    for that; the plan of the removal says what is not.
 
     :param path: where the directory stands
     :param mode: permission bits as octal text, such as ``"0755"``
@@ -156,3 +160,54 @@ def removal(world: World, path: str, recursive: bool) -> List[Action]:
         shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
         raise CheckError("%s is not empty (%s); recursive: true removes it with all that is in it" % (path, shown))
     return [_paths.remove(path, recursive)]
+
+
+@directory.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down the directory, and of what is in it all that the node may replace or remove."""
+    attrs = node.attrs
+    path = _before.followed(world, attrs["path"], bool(attrs.get("follow")))
+    looking = _before.Looking(world)
+    was, tree = looking.entry(path), attrs.get("tree") or {}
+    inside: Dict[str, Any] = {}
+    complete = was is None
+    if was is not None and was["kind"] == "directory":
+        try:
+            if attrs.get("purge") or attrs.get("recursive"):
+                inside = looking.inside(path)
+            elif tree:
+                inside = looking.inside(path, tree)
+            complete = bool(tree or attrs.get("purge") or attrs.get("recursive"))
+        except LookupError as problem:
+            looking.lost.append("%s: what was in it is not remembered" % problem)
+    above = _before.missing_above(world, path)
+    return looking.memory(path=path, was=was, above=above, inside=inside, complete=complete, source=sorted(tree))
+
+
+@directory.undo
+def undo(
+    node: Node, memory: Mapping[str, Any], world: World, leaving: Optional[Mapping[str, Node]] = None
+) -> ActionSpec:
+    """Bring back what was there, directories first; then take away what is ours, directories last."""
+    undoing = _before.Undoing(world, memory, leaving)
+    attrs, path, was = node.attrs, memory["path"], memory["was"]
+    now = world.stat(path)
+    if attrs.get("absent"):
+        if was is not None:
+            if attrs.get("recursive") and not memory["complete"]:
+                undoing.left.append("what was in %s does not come back: it is not known" % path)
+            undoing.back_if_missing(path, was)
+            _before.bring_back(undoing, memory, attrs)
+        return undoing.spec()
+    if now is not None and now.kind != "directory":
+        undoing.left.append("%s is %s by now: it stays" % (path, _paths.KINDS[now.kind]))
+        return undoing.spec()
+    if now is None and was is not None:
+        undoing.back_if_missing(path, was)
+    _before.bring_back(undoing, memory, attrs)
+    if now is not None and was is not None:
+        undoing.attributes(path, now, was, _before.given(attrs))
+    elif now is not None:
+        undoing.remove(path, now)
+    undoing.remove_above(path, memory["above"])
+    return undoing.spec()

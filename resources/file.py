@@ -5,7 +5,7 @@ from __future__ import annotations
 from statecfg.remote.model import Blob, CheckError, Unknown
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
-from statecfg.resources import _paths
+from statecfg.resources import _before, _paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.model import Action, ActionSpec, Node, Result
     from statecfg.remote.nodetype import NodeOptions
     from statecfg.remote.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
     from statecfg.remote.world import Machine, World
@@ -43,6 +43,10 @@ def file(
     New content is put in place in one step: at any instant the file is the old one or the new one. Mode and owner
     that are not given stay as they are; a new file gets 0644 and belongs to the user who applies. A directory or a
     link that stands at the path is left alone, and the node fails.
+
+    Undone: a file that was there before comes back with its content (up to 64 MiB), mode, owner and group, though not
+    with access lists or hard links; one that was not there goes. Where no content is given, only what is given of
+    mode, owner and group comes back.
 
     :param path: where the file stands
     :param content: the content itself, exactly as it is to be: no line end is added
@@ -159,3 +163,31 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
             return [write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
     assert stat is not None
     return _paths.attribute_actions(world, path, stat, _paths.mode_bits(attrs.get("mode")), node, nodes)
+
+
+@file.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down the file; where the node gives it no content, its own only where it is small."""
+    attrs = node.attrs
+    path = _before.followed(world, attrs["path"], bool(attrs.get("follow")))
+    written = attrs.get("content") is not None
+    looking = _before.Looking(world, _before.REMEMBERED if written or attrs.get("absent") else _before.SMALL)
+    known = dict(_before.remembered_file(looking, path, attrs.get("backup")), written=written)
+    return looking.memory(**known) if written or attrs.get("absent") else known
+
+
+@file.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Bring the former file back, or take ours away."""
+    attrs = node.attrs
+    path, was = memory["path"], memory["was"]
+    undoing = _before.Undoing(world, memory)
+    if attrs.get("absent"):
+        if was is not None:
+            undoing.back_if_missing(path, was)
+    elif attrs.get("content") is not None or memory["written"]:
+        undoing.back(path, was, ("file",))
+        _before.back_up(undoing, memory, attrs.get("backup"))
+    elif was is not None:
+        undoing.restore_attributes(path, was, _before.given(attrs))
+    return undoing.spec()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
-from statecfg.resources import _paths
+from statecfg.resources import _before, _paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.model import Action, ActionSpec, Node, Result
     from statecfg.remote.nodetype import NodeOptions
     from statecfg.remote.values import AbsolutePath, NoNul, Owner, OwnerGroup
     from statecfg.remote.world import Machine, World
@@ -33,6 +33,8 @@ def symlink(
 
     A link that leads elsewhere is switched in one step, so that there is a link at every instant. The target need
     not exist. What is no link is left alone: a directory always, a file unless `replace` is given.
+
+    Undone: a link, or a file, that was there before comes back; a link that was not there goes.
 
     :param path: where the link stands
     :param target: what it leads to, taken as written; a relative one starts at the link's directory
@@ -88,3 +90,21 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
         owner, group = _paths.owners(world, node, nodes)
         return [link(path, target, owner, group)]
     return _paths.attribute_actions(world, path, stat, None, node, nodes)
+
+
+@symlink.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down the link, or the file in its place."""
+    looking = _before.Looking(world)
+    return looking.memory(path=node.attrs["path"], was=looking.entry(node.attrs["path"]))
+
+
+@symlink.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Bring back what was there, or take the link away."""
+    undoing = _before.Undoing(world, memory)
+    if not node.attrs.get("absent"):
+        undoing.back(memory["path"], memory["was"], ("symlink",))
+    elif memory["was"] is not None:
+        undoing.back_if_missing(memory["path"], memory["was"])
+    return undoing.spec()
