@@ -11,7 +11,7 @@ from sqlalchemy import Connection, CursorResult, Row, delete, func, insert, sele
 
 from statecfg.remote.hook_result import Judged, complete
 from statecfg.store.database import Store
-from statecfg.store.tables import event, hook, host, invocation
+from statecfg.store.tables import binding, event, hook, host, invocation
 
 KEPT = 100_000  # events that the log keeps, the newest
 DEADLINE = "PT30S"
@@ -288,6 +288,13 @@ def waiting(store: Store) -> int:
     """Return how many invocations are queued."""
     with store.reading() as connection:
         return int(connection.execute(select(func.count()).select_from(invocation)).scalar_one())
+
+
+def bound(store: Store, playbook: str) -> int:
+    """Return to how many hosts a playbook is bound."""
+    with store.reading() as connection:
+        asked = select(func.count()).select_from(binding).where(binding.c.playbook == playbook)
+        return int(connection.execute(asked).scalar_one())
 
 
 def begin(connection: Connection, upto: int) -> Queued | None:

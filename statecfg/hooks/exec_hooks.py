@@ -1,0 +1,350 @@
+"""Exec hooks, as Razor has them: events put them into a queue, which is worked off strictly one at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks import durations, exec_input, exec_types
+from statecfg.hooks.registration import EVENTS, HOST_EVENTS, Registration, Selector
+from statecfg.problems import InvalidInput, problem, suggest
+from statecfg.remote import hook_result, hook_run
+from statecfg.remote.hook_result import Judged
+from statecfg.store import Busy, hooks, hosts
+from statecfg.store.hooks import HookObject, Queued, Spec
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from statecfg.hooks.exec_types import HookType, HookTypes
+    from statecfg.project import Project
+    from statecfg.store.database import Store
+    from statecfg.store.hosts import HostRecord
+    from statecfg.store.turns import Turn
+
+TURN = "hooks"
+BUDGET = 120.0  # seconds for all hooks of one event. Source: the limits of RELIABILITY
+MOST = 3  # times that an invocation is begun: one that each time takes down who runs it would stop the queue for ever
+Within = Callable[[str, str], bool]
+
+
+def everywhere(pattern: str, host: str) -> bool:
+    """Tell whether a pattern selects a host where there is no inventory: by its name alone."""
+    from statecfg import host_patterns
+
+    chosen, _ = host_patterns.match(pattern, host_patterns.Names([host], {}), "hosts")
+    return host in chosen
+
+
+class Engine:
+    """Runs exec hooks.
+
+    An invocation that was being run when its engine was killed is still in the queue, since its effects and its end are
+    stored in one transaction. It is taken up again: nothing its program asked for has been stored yet.
+
+    :param store: hooks, queue, log, hosts
+    :param types: the types of hooks that there are
+    :param within: tells whether a pattern of the inventory selects a host
+    :param path: directories that come before the plain PATH of the programs
+    :param keep: which of "input" and "output" the log keeps as well
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        types: HookTypes,
+        within: Within = everywhere,
+        path: tuple[str, ...] = (),
+        keep: frozenset[str] = frozenset(),
+    ) -> None:
+        self.store, self.types, self.within, self.path, self.keep = store, types, within, path, keep
+
+    def trigger(self, event: str, host: HostRecord, policy: str | None = None) -> list[int]:
+        """Queue what an event of a host calls for; return the places in the queue.
+
+        A hook without a program for the event is passed over; one whose program can't be executed or whose type can't
+        be used is put into the log at once.
+
+        :param policy: the playbook that the event is about; the one bound to the host where not given
+        """
+        known = hooks.every(self.store)
+        if not known:
+            return []
+        playbook = exec_input.playbook_of(host, policy)
+        given = self.given(host, playbook)
+        queue: list[Queued] = []
+        refused: list[tuple[Queued, Judged]] = []
+        for hook in known:
+            if (hook.spec.events and event not in hook.spec.events) or not self._selects(hook.spec, host.name):
+                continue
+            item = Queued(0, hook, event, host.id, given, playbook)
+            kind, wrong = self._ready(item)
+            if wrong is not None:
+                refused.append((item, wrong))
+            elif kind is not None:
+                queue.append(item)
+
+        def enter(connection: Connection) -> list[int]:
+            for item, judged in refused:
+                hooks.log(connection, item, judged)
+            return hooks.enqueue(connection, queue)
+
+        return self.store.attempt(enter) if queue or refused else []
+
+    def drain(self, deadline: float = BUDGET) -> list[tuple[Queued, Judged]]:
+        """Run what is queued now, first come first served, one at a time over all processes; return what came of it.
+
+        Waits for its turn; what others have run by then is in the log. A program that is a hook itself waits for
+        nothing: whoever runs it goes on with the queue.
+
+        :param deadline: seconds after which nothing more is begun; what is left is run by the next one to drain
+        """
+        end = time.monotonic() + deadline
+        upto = hooks.last(self.store)
+        done: list[tuple[Queued, Judged]] = []
+        if not upto or hook_run.RUNNING in os.environ:
+            return done
+        with contextlib.suppress(Busy), self.store.turn(TURN, deadline) as turn:
+            while time.monotonic() < end:
+                item = self.store.attempt(lambda connection: hooks.begin(connection, upto))
+                if item is None:
+                    break
+                done.append((item, self._work(turn, item)))
+        return done
+
+    def run(
+        self, name: str, event: str, host: HostRecord, policy: str | None = None, debug: bool = False
+    ) -> Judged | None:
+        """Run a hook at once; return what came of it, None where it has no program for the event.
+
+        :param debug: keep what the program read and wrote in the log
+        :raises InvalidInput: there is no such hook or event
+        :raises Busy: others ran hooks for two minutes, or this is a hook itself
+        """
+        if event not in HOST_EVENTS:
+            detail = f"event must refer to one of {', '.join(HOST_EVENTS)}"
+            raise InvalidInput([problem("SC0604", detail, suggest(event, HOST_EVENTS))])
+        playbook = exec_input.playbook_of(host, policy)
+        keep = self.keep | {"input", "output"} if debug else self.keep
+        return self._at_once(name, event, self.given(host, playbook), playbook, None, keep)
+
+    def resource(self, name: str, event: str, given: Mapping[str, Any], deadline: float | None = None) -> Judged | None:
+        """Run a hook at once for an event of a resource; return as `run` does.
+
+        :param given: what the program reads, as `given` makes it
+        :param deadline: seconds; the hook's own where not given
+        """
+        policy = given.get("policy") or {}
+        return self._at_once(name, event, given, policy.get("name"), deadline, self.keep)
+
+    def _at_once(
+        self,
+        name: str,
+        event: str,
+        given: Mapping[str, Any],
+        playbook: str | None,
+        deadline: float | None,
+        keep: frozenset[str],
+    ) -> Judged | None:
+        node = given.get("node") or {}
+        item = Queued(0, self.hook(name), event, node.get("id"), dict(given), playbook)
+        with self._alone() as turn:
+            kind, wrong = self._ready(item)
+            if kind is None and wrong is None:
+                return None
+            return self._work(turn, item, deadline, keep)
+
+    def absorb(
+        self,
+        name: str,
+        event: str,
+        given: Mapping[str, Any],
+        exit_status: int,
+        stdout: bytes,
+        stderr: bytes,
+        reason: str,
+    ) -> Judged:
+        """Store what came of a hook that ran on a host; return it, judged by the configuration as it stands here."""
+        hook = self.hook(name)
+        node, policy = given.get("node") or {}, given.get("policy") or {}
+        item = Queued(0, hook, event, node.get("id"), dict(given), policy.get("name"))
+        schema = self.types.find(hook.type, _folder(hook)).schema
+
+        def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+            return hook_result.judge(event, schema, configuration, metadata, exit_status, stdout, stderr, reason)
+
+        return self.store.attempt(lambda connection: hooks.settle(connection, item, judge))
+
+    def given(
+        self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return what a program reads, but for its own hook: node, policy and, for an event of one, the resource."""
+        found: dict[str, Any] = {
+            "node": exec_input.node(host),
+            "policy": exec_input.policy(playbook, hooks.bound(self.store, playbook)) if playbook else None,
+        }
+        return found if resource is None else {**found, "resource": dict(resource)}
+
+    def hook(self, name: str) -> HookObject:
+        """Return a hook. Raises InvalidInput where there is none."""
+        found = hooks.get(self.store, name)
+        if found is None:
+            there = [each.name for each in hooks.every(self.store)]
+            hint = suggest(name, there, "there are") or "`statecfg hook create` makes one"
+            raise InvalidInput([problem("SC0624", f"there is no hook `{name}`", hint)])
+        return found
+
+    def adopt(self, registration: Registration, user: str) -> HookObject:
+        """Return the hook of a registration in the project; it is made, with that configuration, on first use.
+
+        Raises InvalidInput where one of that name has another type, or its configuration does not fit.
+        """
+        known = hooks.get(self.store, registration.name)
+        if known is None:
+            kind = self.types.find(registration.type)
+            chosen = registration.select
+            spec = Spec(chosen.hosts, chosen.types, chosen.names, chosen.tags, registration.events)
+            spec = replace(spec, where=registration.where, order=registration.order, on_failure=registration.failure)
+            spec = replace(spec, deadline=f"PT{registration.deadline:g}S")
+            complete = kind.configured(registration.configuration)
+            known, _ = hooks.create(self.store, registration.name, kind.name, str(kind.folder), complete, spec, user)
+        if known.type != registration.type:
+            detail = f"The hook {registration.name} already exists, and the hook_type fields do not match"
+            hint = f"it is of the type {known.type}; rename one, or: statecfg hook delete {known.name}"
+            raise InvalidInput([problem("SC0623", detail, hint, registration.position)])
+        return known
+
+    def registrations(self) -> list[Registration]:
+        """Return the hooks of the store as registrations, by order and name."""
+        found = [self._registration(hook) for hook in hooks.every(self.store)]
+        return sorted(found, key=lambda each: (each.order, each.name))
+
+    def _registration(self, hook: HookObject) -> Registration:
+        spec = hook.spec
+        warnings = []
+        try:
+            handled: tuple[str, ...] = tuple(self.types.find(hook.type, _folder(hook)).events())
+        except InvalidInput as wrong:
+            handled, warnings = spec.events, wrong.problems
+        return Registration(
+            hook.name,
+            "exec",
+            tuple(event for event in EVENTS if event in handled and event in (spec.events or EVENTS)),
+            Selector(spec.hosts, spec.types, spec.names, spec.tags),
+            spec.where,
+            spec.order,
+            durations.deadline(spec.deadline),
+            spec.on_failure,
+            hook.access,
+            type=hook.type,
+            configuration=hook.configuration,
+            warnings=tuple(warnings),
+        )
+
+    # One invocation
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[Turn]:
+        if hook_run.RUNNING in os.environ:
+            raise Busy("a hook started this, and hooks run one at a time", "let the event that you cause call the hook")
+        with self.store.turn(TURN, BUDGET) as turn:
+            yield turn
+
+    def _selects(self, spec: Spec, host: str) -> bool:
+        return spec.hosts is None or self.within(spec.hosts, host)
+
+    def _ready(self, item: Queued) -> tuple[HookType | None, Judged | None]:
+        """Return the type to run, or what is to be logged instead; neither where it has no program for the event."""
+        configuration = item.hook.configuration
+        try:
+            kind = self.types.find(item.hook.type, _folder(item.hook))
+        except InvalidInput as wrong:
+            said = "; ".join(f"{each.summary}: {each.detail}" for each in wrong.problems)
+            return None, Judged(hook_result.ERROR, {"event": item.event, "error": said}, configuration, {})
+        path = kind.handler(item.event)
+        if path and not hook_run.executable(path):
+            return None, hook_result.not_executable(item.event, path, configuration, {})
+        return (kind if path else None), None
+
+    def _work(
+        self, turn: Turn, item: Queued, deadline: float | None = None, keep: frozenset[str] | None = None
+    ) -> Judged:
+        """Run an invocation and store what came of it."""
+        kind, wrong = self._ready(item)
+        if item.started >= MOST:
+            said = f"given up: it was begun {item.started} times, and each time whoever ran it was killed"
+            wrong = Judged(hook_result.ERROR, {"event": item.event, "error": said}, {}, {})
+        if kind is None and wrong is None:
+            said = f"the program {item.event} is gone from the hook type {item.hook.type}"
+            wrong = Judged(hook_result.ERROR, {"event": item.event, "error": said}, {}, {})
+        if wrong is not None or kind is None:
+            assert wrong is not None
+            return self._settle(turn, item, _unchanged(wrong))
+        item = self._fresh(item)
+        own = {"hook": exec_input.hook(item.hook, item.event)}
+        given = {"node": item.given.get("node"), **own, "policy": item.given.get("policy"), **item.given}
+        seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
+        done = hook_run.invoke(str(kind.folder), item.event, given, seconds, self.path)
+        schema, kept = kind.schema, self.keep if keep is None else keep
+
+        def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+            judged = hook_result.judge(
+                item.event, schema, configuration, metadata, done.exit_status, done.stdout, done.stderr, done.reason
+            )
+            texts = {"input": done.given, "output": done.stdout}
+            for name in sorted(kept):
+                if texts[name]:
+                    judged.entry[name] = texts[name].decode("utf-8", "replace")
+            return judged
+
+        return self._settle(turn, item, judge)
+
+    def _settle(self, turn: Turn, item: Queued, judge: hooks.Judge) -> Judged:
+        def store(connection: Connection) -> Judged:
+            turn.hold(connection)
+            return hooks.settle(connection, item, judge)
+
+        return self.store.attempt(store)
+
+    def _fresh(self, item: Queued) -> Queued:
+        """Return an invocation with hook, node and policy as they are now; of a host that is forgotten, as queued."""
+        hook = hooks.get(self.store, item.hook.name)
+        node = item.given.get("node")
+        known = hosts.get(self.store, node["name"]) if node else None
+        given = dict(item.given)
+        if known is not None and known.id == item.host:
+            given.update(self.given(known, item.playbook))
+        return replace(item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, given=given)
+
+
+def of_project(project: Project, store: Store) -> Engine:
+    """Return the engine of a project, by its settings. Raises InvalidInput where its inventory is wrong."""
+    inventory = project.inventory()
+    settings = project.settings
+    keep = {"input": settings.store_hook_input, "output": settings.store_hook_output}
+
+    def within(pattern: str, host: str) -> bool:
+        try:
+            return any(each.name == host for each in inventory.select(pattern))
+        except InvalidInput:  # it selects nothing in this inventory; it was looked at when the hook was made
+            return False
+
+    kept = frozenset(name for name, wanted in keep.items() if wanted)
+    return Engine(store, exec_types.of_project(project), within, exec_types.execution_path(project), kept)
+
+
+def _unchanged(judged: Judged) -> hooks.Judge:
+    def keep(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+        return Judged(judged.severity, judged.entry, configuration, metadata, judged.detail)
+
+    return keep
+
+
+def _folder(hook: HookObject) -> Any:
+    from pathlib import Path
+
+    return Path(hook.folder)

@@ -1,0 +1,75 @@
+"""What an exec hook reads: the host as Razor's `node`, the playbook as its `policy`. Source: the Razor document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statecfg.store.hooks import HookObject
+    from statecfg.store.hosts import HostRecord
+
+# Key of hw_info → the facts that may have it, the first that there is.
+_HARDWARE = {
+    "mac": ("macs", "macaddress"),
+    "serial": ("serial", "serialnumber"),
+    "asset": ("asset", "assettag"),
+    "uuid": ("uuid", "product_uuid"),
+}
+
+
+def node(host: HostRecord) -> dict[str, Any]:
+    """Return a host as Razor's API shows a node; what is empty is left out, but for the metadata."""
+    found = {
+        "id": host.id,
+        "name": host.name,
+        "hw_info": _hardware(host.facts),
+        "tags": list(host.tags),
+        "facts": dict(host.facts),
+        "state": _filled({"installed": host.installed or False, "installed_at": _time(host.installed_at)}),
+        "hostname": host.facts.get("hostname"),
+        "last_checkin": _time(host.last_checkin),
+    }
+    return {**_filled(found), "metadata": dict(host.metadata)}
+
+
+def policy(playbook: str, bound: int) -> dict[str, Any]:
+    """Return a playbook as Razor's API shows a policy; `bound` counts the hosts that it is bound to."""
+    return {"id": playbook, "name": playbook, "enabled": True, "tags": [], "nodes": {"count": bound}}
+
+
+def hook(object: HookObject, event: str) -> dict[str, Any]:
+    """Return what a program learns of its own hook."""
+    return {
+        "id": object.id,
+        "name": object.name,
+        "type": object.type,
+        "configuration": dict(object.configuration),
+        "cause": event,
+    }
+
+
+def playbook_of(host: HostRecord, playbook: str | None) -> str | None:
+    """Return which playbook an event is about: the one given, else the one installed, else the first that is bound."""
+    installed = host.installed if host.installed in host.playbooks else None
+    return playbook or installed or next(iter(host.playbooks), None)
+
+
+def _hardware(facts: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, names in _HARDWARE.items():
+        value = next((facts[name] for name in names if facts.get(name)), None)
+        if key == "mac" and value is not None:
+            found[key] = [str(one).lower().replace(":", "-") for one in (value if isinstance(value, list) else [value])]
+        elif value is not None:
+            found[key] = str(value).lower()
+    return found
+
+
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None and value not in ("", [], {})}
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(int(at), UTC).isoformat()
