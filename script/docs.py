@@ -31,7 +31,7 @@ EXIT_CODES = {
     "BAD_INPUT": "bad input: a playbook, an inventory, an option; nothing was touched",
     "STALE": "a host is not as its saved plan says, and was refused",
     "LOCKED": "another run holds a host",
-    "STORE": "the controller's store failed (kept free: this version has none)",
+    "STORE": "the controller's store can't be used, or failed; see [store](../store.md)",
     "INTERRUPTED": "interrupted, or the question was answered with no",
     "UNWRITTEN": "the hosts are done, and the report could not be written: a full disk, for example",
     "BROKEN_PIPE": "whoever read the output is gone",
@@ -48,6 +48,9 @@ LIMITS = (
     ("statecfg.dialects.yaml_text", "MAX_ALIASED", "values that a YAML file's aliases stand for", ""),
     ("statecfg.dialects.yaml_entries", "MAX_INCLUDES", "includes inside each other", ""),
     ("statecfg.project", "LARGEST", "size of a statecfg.toml", "bytes"),
+    ("statecfg.store.sqlite", "BUSY", "time to wait for another writer of the store", "s"),
+    ("statecfg.store.turns", "LEASE", "time after which a turn in PostgreSQL that nobody renews is free", "s"),
+    ("statecfg.store.runs", "KEPT", "runs whose history the store keeps", ""),
     ("statecfg.secrets", "SHORTEST", "least characters of a secret", ""),
     ("statecfg.secrets", "LARGEST", "size of a secret's file", "bytes"),
     ("statecfg.remote.values", "MAX_PATH", "size of a path", "bytes"),
@@ -176,13 +179,21 @@ def command(verb: str) -> str:
     assert found is not None
     if verb == "check":
         return "## check\n\nAnother name of [plan](#plan).\n"
+    text = section(found, verb, "##")
+    if isinstance(found, click.Group):
+        text += "".join(f"\n{section(below, f'{verb} {name}', '###')}" for name, below in found.commands.items())
+    return text
+
+
+def section(found: click.Command, verb: str, mark: str) -> str:
+    """Return what there is to say of one command: how it is called, what it does, its options, examples."""
     context = click.Context(found, info_name=f"statecfg {verb}")
     usage = found.get_usage(context).removeprefix("Usage: ")
-    text = f"## {verb}\n\n    {' '.join(usage.split())}\n\n{inspect.cleandoc(found.help or '')}\n"
+    text = f"{mark} {verb}\n\n    {' '.join(usage.split())}\n\n{inspect.cleandoc(found.help or '')}\n"
     rows = [option(item) for item in found.params if isinstance(item, click.Option)]
     if rows:
         text += "\n" + table(("option", "meaning", "environment"), rows)
-    if isinstance(found, options.Command) and found.examples:
+    if isinstance(found, options.Command | options.Group) and found.examples:
         text += f"\n```console\n{found.examples.strip()}\n```\n"
     return text
 

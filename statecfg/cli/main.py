@@ -8,11 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from statecfg.cli import exit_codes
+
+if TYPE_CHECKING:
+    from statecfg.store import StoreError
 
 COMPLETION = "_STATECFG_COMPLETE"
 VERSION = "0.1.0"
@@ -27,6 +30,8 @@ VERBS = {
     "facts": ("facts", "Show what hosts say of themselves: system, kernel, memory, Python."),
     "graph": ("graph", "Draw what requires what, as text or as a picture."),
     "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
+    "hosts": ("hosts", "Show the hosts the store knows; tag them, bind playbooks to them, forget them."),
+    "store": ("store", "Look after the controller's database: check, back up, migrate."),
     "completion": ("completion", "Print what makes your shell complete our words."),
 }
 
@@ -77,7 +82,8 @@ class Verbs(click.Group):
             formatter.write_text(
                 "0 done · 1 a resource failed · 2 changes pending (with --detailed-exitcode) · 3 an outcome is unknown "
                 "· 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved plan is stale · "
-                "7 another run holds the host · 74 the report could not be written · 130 interrupted"
+                "7 another run holds the host · 8 the store failed · 74 the report could not be written · "
+                "130 interrupted"
             )
 
 
@@ -146,7 +152,10 @@ def status(arguments: Sequence[str] | None = None) -> int:
 def _explain(problem: Exception, given: Sequence[str]) -> int:
     """Show the user's mistakes with their places, and what can't be written; let our own mistakes go up as bugs."""
     from statecfg.problems import InvalidInput
+    from statecfg.store import StoreError
 
+    if isinstance(problem, StoreError):
+        return _store_failed(problem, given)
     if type(problem).__name__ == "Unwritten":  # of `show`, which help need not load
         _nowhere()
         return _say(f"error: can't write {problem}", getattr(problem, "code", exit_codes.UNWRITTEN))
@@ -168,6 +177,19 @@ def _explain(problem: Exception, given: Sequence[str]) -> int:
     return exit_codes.BAD_INPUT
 
 
+def _store_failed(problem: StoreError, given: Sequence[str]) -> int:
+    """Show why the store can't be used, and what to do."""
+    from statecfg.views import stream
+    from statecfg.views.problems import failure_lines
+
+    if _wants_json(given):
+        data = {"code": "store", "summary": "store failed", "detail": problem.detail, "help": problem.help}
+        _as_json([{**data, "places": []}], "store")
+    shown = failure_lines("store failed", problem.detail, problem.help)
+    stream.write(shown, sys.stderr, stream.coloured(sys.stderr, "--no-color" in given))
+    return exit_codes.STORE
+
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -175,11 +197,11 @@ def _wants_json(given: Sequence[str]) -> bool:
     return "--json" in given or os.environ.get("STATECFG_JSON", "").lower() in ("1", "true", "yes", "on")
 
 
-def _as_json(problems: list[dict[str, Any]]) -> None:
+def _as_json(problems: list[dict[str, Any]], error: str = "bad-input") -> None:
     """Tell programs what people read on stderr."""
     from statecfg.views import as_json
 
-    sys.stdout.write(as_json.text({"format": 1, "error": "bad-input", "problems": problems}))
+    sys.stdout.write(as_json.text({"format": 1, "error": error, "problems": problems}))
     sys.stdout.flush()
 
 

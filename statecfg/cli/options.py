@@ -199,6 +199,12 @@ out_option = _option(
     type=click.Path(dir_okay=False),
     help="Save the plan into this file, for `statecfg apply PLAN`.",
 )
+store_option = _option(
+    "--store",
+    metavar="URL",
+    help="The controller's database: a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE. Default: what "
+    "statecfg.toml says, or a file in the user's state directory.",
+)
 no_color_option = _option("--no-color", is_flag=True, help="No colours.")
 json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
@@ -212,7 +218,40 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
-        if self.examples:
-            with formatter.section("Examples"):
-                for one in self.examples.strip().splitlines():
-                    formatter.write(f"{'':{formatter.current_indent}}{one.strip()}\n")
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """A verb with verbs of its own, and a help that ends with examples."""
+
+    def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.examples = examples
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order in which they are defined."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one gets a suggestion."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.commands, 1, 0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(self.commands)}."
+            ctx.fail(f"`{ctx.command_path}` has no {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(self.examples, formatter)
+
+
+def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
+    """Write the examples of a command, each with its line breaks."""
+    if examples:
+        with formatter.section("Examples"):
+            for one in examples.strip().splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{one.strip()}\n")

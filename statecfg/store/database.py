@@ -170,6 +170,35 @@ class Store:
         with self.reading() as connection:
             return int(connection.exec_driver_sql(migrations.FIND).scalar_one())
 
+    def check(self) -> list[str]:
+        """Return what is wrong inside the store, in the database's words; [] where it is sound. Raises StoreError.
+
+        SQLite's pages, indexes and references are looked at; PostgreSQL looks after its own, and every row is read.
+        """
+        path = self.address.path
+        if path is not None:
+            with self._failing():
+                return sqlite.check(path)
+        with self.reading() as connection:
+            for table in tables.metadata.sorted_tables:
+                for _ in connection.execute(table.select()):
+                    continue
+        return []
+
+    def backup(self, target: Path) -> None:
+        """Copy a SQLite store into a file, whole, while others write to it.
+
+        Raises StoreError: the store can't be read, the file can't be written, or the store is PostgreSQL's.
+        """
+        path = self.address.path
+        if path is None:
+            raise StoreError(f"{self.shown}: PostgreSQL makes its own backups", "use pg_dump")
+        try:
+            with self._failing():
+                sqlite.backup(path, target)
+        except OSError as problem:
+            raise StoreError(f"{target}: it can't be written: {problem.strerror}", "choose another file") from None
+
     def close(self) -> None:
         """Close every connection."""
         if self._pid != os.getpid():
@@ -222,10 +251,15 @@ class Store:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Connection]:
+        with self._failing(), self._engine.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn what the database raises inside into a StoreError."""
         self._same_process()
         try:
-            with self._engine.connect() as connection:
-                yield connection
+            yield
         except exc.TimeoutError:
             raise Busy(f"{self.shown}: no connection came free in 60 s") from None
         except exc.IntegrityError:

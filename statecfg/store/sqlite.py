@@ -195,6 +195,9 @@ def backup(path: Path, target: Path) -> None:
     os.close(handle)
     try:
         with contextlib.closing(connect(path)) as source, contextlib.closing(sqlite3.connect(name)) as copy:
+            # Held from here on, so that no writer makes the copy start again: writers wait for the one pass.
+            source.execute("BEGIN")
+            source.execute("SELECT count(*) FROM sqlite_schema").close()
             source.backup(copy)
         handle = os.open(name, os.O_RDONLY)
         try:

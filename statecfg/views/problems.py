@@ -49,9 +49,19 @@ def _problem(problem: Problem, base: Path) -> Iterator[Line]:
     yield make((f"error[{problem.code}]", "remove"), (f": {problem.summary}", "bold"), hang=4)
     for number, place in enumerate(problem.places):
         yield from _place(place, base, first=number == 0)
-    for text in safe.block(problem.detail) if problem.detail else ():
+    yield from _told(problem.detail, problem.help)
+
+
+def failure_lines(summary: str, detail: str, help: str) -> Iterator[Line]:
+    """Yield the lines for a failure that is nobody's mistake in writing: what failed, how, and what to do."""
+    yield make(("error", "remove"), (f": {summary}", "bold"), hang=4)
+    yield from _told(detail, help)
+
+
+def _told(detail: str, help: str) -> Iterator[Line]:
+    for text in safe.block(detail) if detail else ():
         yield make("  ", text, hang=2)
-    for number, text in enumerate(safe.block(problem.help) if problem.help else ()):
+    for number, text in enumerate(safe.block(help) if help else ()):
         yield make(("  help: " if number == 0 else "        ", "skip"), text, hang=8)
 
 

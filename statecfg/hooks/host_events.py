@@ -1,0 +1,38 @@
+"""The events of hosts: what they are called, and the one place where they are fired."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from statecfg.project import Project
+    from statecfg.store.database import Store
+    from statecfg.store.hosts import HostRecord
+
+REGISTERED = "node-registered"
+FACTS_CHANGED = "node-facts-changed"
+BOOTED = "node-booted"
+BOUND = "node-bound-to-policy"
+UNBOUND = "node-unbound-from-policy"
+INSTALLED = "node-install-finished"
+DELETED = "node-deleted"
+EVENTS = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
+DEADLINE = 120.0  # seconds for all hooks of one event. Source: RELIABILITY, "Default limits".
+
+
+def fire(store: Store, event: str, record: HostRecord, playbook: str | None, project: Project) -> None:
+    """Fire an event of a host: its hooks are queued, and the queue is run.
+
+    :param event: one of `EVENTS`
+    :param record: the host as it is now; for a host that was just forgotten, as it was
+    :param playbook: the one it is about; None for none
+    :param project: whose directories have the types of hooks
+    """
+    from statecfg.hooks import exec_types
+    from statecfg.hooks.exec_hooks import Engine
+
+    engine = Engine(store, exec_types.of_project(project))
+    engine.trigger(event, asdict(record), playbook)
+    engine.drain(time.monotonic() + DEADLINE)
