@@ -55,6 +55,25 @@ def build(types: Iterable[str]) -> Bundle:
     return _build(tuple(wanted.items()))
 
 
+def modules_of(types: Iterable[str]) -> tuple[dict[str, tuple[bool, str, str]], dict[str, str]]:
+    """Return what a host needs to undo nodes of types that are in no definition any more, as far as we have them.
+
+    The first map is module name → [is it a package, file name, source], the second node type → module.
+    """
+    from statecfg import resources
+    from statecfg.dialects.host_source import bundle_modules
+
+    modules: dict[str, tuple[bool, str, str]] = {}
+    found: dict[str, str] = {}
+    for name in types:
+        if name not in REGISTRY and name in resources.available():
+            getattr(resources, name)
+        if name in REGISTRY:
+            found[name] = REGISTRY[name].module
+            modules.update(bundle_modules(REGISTRY[name].module))
+    return modules, found
+
+
 @lru_cache(maxsize=16)
 def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
     modules: dict[str, tuple[bool, str, str]] = {"statecfg": (True, "statecfg/__init__.py", _public_names())}

@@ -9,9 +9,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from statecfg.bundle import Bundle, command
+from statecfg.bundle import Bundle, command, modules_of
 from statecfg.compile import Definition
 from statecfg.inventory import Host
 from statecfg.remote import wire
@@ -54,6 +54,19 @@ class Order:
     password: str | None = field(default=None, repr=False)
 
 
+class Events(Protocol):
+    """Who is told of a host's life while a run is under way. Called from many threads."""
+
+    def planned(self, host: str, report: Json) -> None:
+        """Take in that a host has checked in and planned: `facts` and `ledger` are in its report."""
+
+    def hook(self, host: str, question: Json) -> Json:
+        """Call a hook that runs here (`hook`, `event`, `resource`, `seconds`); return {"ok", "error", …}."""
+
+    def finished(self, host: str, report: Json) -> None:
+        """Take in how a run ended on a host."""
+
+
 class Gate:
     """Where hosts wait, planned and held, until somebody has read the plan and said yes or no.
 
@@ -71,6 +84,8 @@ class Conversation:
     :param emit: takes each event: its kind and its data
     :param gate: None where nobody is asked
     :param cancel: set when the user wants to stop
+    :param more: what else the executor is to know of the run (see `fleet.Job.order`)
+    :param events: is told what is true of the host when it is, and answers for the controller's hooks
     """
 
     def __init__(
@@ -84,14 +99,17 @@ class Conversation:
         expect: Mapping[str, str] | None = None,
         gate: Gate | None = None,
         cancel: threading.Event | None = None,
+        more: Mapping[str, Any] | None = None,
+        events: Events | None = None,
     ) -> None:
         self.host, self.definition, self.playbook, self.bundle = host, definition, playbook, bundle
         self.order, self.emit, self.expect, self.gate = order, emit, expect, gate
         self.cancel = cancel or threading.Event()
+        self.more, self.events = more or {}, events
         self.nonce = secrets.token_hex(16)
         self.said = Testimony(definition, order.mode, emit)
         self.report = self.said.report
-        self.answered = self.told = self.entered = self.supplied = False
+        self.answered = self.told = self.entered = self.supplied = self.asking = self.typed = False
         self.given: set[str] = set()
         self.writing = threading.Lock()
         self.waiting = threading.Event()
@@ -126,6 +144,8 @@ class Conversation:
             if self.entered and self.gate is not None:
                 self.gate.slots.release()
         self.report["summary"] = self.said.count()
+        if self.events is not None:
+            self.events.finished(self.host.name, self.report)
         self.emit("finished", {"status": self.report["status"], "report": self.report})
         return self.report
 
@@ -135,7 +155,7 @@ class Conversation:
             hint = hint if hint == SUSPICIOUS else AGAIN
         elif not hint:
             hint = "Run it again when the host can be reached: `ssh` to it shows whether it can."
-        nothing = "Nothing was changed." if self.order.mode == "apply" and not self.said.acting else ""
+        nothing = "Nothing was changed." if self.said.changes and not self.said.acting else ""
         self.said.lost(summary, nothing, hint, heard_all)
 
     def failed(self, problem: Exception) -> None:
@@ -177,6 +197,7 @@ class Conversation:
             "secrets": dict(self.definition.secrets),
             "expect": self.expect is not None,
             "asks": self.gate is not None,
+            **self.more,
         }
         yield wire.encode(run)
         expect = sorted((self.expect or {}).items())
@@ -194,6 +215,9 @@ class Conversation:
 
     def supply(self, stream: Stream, frame: Json) -> None:
         """Send what the host lacks: the executor, or content; once, and nothing but what belongs to this run."""
+        if "types" in frame:
+            self.supply_types(stream, frame["types"])
+            return
         if "bundle" in frame:
             if self.supplied:
                 raise Broken("it asks for the executor a second time", SUSPICIOUS)
@@ -220,6 +244,14 @@ class Conversation:
             except (OSError, wire.ProtocolError) as problem:
                 raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem
 
+    def supply_types(self, stream: Stream, names: Any) -> None:
+        """Send node types of what left the definition, as far as they are still known here."""
+        if self.typed or not isinstance(names, list) or any(not isinstance(name, str) for name in names):
+            raise Broken("it asks for node types that it can't need", SUSPICIOUS)
+        self.typed = True
+        modules, types = modules_of(names[:1000])
+        self.say(stream, wire.encode({"type": "modules", "modules": modules, "types": types}))
+
     def answer(self, stream: Stream) -> None:
         """Let the host go on with what it planned, or not; pass on that the user stops."""
         if self.cancel.is_set() and not self.told:
@@ -238,6 +270,31 @@ class Conversation:
         # From here on, what became of the host is unknown until it says so.
         self.answered, self.said.acting = True, yes
         self.say(stream, wire.encode({"type": "go" if yes else "no"}))
+
+    def ask(self, stream: Stream, frame: Json) -> None:
+        """Let the hook be called that the host waits for, and pass on its answer; meanwhile, go on listening.
+
+        Raises Broken where it asks for what is no hook of this run.
+        """
+        names = {hook["name"] for hook in self.more.get("hooks", ()) if hook["where"] == "controller"}
+        if self.events is None or frame.get("hook") not in names or not self.said.acting or self.asking:
+            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+        if not isinstance(frame.get("resource"), dict) or frame["resource"].get("name") not in self.said.places:
+            raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
+        self.asking, events = True, self.events
+
+        def answer() -> None:
+            try:
+                found = events.hook(self.host.name, frame)
+            except Exception as problem:  # our own mistake: the host is told that the hook failed, and why
+                found = {"ok": False, "error": f"statecfg failed: {problem!r}"}
+            self.asking = False
+            try:
+                self.say(stream, wire.encode({**found, "type": "hooked", "id": frame["id"]}))
+            except TransportError:  # whoever listens finds out too, and says it
+                return
+
+        threading.Thread(target=answer, daemon=True).start()
 
     # Listening
 
@@ -316,6 +373,10 @@ class Listening:
                 self.start = time.monotonic() + START + len(self.of.bundle.data) / SLOWEST
             elif self.of.said.take(frame):
                 return True
+            if kind == "hook":
+                self.of.ask(self.stream, frame)
+            elif kind == "plan" and self.of.events is not None:
+                self.of.events.planned(self.of.host.name, self.of.report)
             if kind == "output":
                 self.outputs += len(str(frame["text"]))
             elif kind != "beat":

@@ -193,6 +193,9 @@ class _Declaration:
                 options["tags"] = pvector(tags)
             else:
                 self.wrong("SC0201", f"`tags` of {self.name}: expected names, got {show(tags)}", "", "tags")
+        if options.get("protect") not in (None, True, False, WRONG):
+            got = show(options.pop("protect"))
+            self.wrong("SC0201", f"`protect` of {self.name}: expected true or false, got {got}", "", "protect")
         for name in [name for name in options if options[name] in (None, False, WRONG)]:
             del options[name]
 

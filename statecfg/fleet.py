@@ -13,7 +13,7 @@ from typing import Any
 
 from statecfg import bundle
 from statecfg.compile import Definition
-from statecfg.conversation import PATIENCE, Conversation, Gate, Order
+from statecfg.conversation import PATIENCE, Conversation, Events, Gate, Order
 from statecfg.inventory import Host
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
@@ -26,11 +26,22 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What one host is to be. `playbook` is the name under which the host remembers whose resources they are."""
+    """What one host is to be.
+
+    :param playbook: the name under which the host remembers whose resources they are
+    :param prune: what left the definition is to go
+    :param partial: only some of the playbook's resources: what is not among them has not left the definition
+    :param ledger: the lineage of the host's ledger as it was last heard of here, "" where it never was
+    :param node: the host as hooks on it are told of it
+    """
 
     host: Host
     definition: Definition
     playbook: str
+    prune: bool = False
+    partial: bool = False
+    ledger: str = ""
+    node: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class Event:
 class Options:
     """How to run.
 
-    :param mode: "plan", "apply" or "facts"
+    :param mode: "plan", "verify", "apply", "prune", "destroy", "facts" or "history"
     :param forks: hosts talked to at once
     :param keep_going: after a failure, skip only what depends on it
     :param become: whom to become on every host; None: what the inventory says
@@ -60,6 +71,11 @@ class Options:
     :param confirm: shown the report of the plan before anything is done; False ends the run there
     :param patience: seconds a host may have no news but heartbeats, beside the longest timeout of its nodes
     :param cancel: set to stop: nothing more begins
+    :param run: the run's id; a new one where it is not given
+    :param agreed: that more than half of a host's resources may go was said in so many words
+    :param hooks: host → the hooks that may fire there, as the host takes them
+    :param history: of mode "history": `playbook`, `run` (the beginning of an id), `limit`
+    :param events: is told of the hosts' lives, and calls the controller's hooks
     """
 
     mode: str = "plan"
@@ -73,6 +89,11 @@ class Options:
     password: str | None = field(default=None, repr=False)
     patience: float = PATIENCE
     cancel: threading.Event = field(default_factory=threading.Event)
+    run: str = ""
+    agreed: bool = False
+    hooks: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    history: Mapping[str, Any] | None = None
+    events: Events | None = None
 
 
 def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) -> Report:
@@ -87,7 +108,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             listen(Event(host, kind, data))
 
     order = Order(
-        uuid.uuid4().hex[:12],
+        options.run or uuid.uuid4().hex[:12],
         options.mode,
         f"{getpass.getuser()}@{socket.gethostname()}",
         options.keep_going,
@@ -111,6 +132,8 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             None if options.expect is None else options.expect.get(job.host.name, {}),
             gate,
             options.cancel,
+            _more(job, options),
+            options.events,
         )
         for job in jobs
     ]
@@ -126,6 +149,20 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         while thread.is_alive():  # a plain join would hold up Ctrl-C
             thread.join(0.5)
     return _report(order, playbook, conversations)
+
+
+def _more(job: Job, options: Options) -> dict[str, Any]:
+    """Return what the executor is to know of a job beside its definition; what says nothing is left out."""
+    more: dict[str, Any] = {
+        "prune": job.prune,
+        "partial": job.partial,
+        "yes": options.agreed,
+        "ledger": job.ledger,
+        "node": dict(job.node),
+        "hooks": list(options.hooks.get(job.host.name, ())),
+        "history": options.history,
+    }
+    return {key: value for key, value in more.items() if value}
 
 
 def _talk(conversation: Conversation, slots: threading.Semaphore) -> None:

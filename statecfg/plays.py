@@ -18,7 +18,7 @@ from statecfg.remote.values import kind_of, show
 
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
-OPTIONS = ("hosts", "vars", "name")
+OPTIONS = ("hosts", "vars", "name", "prune")
 NO_VARS: Mapping[str, Any] = MappingProxyType({})
 
 _COLLECTED: ContextVar[list[Play] | None] = ContextVar("plays being defined", default=None)
@@ -92,6 +92,7 @@ class Play:
     :param hosts: pattern of the hosts it is for
     :param build: from a host to its graph, several, or None
     :param position: where it is written
+    :param prune: every apply removes what left the definition
     :param complete: what makes of the merged variables those that hold, where some are templates: from the variables,
         the host's name and its groups
     """
@@ -104,6 +105,7 @@ class Play:
     file: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
     complete: Callable[[Mapping[str, Any], str, tuple[str, ...]], Mapping[str, Any]] | None = None
+    prune: bool = False
 
     def variables(
         self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: str, groups: Iterable[str]
@@ -118,7 +120,7 @@ class Play:
 
 
 def play(
-    *, hosts: str | Sequence[str], vars: Mapping[str, Any] | None = None, name: str | None = None
+    *, hosts: str | Sequence[str], vars: Mapping[str, Any] | None = None, name: str | None = None, prune: bool = False
 ) -> Callable[[Callable[..., Any]], Play]:
     """Make a function a play: `@play(hosts="web", vars={"port": 8080})`.
 
@@ -127,12 +129,17 @@ def play(
     :param hosts: pattern, or several; see the inventory's patterns
     :param vars: variables of this play
     :param name: the play's name; the function's where not given
+    :param prune: every apply removes what left the definition, as if `--prune` were given
     """
     names = [hosts] if isinstance(hosts, str) else list(hosts) if isinstance(hosts, Iterable) else [hosts]
     if not names or not all(isinstance(each, str) and each for each in names):
         detail = f"the hosts of a play are {kind_of(hosts)}: {show(hosts)}"
         report(problem("SC0512", detail, 'write a pattern: hosts="web"', positions.of_frame(sys._getframe(1))))
     pattern = ",".join(map(str, names))
+    given: Any = prune
+    if not isinstance(given, bool):
+        detail = f"`prune` of a play is {kind_of(given)}: {show(given)}"
+        report(problem("SC0512", detail, "write true or false", positions.of_frame(sys._getframe(1))))
 
     def make(function: Callable[..., Any]) -> Play:
         code = function.__code__
@@ -142,7 +149,9 @@ def play(
             detail = f"{function.__name__} takes {code.co_argcount} arguments; a play is called with the host"
             report(problem("SC0512", detail, "take values from host.vars", place))
         title = name or getattr(function, "__name__", "play").replace("_", "-")
-        made = Play(title, pattern, build, MappingProxyType(dict(vars or {})), place, code.co_filename)
+        made = Play(
+            title, pattern, build, MappingProxyType(dict(vars or {})), place, code.co_filename, prune=prune is True
+        )
         gathered = _COLLECTED.get()
         if gathered is not None:
             gathered.append(made)

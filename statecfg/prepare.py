@@ -40,13 +40,14 @@ class Choice:
     """What narrows a playbook down, or changes it.
 
     `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra`
-    variables that win over all others.
+    variables that win over all others; `prune` whether what left the definition is to go.
     """
 
     inventory: Path | None = None
     limit: str | None = None
     tags: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    prune: bool = False
 
 
 def offline(path: Path, choice: Choice) -> Work:
@@ -87,7 +88,7 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
     from statecfg.fleet import Job
 
     project, chosen = _chosen(path, choice)
-    name = project.relative(path)
+    name = owner(project, path)
     jobs: list[Job] = []
     wrong = _Shared()
     for host, plays in chosen:
@@ -99,11 +100,18 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
             break  # it would take as long for every other host
         # With tags, a host that has nothing of them is left alone.
         if definition is not None and (definition.layers or not choice.tags):
-            jobs.append(Job(host, definition, name))
+            prune = choice.prune or any(play.prune for play in plays)
+            jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags)))
     report(*wrong.problems())
     if chosen and not jobs and not wrong.problems():
         report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
     return project, jobs
+
+
+def owner(project: Project, path: Path) -> str:
+    """Return the name under which hosts remember whose resources they are: the same in every checkout."""
+    name = project.relative(path)
+    return f"{project.settings.name}:{name}" if project.settings.name else name
 
 
 def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[Play]]]]:

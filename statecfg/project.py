@@ -22,6 +22,7 @@ LARGEST = 1 << 20
 
 # Each setting, its type and what it may be in words.
 _KINDS: dict[str, tuple[type, str]] = {
+    "name": (str, "a name"),
     "inventory": (str, "the path of a file"),
     "forks": (int, "a number from 1 to 1000"),
     "become": (bool, "true or false"),
@@ -42,6 +43,7 @@ _KINDS: dict[str, tuple[type, str]] = {
 class Settings:
     """What `statecfg.toml` says; None where it says nothing. A flag of the command line wins over it.
 
+    :param name: goes before the names of its playbooks in the ledgers of hosts, where several projects share hosts
     :param inventory: path of the inventory, relative to the project
     :param forks: how many hosts at once, 1 to 1000
     :param become: whether to act as another user
@@ -57,6 +59,7 @@ class Settings:
     :param store_hook_output: whether it keeps what they wrote
     """
 
+    name: str | None = None
     inventory: str | None = None
     forks: int | None = None
     become: bool | None = None

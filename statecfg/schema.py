@@ -178,6 +178,7 @@ def json_schema(kind: NodeType[...]) -> dict[str, Any]:
         "requires": names,
         "restart_on": names,
         "tags": names,
+        "protect": {"type": "boolean"},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

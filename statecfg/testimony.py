@@ -24,15 +24,29 @@ _ACTION: Mapping[str, Any] = {"op": str, "args": dict, "status": ACTION_STATUSES
 _ACTION_MAY: Mapping[str, Any] = {"reason": str}
 _CHANGE: Mapping[str, Any] = {"object": str, "field": str}
 _NODE: Mapping[str, Any] = {"name": str, "outcome": OUTCOMES, "changes": list, "actions": list}
-_NODE_MAY: Mapping[str, Any] = {"reason": str, "known_after": str, "shutdown_first": dict, "triggered_by": list}
-_PLAN_MAY: Mapping[str, Any] = {"owed": list, "waits": bool}
+STATES = frozenset({"PRE_CREATED", "RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"})
+PARTS = ("removals", "layers", "left")
+MOST = 250_000  # resources of a host that may have left its definition
+_NODE_MAY: Mapping[str, Any] = {
+    "reason": str, "known_after": str, "shutdown_first": dict, "triggered_by": list, "state": STATES, "drift": list,
+    "leaves": list,
+}  # fmt: skip
+_PLAN_MAY: Mapping[str, Any] = {"owed": list, "waits": bool, "hooks": list, "facts": dict, "ledger": str}
+_HOOK: Mapping[str, Any] = {"hook": str, "event": str, "name": str, "where": str}
+_FIRED: Mapping[str, Any] = {**_HOOK, "status": frozenset({"ok", "failed", "continued", "owed"})}
+_FIRED_MAY: Mapping[str, Any] = {"error": str, "severity": str, "entry": dict, "metadata": dict}
+_RUN: Mapping[str, Any] = {
+    "run": str, "started": (int, float), "mode": str, "who": str, "playbook": str, "status": str, "summary": dict,
+}  # fmt: skip
+_RUN_MAY: Mapping[str, Any] = {"ended": (int, float), "outcomes": dict, "actions": list}
 _HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
 _STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
+_REFUSED = {"hint": "Nothing was done on this host."}
 _WHY_NOT = {"refused": "not started: this is not what was planned", "ok": "not started: declined"}
 _END: Mapping[str, Any] = {"status": STATUSES}
 _END_MAY: Mapping[str, Any] = {
     "warnings": list, "shutdown": list, "holder": dict, "differs": list, "facts": dict, "declined": bool,
-    "halted": str, "error": str, "trace": str, "unchanged": bool,
+    "halted": str, "error": str, "trace": str, "unchanged": bool, "refusal": str, "ledger": str, "history": list,
 }  # fmt: skip
 
 
@@ -52,29 +66,35 @@ class Broken(Exception):
 class Testimony:
     """What one host said, and the report made of it.
 
-    :param mode: "plan", "apply" or "facts"
+    :param mode: "plan", "verify", "apply", "prune", "destroy", "facts" or "history"
     :param emit: takes each event: its kind and its data
     """
 
     def __init__(self, definition: Definition, mode: str, emit: Callable[[str, Json], None]) -> None:
         self.mode, self.emit = mode, emit
-        self.sent = [{node["provides"]: node for node in layer} for layer in definition.layers]
+        defined = () if mode in ("prune", "destroy") else definition.layers
+        self.sent = [{node["provides"]: node for node in layer} for layer in defined]
         self.layers: list[list[Json]] = []
-        self.places: dict[str, tuple[int, int]] = {}
+        self.removals: list[list[Json]] = []
+        self.left: list[list[Json]] = []
+        self.places: dict[str, str] = {}  # node → the part of the plan that it is in
+        self.changes = mode in ("apply", "prune", "destroy")
         self.begun: dict[str, dict[int, Json]] = {}
         self.ended: dict[str, str] = {}
-        self.done: set[int] = set()
+        self.done: dict[str, set[int]] = {"removals": set(), "layers": set()}
         self.parts: list[Json] = []
         self.prints: dict[str, str] = {}
         self.planned = self.acting = self.waits = False
         self.report: Json = {"status": "unreachable", "layers": self.layers, "summary": {}}
+        if mode not in ("facts", "history"):
+            self.report.update(removals=self.removals, left=self.left)
 
     def take(self, frame: Json) -> bool:
         """Take in one frame; return True for the last. Raises Broken where it does not belong to this run."""
         takers: dict[str, Callable[[Json], None]] = {
             "hello": self._hello, "beat": _nothing, "planned": self._place, "plan": self._plan,
             "action": self._action, "output": self._output, "finished": self._finished, "layer": self._layer,
-            "end": self._end,
+            "fired": self._fired, "hook": _nothing, "end": self._end,
         }  # fmt: skip
         kind = frame["type"]
         if kind not in takers:
@@ -94,19 +114,29 @@ class Testimony:
 
     def _place(self, frame: Json) -> None:
         """Take in a part of the plan."""
-        number = frame["layer"]
-        if self.planned or not isinstance(number, int) or not 0 <= number < len(self.sent):
+        part, number = frame.get("part", "layers"), frame["layer"]
+        most = len(self.sent) if part == "layers" else MOST
+        if self.planned or part not in PARTS or not isinstance(number, int) or not 0 <= number < most:
             raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
-        while len(self.layers) <= number:
-            self.layers.append([])
+        layers = {"removals": self.removals, "layers": self.layers, "left": self.left}[part]
+        if number > len(layers) + (len(self.sent) if part == "layers" else 0):
+            raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
+        while len(layers) <= number:
+            layers.append([])
         for node in frame["nodes"]:
             _check_node(node)
-            sent = self.sent[number].get(node["name"])
-            if sent is None or node["name"] in self.places:
-                raise Broken(f"it planned {_short(node['name'])}, which was not asked for", SUSPICIOUS)
-            node["type"], node["position"] = sent["type"], sent.get("position", "")
-            self.places[node["name"]] = (number, len(self.layers[number]))
-            self.layers[number].append(node)
+            name = node["name"]
+            sent = self.sent[number].get(name) if part == "layers" else None
+            if name in self.places or (part == "layers") != (sent is not None):
+                raise Broken(f"it planned {_short(name)}, which was not asked for", SUSPICIOUS)
+            if sent is not None:
+                node["type"], node["position"] = sent["type"], sent.get("position", "")
+            else:
+                _check(node, {"type": str, "position": str}, {})
+            if len(self.places) > MOST + sum(map(len, self.sent)):
+                raise Broken(f"it speaks of more than {MOST} resources", SUSPICIOUS)
+            self.places[name] = part
+            layers[number].append(node)
         prints = frame.get("fingerprints", {})
         if any(not isinstance(text, str) for text in prints.values()):
             raise ValueError("a fingerprint is no text")
@@ -117,16 +147,21 @@ class Testimony:
         _check(frame, {}, _PLAN_MAY)
         if self.planned:
             raise Broken("it planned twice", SUSPICIOUS)
-        missing = sum(map(len, self.sent)) - len(self.places)
+        missing = sum(map(len, self.sent)) - sum(map(len, self.layers))
         if missing:
             raise Broken(f"it left {missing} of the nodes out of its plan", SUSPICIOUS)
         for debt in frame.get("owed", ()):
             _check(debt, {"node": str, "cause": str, "since": (int, float), "run": str}, {})
+        for hook in frame.get("hooks", ()):
+            _check(hook, _HOOK, {})
         self.planned = True
-        self.waits = bool(frame.get("waits")) and self.mode == "apply"
+        self.waits = bool(frame.get("waits")) and self.changes
         self.report["owed"] = frame.get("owed", [])
+        for key in ("hooks", "facts", "ledger"):
+            if frame.get(key):
+                self.report[key] = frame[key]
         self.report["fingerprints"] = self.prints
-        self.emit("planned", {"layers": self.layers, "summary": self.count()})
+        self.emit("planned", {"layers": [*self.removals, *self.layers], "summary": self.count()})
 
     # The run
 
@@ -176,24 +211,39 @@ class Testimony:
     def _layer(self, frame: Json) -> None:
         """Take in what became of a layer."""
         self._may_act()
-        number = frame["layer"]
-        if not isinstance(number, int) or not 0 <= number < len(self.layers) or number in self.done:
+        part, number = frame.get("part", "layers"), frame["layer"]
+        if part not in self.done:
+            raise Broken("it reports a layer that is not part of this run", SUSPICIOUS)
+        layers = self.layers if part == "layers" else self.removals
+        if not isinstance(number, int) or not 0 <= number < len(layers) or number in self.done[part]:
             raise Broken("it reports a layer that is not part of this run", SUSPICIOUS)
         self.parts += frame["nodes"]
-        if len(self.parts) > len(self.layers[number]):
+        if len(self.parts) > len(layers[number]):
             raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
         if frame.get("more"):
             return
         nodes, self.parts = self.parts, []
         for node in nodes:
             _check_node(node)
-        if sorted(node["name"] for node in nodes) != sorted(node["name"] for node in self.layers[number]):
+        planned = {node["name"]: node for node in layers[number]}
+        if sorted(node["name"] for node in nodes) != sorted(planned):
             raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
         for node in nodes:
-            sent = self.sent[number][node["name"]]
-            node["type"], node["position"] = sent["type"], sent.get("position", "")
-        self.layers[number][:] = nodes
-        self.done.add(number)
+            before = planned[node["name"]]
+            node["type"], node["position"] = before["type"], before["position"]
+        layers[number][:] = nodes
+        self.done[part].add(number)
+
+    def _fired(self, frame: Json) -> None:
+        """Take in that a hook was fired."""
+        self._may_act()
+        _check(frame, _FIRED, _FIRED_MAY)
+        self.known(frame["name"])
+        fired = {key: frame[key] for key in (*_FIRED, *_FIRED_MAY) if frame.get(key) is not None}
+        self.report.setdefault("fired", []).append(fired)
+        if len(self.report["fired"]) > 10 * MOST:
+            raise Broken("it fires hooks without end", SUSPICIOUS)
+        self.emit("fired", fired)
 
     def _end(self, frame: Json) -> None:
         """Take in the END frame: only it makes a result."""
@@ -204,25 +254,29 @@ class Testimony:
         for action in frame.get("shutdown", ()):
             _check(action, {**_ACTION, "node": str}, _ACTION_MAY)
         status, error = frame["status"], frame.get("error")
-        if status == "ok" and not error and self.mode != "facts" and not self.planned:
+        if status == "ok" and not error and self.mode not in ("facts", "history") and not self.planned:
             raise Broken("it says that it is done, and never planned", SUSPICIOUS)
         acted = self.acting and status in ("ok", "failed") and not frame.get("declined") and not frame.get("unchanged")
-        if acted and not error and len(self.done) < len(self.layers):
+        if acted and not error and self._unfinished():
             raise Broken("it says that it is done, and did not report every layer", SUSPICIOUS)
-        for key in ("shutdown", "holder", "differs", "facts", "declined", "halted"):
+        for key in ("shutdown", "holder", "differs", "facts", "declined", "halted", "refusal", "ledger"):
             if frame.get(key):
                 self.report[key] = frame[key]
+        if self.mode == "history":
+            self.report["history"] = [_past(run) for run in frame.get("history", ())]
         self.report.setdefault("warnings", []).extend(frame.get("warnings", ()))
         if not self.report["warnings"]:
             del self.report["warnings"]
         if error:
             self.report["error"] = {"summary": error, "detail": frame.get("trace", ""), "hint": ""}
+        elif frame.get("refusal"):
+            self.report["error"] = {**_REFUSED, "summary": frame["refusal"], "detail": ""}
         elif status in ("locked", "refused"):
             self.report["error"] = _HELD if status == "locked" else _STALE
             self.report["error"] = {**self.report["error"], "detail": _holder(frame.get("holder") or {})}
         if acted and error:
             self._account(heard_all=True)
-        elif self.mode == "apply" and not acted:
+        elif self.changes and not acted:
             self._nothing_begun(_WHY_NOT.get(status, "not started"))
         counts = self.count()
         if status == "ok" and (counts.get("failed") or (acted and counts.get("skipped"))):
@@ -237,24 +291,30 @@ class Testimony:
         self.report["status"] = "unknown" if self.acting else "unreachable"
         if self.acting:
             self._account(heard_all)
-        elif self.mode == "apply":
+        elif self.changes:
             self._nothing_begun("not started: the connection was lost")
 
     def _nothing_begun(self, why: str) -> None:
         """Let what was only planned not pass for done."""
-        for layer in self.layers:
+        for layer in (*self.removals, *self.layers):
             for node in layer:
                 if node["outcome"] in ("changed", "unknown"):
                     node["outcome"], node["reason"] = "skipped", why
                     node["actions"] = [{**action, "status": "not-attempted"} for action in node["actions"]]
 
+    def _unfinished(self) -> list[tuple[str, int]]:
+        """Return the layers that were not reported, the part and the number, in the order in which they are done."""
+        parts = (("removals", self.removals), ("layers", self.layers))
+        return [
+            (part, number) for part, layers in parts for number in range(len(layers)) if number not in self.done[part]
+        ]
+
     def _account(self, heard_all: bool) -> None:
         """Give every node of a layer that was not reported the outcome that is known of it."""
-        current = min(set(range(len(self.layers))) - self.done, default=-1)
-        for number, layer in enumerate(self.layers):
-            if number not in self.done:
-                for node in layer:
-                    self._conclude(node, heard_all, number == current)
+        left = self._unfinished()
+        for part, number in left:
+            for node in (self.layers if part == "layers" else self.removals)[number]:
+                self._conclude(node, heard_all, (part, number) == left[0])
 
     def _conclude(self, node: Json, heard_all: bool, current: bool) -> None:
         """Give one node its outcome after the link died."""
@@ -282,7 +342,7 @@ class Testimony:
 
     def count(self) -> dict[str, int]:
         """Count the nodes by outcome."""
-        return summary([node for layer in self.layers for node in layer])
+        return summary([node for layer in (*self.removals, *self.layers) for node in layer])
 
 
 def _holder(found: Json) -> str:
@@ -294,8 +354,19 @@ def _holder(found: Json) -> str:
     return f"{found.get('who') or 'somebody'}{when}, run {found.get('run') or 'unknown'}" if found else ""
 
 
+def _past(run: Any) -> Json:
+    """Return a run of the past as the host remembers it. Raises ValueError where it is none."""
+    _check(run, _RUN, _RUN_MAY)
+    for action in run.get("actions", ()):
+        _check(action, {"node": str, "op": str, "status": str, "reason": str}, {})
+    counts = (*run["summary"].values(), *run.get("outcomes", {}).values())
+    if any(not isinstance(value, int | str) for value in counts):
+        raise ValueError("a count is no number")
+    return {key: run[key] for key in (*_RUN, *_RUN_MAY) if key in run}
+
+
 def _nothing(frame: Json) -> None:
-    """Take in a heartbeat: that it came is all it says."""
+    """Take in a heartbeat, or a question that the conversation answers: that it came is all it says here."""
 
 
 def _check_node(node: Any) -> None:
@@ -304,8 +375,9 @@ def _check_node(node: Any) -> None:
         _check(change, _CHANGE, {"diff": str})
     for action in [*node["actions"], *([node["shutdown_first"]] if "shutdown_first" in node else [])]:
         _check(action, _ACTION, _ACTION_MAY)
-    if any(not isinstance(name, str) for name in node.get("triggered_by", ())):
-        raise ValueError("a trigger is no name")
+    for key in ("triggered_by", "drift", "leaves"):
+        if any(not isinstance(text, str) for text in node.get(key, ())):
+            raise ValueError(f"one of its {key} is no text")
 
 
 def _check(value: Any, must: Mapping[str, Any], may: Mapping[str, Any]) -> None:

@@ -52,6 +52,9 @@ class Journal:
     def started(self, node: str, op: str) -> None:
         self.lines.append(("started", node, op))
 
+    def took(self, node: str, op: str, result: Mapping[str, Any]) -> None:
+        self.lines.append(("took", node, op, result["status"]))
+
     def finished(self, node: str, outcome: str) -> None:
         self.lines.append(("finished", node, outcome))
 

@@ -458,9 +458,11 @@ def test_it_is_written_down_before_it_is_done() -> None:
     assert run.journal.lines == [
         ("intend", "a"),
         ("started", "a", "step"),
+        ("took", "a", "step", "ok"),
         ("finished", "a", "changed"),
         ("intend", "b"),
         ("started", "b", "step"),
+        ("took", "b", "step", "ok"),
         ("finished", "b", "changed"),
     ]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import state
-from statecfg.remote.state import Account, Journal, Ledger, Lock, StateError, left_over, prepare
+from statecfg.remote.ledger import SCHEMA, Ledger
+from statecfg.remote.state import Account, Journal, Lock, StateError, left_over, prepare
 
 ROOT = os.geteuid() == 0
 HOLDER = {"run": "r1", "who": "ann@desk", "since": 1.0, "pid": 1}
@@ -205,7 +205,7 @@ def ended(place: str, name: str, found: Account, owed: Any = (), playbook: str =
     Journal(place, name)
     ledger = Ledger(place)
     ledger.begin(run(name, playbook), owed)
-    ledger.end(name, found, "ok")
+    ledger.end(run(name, playbook), found, "ok")
     left = [(debt["node"], debt["cause"]) for debt in ledger.owed("web")]
     ledger.close()
     assert left_over(place) == []
@@ -243,8 +243,9 @@ def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
     ledger.begin(run("r1"), [("service", "conf"), ("other", "late")])
     Journal(place, "r1").started("conf", "write")
     reading = Ledger(place, reading=True)
-    assert [debt["node"] for debt in reading.owed("web", left_over(place))] == ["service"]
     assert reading.who("r1")["who"] == "ann@desk"
+    reading.recall(left_over(place))
+    assert [debt["node"] for debt in reading.owed("web")] == ["service"]
     reading.close()
     ledger.close()
 
@@ -252,10 +253,10 @@ def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
 def test_a_newer_format_is_refused(place: str) -> None:
     Ledger(place).close()
     database = sqlite3.connect(Path(place) / "ledger.db")
-    database.execute(f"PRAGMA user_version={state.SCHEMA + 1}")
+    database.execute(f"PRAGMA user_version={SCHEMA + 1}")
     database.close()
     for reading in (False, True):
-        with pytest.raises(StateError, match=rf"format {state.SCHEMA + 1}; this statecfg knows {state.SCHEMA}"):
+        with pytest.raises(StateError, match=rf"format {SCHEMA + 1}; this statecfg knows {SCHEMA}"):
             Ledger(place, reading)
 
 

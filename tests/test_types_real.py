@@ -37,6 +37,7 @@ from statecfg.remote.wire import decode_node, decode_value
 class Unrecorded:
     def intend(self, nodes): pass
     def started(self, node, op): pass
+    def took(self, node, op, result): pass
     def finished(self, node, outcome): pass
 
 given = json.load(sys.stdin)

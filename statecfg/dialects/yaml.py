@@ -15,7 +15,7 @@ from statecfg.plays import HostContext, Play
 from statecfg.problems import going_on, problem, report
 
 SHAPE = "a play: `hosts:` and `resources:`"
-KEYS = ("name", "hosts", "vars", "resources", "include")
+KEYS = ("name", "hosts", "vars", "prune", "resources", "include")
 
 
 def load(path: str, root: str) -> list[Play]:
@@ -57,7 +57,8 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
     def complete(merged: Mapping[str, Any], host: str, groups: tuple[str, ...]) -> dict[str, Any]:
         return resolved(merged, variables, {"host": {"name": host, "groups": list(groups)}})
 
-    return Play(name, _hosts(written), build, variables, written.place, path, complete=complete)
+    prune = _prune(top.items.get("prune"))
+    return Play(name, _hosts(written), build, variables, written.place, path, complete=complete, prune=prune)
 
 
 def resolved(merged: Mapping[str, Any], order: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,6 +80,13 @@ def _name(node: Node | None) -> str | None:
         return node.value
     report(problem("SC0310", f"`name:` must be a text; this is {yaml_text.describe(node)}", "quote it", node.place))
     return None
+
+
+def _prune(node: Node | None) -> bool:
+    if node is not None and not (isinstance(node, Scalar) and isinstance(node.value, bool)):
+        detail = f"`prune:` must be true or false; this is {yaml_text.describe(node)}"
+        report(problem("SC0310", detail, "write prune: true", node.place))
+    return isinstance(node, Scalar) and node.value is True
 
 
 def _hosts(node: Node) -> str:

@@ -21,7 +21,7 @@ from statecfg.remote.nodetype import NodeType
 SHAPE = "a list of resources"
 CONTROL = ("when", "for_each")
 INCLUDE_KEYS = ("include", "vars", *CONTROL)
-OPTIONS = ("requires", "restart_on", "provides", "tags")
+OPTIONS = ("requires", "restart_on", "provides", "tags", "protect")
 MAX_INCLUDES = 100
 
 Values = dict[str, Any]

@@ -187,7 +187,7 @@ def begin() -> None:
     Finder.modules = unpack(hello["bundle"], frames)
     finder: "Any" = Finder
     sys.meta_path.insert(0, finder)
-    hello["warnings"] = warnings
+    hello.update(warnings=warnings, modules=Finder.modules)
     import_module("statecfg.remote.session").main(source, sink, hello, frames)
 
 

@@ -8,6 +8,7 @@ from statecfg.remote.model import Unknown, error
 from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Planner, describe, settled, trace
 from statecfg.remote.real import RealMachine
+from statecfg.remote.removal import Former
 from statecfg.remote.report import action_report, portions, step_report
 from statecfg.remote.world import ANYTHING
 
@@ -15,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
 
+    from statecfg.remote.lifecycle import Lifecycle
     from statecfg.remote.model import Action, Result
     from statecfg.remote.nodetype import NodeType
     from statecfg.remote.planning import Plan, Step
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
         def intend(self, nodes: Sequence[str]) -> None: ...
         def started(self, node: str, op: str) -> None: ...
+        def took(self, node: str, op: str, result: Result) -> None: ...
         def finished(self, node: str, outcome: str) -> None: ...
 
 
@@ -73,6 +76,7 @@ class Execution:
     :param record: the journal
     :param stopped: says why nothing more may begin ("" while it may)
     :param keep_going: after a failure, skip only what depends on it
+    :param life: brings nodes under management, and fires what comes before and after each; None: nothing does
     """
 
     def __init__(
@@ -85,23 +89,28 @@ class Execution:
         stopped: Callable[[], str],
         keep_going: bool = False,
         owed: Optional[Mapping[str, Sequence[str]]] = None,
+        life: Optional[Lifecycle] = None,
     ) -> None:
         self.plan, self.types, self.facets = plan, types, facets
         self.send, self.record, self.stopped, self.keep_going = send, record, stopped, keep_going
-        self.owed = owed or {}
+        self.owed, self.life = owed or {}, life
         self.nodes = {name: step.node for name, step in plan.steps.items()}
         self.state = {name: Doing(step) for name, step in plan.steps.items()}
+        self.state.update((step.node.provides, Doing(step)) for step in plan.going())
         self.turns: Dict[str, threading.Lock] = {}
         self.shutdown: List[Dict[str, Any]] = []
         self.halted = ""
         self.acted = False
 
     def run(self) -> List[List[Dict[str, Any]]]:
-        """Do everything; return the report's layers."""
+        """Do everything; return the reports of all nodes, layer by layer, of what goes first."""
         self.shut_down()
+        for number, steps in enumerate(self.plan.removals):
+            self.removal(number, [self.state[step.node.provides] for step in steps])
         for number, steps in enumerate(self.plan.layers):
             self.layer(number, [self.state[step.node.provides] for step in steps])
-        return [[self.state[step.node.provides].report() for step in steps] for steps in self.plan.layers]
+        layers = (*self.plan.removals, *self.plan.layers)
+        return [[self.state[step.node.provides].report() for step in steps] for steps in layers]
 
     # Shutdown-first
 
@@ -131,6 +140,10 @@ class Execution:
         action = node.step.spec.shutdown_first
         assert action is not None
         name = node.step.node.provides
+        if self.life is not None:
+            self.manage([node])
+        if node.outcome == "failed":
+            return False
         self.record.intend([name])
         result = self.take(node, action, -1)
         node.shutdown = action_report(action, result["status"], result)
@@ -143,7 +156,27 @@ class Execution:
 
     def layer(self, number: int, doing: Sequence[Doing]) -> None:
         """Do one layer: decide what was left open, act in parallel, check again, report."""
-        ready = [node for node in doing if self.may_begin(node)]
+        ready = [node for node in doing if self.may_begin(node) and self.may_turn(node)]
+        for node in ready:
+            if node.step.outcome == "unknown":
+                self.decide(node)
+        if self.life is not None:
+            self.manage(ready)
+        acting = [node for node in ready if node.outcome == "changed"]
+        if acting:
+            self.acted = True
+            self.record.intend([node.step.node.provides for node in acting])
+            self.together(acting)
+            side_by_side(self.act, [node for node in acting if node.outcome == "changed"])
+        if self.acted:
+            self.verify([node for node in ready if node.outcome in ("changed", "unchanged")])
+        for node in ready if self.life is not None else ():
+            self.settle(node)
+        self.close(number, doing, acting, "layers")
+
+    def removal(self, number: int, doing: Sequence[Doing]) -> None:
+        """Let one layer of what left the definition go."""
+        ready = [node for node in doing if self.may_begin(node) and self.may_go(node)]
         for node in ready:
             if node.step.outcome == "unknown":
                 self.decide(node)
@@ -153,8 +186,14 @@ class Execution:
             self.record.intend([node.step.node.provides for node in acting])
             self.together(acting)
             side_by_side(self.act, [node for node in acting if node.outcome == "changed"])
-        if self.acted:
-            self.verify([node for node in ready if node.outcome in ("changed", "unchanged")])
+            self.verify([node for node in acting if node.outcome == "changed"])
+        for node in ready:
+            if node.outcome in ("changed", "unchanged"):
+                self.went(node)
+        self.close(number, doing, acting, "removals")
+
+    def close(self, number: int, doing: Sequence[Doing], acting: Sequence[Doing], part: str) -> None:
+        """Write down and report what became of a layer; a failure in it ends the run here."""
         for node in acting:
             self.record.finished(node.step.node.provides, node.outcome)
             self.send({"type": "finished", "node": node.step.node.provides, "outcome": node.outcome})
@@ -164,7 +203,59 @@ class Execution:
         parts = list(portions(node.report() for node in doing))
         for index, nodes in enumerate(parts):
             more = {"more": True} if index + 1 < len(parts) else {}
-            self.send(dict(more, type="layer", layer=number, nodes=nodes))
+            self.send(dict(more, type="layer", part=part, layer=number, nodes=nodes))
+
+    # Entities
+
+    def manage(self, nodes: Sequence[Doing]) -> None:
+        """Bring a layer's nodes under management; what can't be looked at has failed, and nothing is done to it."""
+        assert self.life is not None
+        ready = [node for node in nodes if node.outcome in ("changed", "unchanged")]
+        try:
+            self.life.manage([node.step.node for node in ready])
+        except (Exception, SystemExit):  # one of them: which one, is found by asking each alone
+            for node in ready:
+                try:
+                    self.life.manage([node.step.node])
+                except (Exception, SystemExit) as problem:
+                    node.fail("what stands there can't be remembered: %s" % describe(problem))
+
+    def may_turn(self, node: Doing) -> bool:
+        """Fire what comes before a node's turn; tell whether it may come."""
+        return self.life is None or self.unless(node, self.life.before(node.step.node))
+
+    def settle(self, node: Doing) -> None:
+        """Fire what follows a node's turn."""
+        assert self.life is not None
+        if node.outcome in ("changed", "unchanged"):
+            self.unless(node, self.life.done(node.step.node, node.outcome == "changed"))
+        elif node.outcome == "failed":
+            self.life.broke(node.step.node)
+
+    def may_go(self, node: Doing) -> bool:
+        """Fire what comes before a removal; tell whether it may be. Where only a record goes, nobody is asked."""
+        assert self.life is not None and isinstance(node.step.node, Former)
+        return node.step.node.heir is not None or self.unless(node, self.life.may_go(node.step.node))
+
+    def went(self, node: Doing) -> None:
+        """Fire what follows a removal, and forget what is gone."""
+        former = node.step.node
+        assert self.life is not None and isinstance(former, Former)
+        if former.heir is not None:
+            self.life.forget(former, heir=list(former.heir))
+        else:
+            self.unless(node, self.life.gone(former))
+
+    def unless(self, node: Doing, why: str) -> bool:
+        """Let a node have failed, or be put off, where a hook says why; tell whether it goes on."""
+        if not why:
+            return True
+        assert self.life is not None
+        if self.life.entity(node.step.node).postponed:
+            node.outcome, node.reason = "skipped", why
+        else:
+            node.fail(why)
+        return False
 
     def may_begin(self, node: Doing) -> bool:
         """Tell whether a node's turn may come; otherwise skip it, saying why."""
@@ -186,6 +277,7 @@ class Execution:
         """Return a planner over the host as it really is now."""
         planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
         planner.nodes = self.nodes
+        planner.leaving = {step.node.provides: step.node for step in self.plan.going()}
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
@@ -275,6 +367,7 @@ class Execution:
             if turn is not None:
                 turn.release()
         for member in of or [name]:
+            self.record.took(member, action.op, result)
             self.send(dict(event, node=member, event="finished", status=result["status"], reason=result.get("reason")))
         return result
 
@@ -301,7 +394,7 @@ class Execution:
             planner.machine.turn(step.node.provides, acted=node.outcome == "changed")
             try:
                 todo = planner.check(step.node).steps
-                if not self.types[step.node.type].looks():
+                if not isinstance(step.node, Former) and not self.types[step.node.type].looks():
                     continue  # nothing to read back: it says the same whatever the host is like
                 for action in todo:
                     planner.imagine(action)

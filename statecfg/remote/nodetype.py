@@ -116,10 +116,11 @@ class NodeType(Generic[P]):
         return self._register("remember", function)
 
     def undo(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register how a node goes that left the definition: `function(node, memory, world) -> list of actions`.
+        """Register how a node goes that left the definition: `function(node, memory, world[, leaving]) -> actions`.
 
-        `node` has the attributes last applied, without secrets and content; `memory` is what `remember` returned. As
-        with a check, nothing may be left to do once its actions are taken. Without this a node is only forgotten.
+        `node` has the attributes last applied, without secrets and content; `memory` is what `remember` returned;
+        `leaving` has all nodes, by name, that go in this run. As with a check, nothing may be left to do once its
+        actions are taken. Without this a node is only forgotten.
         """
         return self._register("undo", function)
 
@@ -146,6 +147,18 @@ class NodeType(Generic[P]):
             return []
         given = {"node": node, "nodes": nodes, "actions": actions, "world": world}
         return self.methods["check"](*[given[name] for name in self.wanted()])
+
+    def run_remember(self, node: Any, world: Any) -> Any:
+        """Call the type's remember; a type without one remembers nothing."""
+        function = self.methods.get("remember")
+        return function(node, world) if function is not None else {}
+
+    def run_undo(self, node: Any, memory: Any, world: Any, leaving: Any) -> Any:
+        """Call the type's undo with what it takes; without one there is nothing to be done."""
+        function = self.methods.get("undo")
+        if function is None:
+            return []
+        return function(*(node, memory, world, leaving)[: function.__code__.co_argcount])
 
     def __repr__(self) -> str:
         return "<node type %s>" % self.name

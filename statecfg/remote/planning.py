@@ -5,11 +5,12 @@ from __future__ import annotations
 from statecfg.remote.borg import written_at
 from statecfg.remote.guard import WriteAttempt, reading_only
 from statecfg.remote.model import Action, ActionSpec, CheckError, Unknown, error
+from statecfg.remote.removal import Former
 from statecfg.remote.world import ANYTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence
+    from typing import AbstractSet, Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence
 
     from statecfg.remote.model import Node, Result
     from statecfg.remote.nodetype import NodeType
@@ -40,6 +41,11 @@ class Step:
         """Whether the node has, or may have, something to do."""
         return self.outcome in ("changed", "unknown")
 
+    @property
+    def removal(self) -> bool:
+        """Whether the node left the definition, and this is what takes it back."""
+        return isinstance(self.node, Former)
+
 
 class Plan:
     """The steps of all layers."""
@@ -47,6 +53,13 @@ class Plan:
     def __init__(self) -> None:
         self.layers: List[List[Step]] = []
         self.steps: Dict[str, Step] = {}
+        self.removals: List[List[Step]] = []  # what goes before the layers come, in its order
+        self.left: List[List[Step]] = []  # what left the definition, and stays in this run
+
+    def going(self) -> Iterator[Step]:
+        """Yield the steps of what goes."""
+        for layer in self.removals:
+            yield from layer
 
     def fingerprints(self) -> Dict[str, str]:
         """Return a digest per node of what it would do: equal digests mean equal plans."""
@@ -56,11 +69,11 @@ class Plan:
         from statecfg.remote.report import step_report
 
         found = {}
-        for name, step in self.steps.items():
-            if step.outcome != "unchanged":
+        for step in (*self.steps.values(), *self.going()):
+            if step.outcome != "unchanged" or step.removal:
                 # Where a node is written makes no difference to what it does.
                 text = json.dumps(dict(step_report(step), position=""), sort_keys=True)
-                found[name] = hashlib.sha256(text.encode()).hexdigest()[:32]
+                found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
         return found
 
 
@@ -77,50 +90,74 @@ class Planner:
     ) -> None:
         self.types, self.machine, self.owed = types, machine, owed or {}
         self.nodes: Dict[str, Node] = {}
+        self.leaving: Dict[str, Node] = {}
         self.actions: List[Dict[str, List[Action]]] = []
         # For each node, those it depends on that act: only these can make anything unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
 
-    def plan(self, layers: Sequence[Sequence[Node]]) -> Plan:
-        """Check all nodes, layer by layer, each against the host as the ones before will have left it."""
+    def plan(
+        self,
+        layers: Sequence[Sequence[Node]],
+        going: Sequence[Sequence[Node]] = (),
+        left: Sequence[Sequence[Node]] = (),
+    ) -> Plan:
+        """Check all nodes, layer by layer, each against the host as the ones before will have left it.
+
+        :param going: what left the definition and goes first
+        :param left: what left the definition, and is only looked at: what a later run that prunes would do
+        """
         for layer in layers:
             for node in layer:
                 self.nodes[node.provides] = node
         plan = Plan()
+        known: Dict[str, Step] = {}
+        self.leaving = {node.provides: node for layer in going for node in layer}
+        for layer in going:
+            plan.removals.append(self.layer(layer, known))
         for layer in layers:
-            # A layer's nodes will act side by side: each is checked against the host as the layer finds it.
-            steps = [self.ask(node, plan) for node in layer]
-            for step in steps:
-                self.begin(step)
-                self.foresee(step)
-                plan.steps[step.node.provides] = step
-            plan.layers.append(steps)
-            self.actions.append({step.node.provides: step.spec.actions for step in steps})
+            plan.layers.append(self.layer(layer, plan.steps))
+            self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
+        known = {}
+        self.leaving = {node.provides: node for layer in left for node in layer}
+        for layer in left:
+            plan.left.append(self.layer(layer, known))
         return plan
 
-    def ancestors(self, node: Node, plan: Plan) -> AbstractSet[str]:
+    def layer(self, layer: Sequence[Node], known: Dict[str, Step]) -> List[Step]:
+        """Check the nodes of a layer; they will act side by side, so each is checked against what the layer finds.
+
+        :param known: the steps of the layers before, by name; this layer's are added
+        """
+        steps = [self.ask(node, known) for node in layer]
+        for step in steps:
+            self.begin(step)
+            self.foresee(step)
+            known[step.node.provides] = step
+        return steps
+
+    def ancestors(self, node: Node, known: Mapping[str, Step]) -> AbstractSet[str]:
         """Return the nodes it requires, directly or not, that act."""
         sets = []
         for name in node.requires:
             above = self.acting.get(name, _NONE)
-            step = plan.steps.get(name)
+            step = known.get(name)
             sets.append(above | {name} if step is not None and step.acts else above)
         if len(sets) > 1:
             return frozenset().union(*sets)
         return sets[0] if sets else _NONE
 
-    def ask(self, node: Node, plan: Plan) -> Step:
+    def ask(self, node: Node, known: Mapping[str, Step]) -> Step:
         """Check one node where its turn comes; its actions are not taken yet."""
         step = Step(node)
-        self.acting[node.provides] = self.ancestors(node, plan)
+        self.acting[node.provides] = self.ancestors(node, known)
         for name in node.requires:
-            before = plan.steps.get(name)
+            before = known.get(name)
             if before is not None and before.outcome in ("failed", "skipped"):
                 how = "failed" if before.outcome == "failed" else "is skipped"
                 step.outcome, step.reason = "skipped", "%s, which it requires, %s" % (name, how)
                 return step
-        changing = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "changed"]
-        undecided = [name for name in node.triggers if name in plan.steps and plan.steps[name].outcome == "unknown"]
+        changing = [name for name in node.triggers if name in known and known[name].outcome == "changed"]
+        undecided = [name for name in node.triggers if name in known and known[name].outcome == "unknown"]
         changing += [name for name in self.owed.get(node.provides, ()) if name not in changing]
         self.begin(step, changing, undecided[0] if undecided else None)
         self.decide(step)
@@ -161,9 +198,14 @@ class Planner:
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, which may only look. Raises what it raises."""
         kind = self.types.get(node.type)
+        if isinstance(node, Former) and node.note:
+            return ActionSpec()  # only its record goes
         if kind is None:
             raise CheckError("no node type is called %s" % node.type)
         with reading_only():
+            if isinstance(node, Former):
+                spec = normalised(kind.run_undo(node, node.row["memory"], self.machine, self.leaving), node)
+                return ActionSpec(spec.steps, left=spec.left)  # what goes, goes before all else as it is
             return normalised(kind.run_check(node, self.nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statecfg.remote.changes import content
 from statecfg.remote.model import Blob
+from statecfg.remote.removal import Former
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ def step_report(step: Step) -> Dict[str, Any]:
         found["reason"] = step.reason
     if step.triggered_by:
         found["triggered_by"] = list(step.triggered_by)
+    if isinstance(node, Former):
+        found["state"] = node.row["state"]
+        if node.note and not step.reason:
+            found["reason"] = node.note
+        if step.spec.left:
+            found["leaves"] = list(step.spec.left)
     return found
 
 

@@ -9,12 +9,15 @@ from importlib import import_module
 
 from statecfg.remote import state
 from statecfg.remote.channel import Channel
+from statecfg.remote.ledger import CUT_OFF, Ledger
+from statecfg.remote.management import ACTING, Management
 from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Planner
 from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.report import portions, step_report, summary
+from statecfg.remote.removal import contents
+from statecfg.remote.report import portions, summary
 from statecfg.remote.wire import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
@@ -54,9 +57,8 @@ class Session:
         self.place = state.directory()
         self.lock = state.Lock(self.place)
         self.spool = ""
-        self.ledger: Optional[state.Ledger] = None
         self.blobs: Dict[str, Blob] = {}
-        self.interrupted = ""
+        self.managed: Optional[Management] = None
         self.expect: Dict[str, str] = {}
         self.warnings: List[str] = list(hello.get("warnings", ()))
 
@@ -74,32 +76,30 @@ class Session:
             from statecfg.remote.facts import gather
 
             return "ok", {"facts": gather()}
+        if order["mode"] == "history":
+            return "ok", self.history(order)
         layers = self.take_in()
-        expect = self.expect if order.get("expect") else None
         held = self.take_lock(order)
         if held is not None:
             return "locked", {"holder": held}
         for name in order["types"]:
             import_module(order["types"][name])
-        cut_off = state.left_over(self.place)
-        owed = self.owed(order, cut_off)
-        layers = [[self.arrive(node) for node in layer] for layer in layers]
-        self.fetch(layers)
-        values = [value.encode("utf-8", "surrogateescape") for value in order.get("secrets", {}).values()]
-        for blob in self.blobs.values() if values else ():
-            blob.secret = blob.holds(values)
+        managed = self.managed = Management(self.place, order, self.warnings)
+        self.arrive(managed, layers)
+        expect = self.expect if order.get("expect") else None
         facets = Facets()
         started = time.monotonic()
-        plan = self.plan(layers, facets, owed)
+        plan = self.plan(managed, facets)
         differs = different(expect, plan)
-        due = bool(owed or cut_off or self.interrupted) or any(step.acts for step in plan.steps.values())
-        waits = order["mode"] == "apply" and due and not differs
-        self.show(plan, owed, time.monotonic() - started, waits)
+        due = order["mode"] in ACTING and managed.due(plan)
+        waits = due and not differs and not managed.refusal
+        self.show(plan, managed, time.monotonic() - started, waits)
+        if managed.refusal:
+            return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
         if differs:
             return "refused", {"differs": differs, "warnings": self.warnings}
         if not waits:
-            more = {"unchanged": True} if order["mode"] == "apply" else {}
-            return "failed" if failed(plan) else "ok", dict(more, warnings=self.warnings)
+            return self.settle(managed, plan)
         # Nothing is done before the controller has the plan: what it can't know of, has not happened.
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
@@ -107,10 +107,23 @@ class Session:
         if order.get("asks"):
             # Somebody read the plan, and that took its time: the host may be another one by now.
             facets = Facets()
-            differs = different(plan.fingerprints(), self.plan(layers, facets, owed))
+            differs = different(plan.fingerprints(), self.plan(managed, facets))
             if differs:
                 return "refused", {"differs": differs, "warnings": self.warnings}
-        return self.apply(order, plan, facets, owed, cut_off)
+        return self.apply(managed, plan, facets)
+
+    def history(self, order: Dict[str, Any]) -> Dict[str, Any]:
+        """Return the runs that this host remembers."""
+        ledger = Ledger(self.place, reading=True)
+        cut_off = state.left_over(self.place)
+        try:
+            if cut_off:
+                ledger.recall(cut_off)
+            asked = order.get("history") or {}
+            found = ledger.history(asked.get("playbook", ""), asked.get("run", ""), int(asked.get("limit", 20)))
+            return {"history": found, "ledger": ledger.meta("lineage")}
+        finally:
+            ledger.close()
 
     # Before the plan
 
@@ -130,7 +143,7 @@ class Session:
 
     def take_lock(self, order: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """Take the host for this run, or, for a plan, see that nobody else is changing it; return who does."""
-        if order["mode"] == "plan":
+        if order["mode"] not in ACTING:
             return self.lock.held(float(order.get("lock_timeout", 0)))
         state.prepare(self.place)
         holder = {"run": order["run"], "who": order["who"], "since": time.time(), "pid": os.getpid()}
@@ -140,41 +153,37 @@ class Session:
             state.sweep(self.place)
         return held
 
-    def owed(self, order: Dict[str, Any], cut_off: List[Tuple[str, state.Account]]) -> List[Dict[str, Any]]:
-        """Return what earlier runs of this playbook still owe, and warn of those that were cut off."""
-        if not os.path.exists(os.path.join(self.place, state.LEDGER)):
-            return []
-        ledger = state.Ledger(self.place, reading=True)
-        try:
-            for run, account in cut_off:
-                who = ledger.who(run)
-                text = "run %s by %s was cut off" % (run, who.get("who", "an unknown user"))
-                if account.under_way:
-                    text += "; under way were %s" % ", ".join(account.under_way)
-                self.warnings.append(text)
-            self.interrupted = ledger.interrupted(order["playbook"])
-            if self.interrupted:
-                self.warnings.append("the last run, %s, lost its controller and was cut off" % self.interrupted)
-            return ledger.owed(order["playbook"], cut_off)
-        finally:
-            ledger.close()
+    def arrive(self, managed: Management, layers: List[List[Node]]) -> None:
+        """Let the nodes arrive, and what left the definition be known; ask for the content that this host lacks."""
+        layers = [[from_wire(node) for node in layer] for layer in layers]
+        managed.compare(layers)
+        self.load(managed)
+        self.fetch(managed.layers, managed.files(self.blobs))
+        managed.install()
+        values = [value.encode("utf-8", "surrogateescape") for value in managed.order.get("secrets", {}).values()]
+        for blob in self.blobs.values() if values else ():
+            blob.secret = blob.holds(values)
 
-    def arrive(self, node: Node) -> Node:
-        """Let the node's type add what only this host knows (`from_wire` of the Borg document)."""
-        kind = REGISTRY.get(node.type)
-        function = kind.methods.get("from_wire") if kind is not None else None
-        if function is None:
-            return node
-        count = function.__code__.co_argcount
-        found: Node = function(*[node, RealMachine()][:count])
-        return found
+    def load(self, managed: Management) -> None:
+        """Load the node types of what left the definition; those that did not come with this run are asked for."""
+        missing = managed.load_types()
+        if not missing:
+            return
+        self.channel.send({"type": "need", "types": missing})
+        answer, _ = self.channel.receive("modules")
+        modules = self.hello["modules"]
+        for name, (package, filename, text) in answer["modules"].items():
+            if name not in modules:
+                modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
+        for name in answer["types"]:
+            import_module(answer["types"][name])
 
-    def fetch(self, layers: List[List[Node]]) -> None:
-        """Ask, once, for the content that this host lacks."""
+    def fetch(self, layers: List[List[Node]], more: List[Blob]) -> None:
+        """Ask, once, for the content that this host lacks: of the nodes, and more that is wanted in any case."""
         if all(blob.data is not None for blob in self.blobs.values()):
             return
         world = RealMachine()
-        wanted = {}
+        wanted = {blob.sha256: blob for blob in more if blob.data is None}
         for layer in layers:
             for node in layer:
                 kind = REGISTRY.get(node.type)
@@ -214,69 +223,71 @@ class Session:
 
     # The plan
 
-    def plan(self, layers: List[List[Node]], facets: Facets, owed: List[Dict[str, Any]]) -> Plan:
+    def plan(self, managed: Management, facets: Facets) -> Plan:
         """Plan against this host as it is."""
-        planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(owed))
-        return planner.plan(layers)
+        planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(managed.owed))
+        return planner.plan(managed.layers, managed.going.layers, managed.going.left)
 
-    def show(self, plan: Plan, owed: List[Dict[str, Any]], seconds: float, waits: bool) -> None:
+    def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:
         """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
         prints = plan.fingerprints()
-        for number, steps in enumerate(plan.layers):
-            for nodes in portions(step_report(step) for step in steps):
-                mine = {node["name"]: prints[node["name"]] for node in nodes if node["name"] in prints}
-                self.channel.send({"type": "planned", "layer": number, "nodes": nodes, "fingerprints": mine})
-        self.channel.send({"type": "plan", "owed": owed, "seconds": round(seconds, 3), "waits": waits})
+        for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.left)):
+            for number, steps in enumerate(layers):
+                for nodes in portions(managed.report(step) for step in steps):
+                    mine = {node["name"]: prints[node["name"]] for node in nodes if node["name"] in prints}
+                    frame = {"type": "planned", "part": part, "layer": number, "nodes": nodes, "fingerprints": mine}
+                    self.channel.send(frame)
+        hooks = managed.would_fire(plan)
+        more: Dict[str, Any] = {"hooks": hooks} if hooks else {}
+        if managed.order["mode"] in ACTING:
+            from statecfg.remote.facts import gather
+
+            more["facts"] = gather()
+        more["ledger"] = managed.lineage
+        frame = {"type": "plan", "owed": managed.owed, "seconds": round(seconds, 3), "waits": waits}
+        self.channel.send(dict(more, **frame))
 
     # The run
 
-    def apply(
-        self,
-        order: Dict[str, Any],
-        plan: Plan,
-        facets: Facets,
-        owed: List[Dict[str, Any]],
-        cut_off: List[Tuple[str, state.Account]],
-    ) -> Tuple[str, Dict[str, Any]]:
+    def settle(self, managed: Management, plan: Plan) -> Tuple[str, Dict[str, Any]]:
+        """End a run that has nothing to do on the host; an apply is entered in the ledger all the same."""
+        status = "failed" if failed(plan) else "ok"
+        if managed.order["mode"] not in ACTING:
+            return status, {"warnings": self.warnings}
+        managed.settle(plan, status)
+        return status, {"unchanged": True, "warnings": self.warnings, "ledger": managed.lineage}
+
+    def apply(self, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
         """Do what was planned; return the status and what END is to say."""
         from statecfg.remote.execution import Execution
 
-        self.ledger = state.Ledger(self.place)
-        for run, account in cut_off:
-            self.ledger.end(run, account, state.CUT_OFF)
+        order = managed.order
         journal = state.Journal(self.place, order["run"])
-        debts_now = [
-            (step.node.provides, cause)
-            for step in plan.steps.values()
-            for cause in step.node.triggers
-            if cause in plan.steps and plan.steps[cause].acts
-        ]
-        entry = {"id": order["run"], "mode": order["mode"], "who": order["who"], "playbook": order["playbook"]}
-        self.ledger.begin(entry, debts_now)
+        life = managed.begin(plan, journal, facets, self.channel, self.blobs)
 
         def stopped() -> str:
             return self.channel.stopped() or journal.broken
 
+        owed = debts(managed.owed)
         execution = Execution(
-            plan, REGISTRY, facets, self.channel.send, journal, stopped, bool(order.get("keep_going")), debts(owed)
+            plan, REGISTRY, facets, self.channel.send, journal, stopped, bool(order.get("keep_going")), owed, life
         )
         layers = execution.run()
         for name, doing in execution.state.items():
-            if doing.outcome == "unchanged" and name in debts(owed):
+            if doing.outcome == "unchanged" and name in owed:
                 journal.finished(name, "unchanged")
-        nodes = [node for layer in layers for node in layer]
-        counts = summary(nodes)
+        counts = summary([node for layer in layers for node in layer])
         status = "failed" if counts.get("failed") or counts.get("skipped") else "ok"
         journal.sync()
-        with open(journal.path, encoding="utf-8") as stream:
-            account = state.Account(stream.read().split("\n"))
-        self.ledger.end(order["run"], account, state.CUT_OFF if self.channel.lost else status)
-        return status, {"warnings": self.warnings, "shutdown": execution.shutdown, "halted": execution.halted}
+        sound = [name for name, doing in execution.state.items() if doing.outcome in ("changed", "unchanged")]
+        managed.end(journal, CUT_OFF if self.channel.lost else status, sound)
+        more: Dict[str, Any] = {"shutdown": execution.shutdown, "halted": execution.halted, "ledger": managed.lineage}
+        return status, dict(more, warnings=self.warnings)
 
     def close(self) -> None:
         """Give back the lock, the ledger and the spool."""
-        if self.ledger is not None:
-            self.ledger.close()
+        if self.managed is not None:
+            self.managed.close()
         if self.spool:
             import shutil
 
@@ -301,18 +312,17 @@ def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:
     return found
 
 
-def contents(value: Any) -> Any:
-    """Yield every content within a value."""
-    if isinstance(value, Blob):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from contents(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from contents(item)
-
-
 def failed(plan: Plan) -> bool:
     """Tell whether any check failed."""
-    return any(step.outcome in ("failed", "skipped") for step in plan.steps.values())
+    return any(step.outcome in ("failed", "skipped") for step in (*plan.steps.values(), *plan.going()))
+
+
+def from_wire(node: Node) -> Node:
+    """Let a node's type add what only this host knows (`from_wire` of the Borg document)."""
+    kind = REGISTRY.get(node.type)
+    function = kind.methods.get("from_wire") if kind is not None else None
+    if function is None:
+        return node
+    count = function.__code__.co_argcount
+    found: Node = function(*[node, RealMachine()][:count])
+    return found

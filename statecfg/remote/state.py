@@ -1,4 +1,4 @@
-"""The host's own memory of runs: the lock, the journal of the run under way, and the ledger."""
+"""The run under way on a host: the lock that lets one in at a time, and the journal of what it does."""
 
 from __future__ import annotations
 
@@ -13,21 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
+    from statecfg.remote.model import Result
+
 LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
+BEFORE = "before"  # the directory of content that stood in the place of ours
 SPOOL = "spool-"  # what the names of directories of content that has arrived begin with
-CUT_OFF = "cut off"  # the status of a run that never came to its end
 LOOKING = 0.2  # seconds that another process may look at the lock
-SCHEMA = 1
-_TABLES = """
-CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
-                  playbook TEXT NOT NULL, status TEXT NOT NULL);
-CREATE TABLE outcome (run TEXT NOT NULL REFERENCES run(id), node TEXT NOT NULL, outcome TEXT NOT NULL,
-                      PRIMARY KEY (run, node));
-CREATE TABLE owed (playbook TEXT NOT NULL, node TEXT NOT NULL, cause TEXT NOT NULL, since REAL NOT NULL,
-                   run TEXT NOT NULL, PRIMARY KEY (playbook, node, cause));
-"""
 
 
 class StateError(Exception):
@@ -177,9 +170,26 @@ class Journal:
         """Write down that an action begins."""
         self.add(node=node, op=op)
 
+    def took(self, node: str, op: str, result: Result) -> None:
+        """Write down how an action ended."""
+        self.add(node=node, took=op, status=result["status"], reason=result.get("reason", ""))
+
     def finished(self, node: str, outcome: str) -> None:
         """Write down how a node ended."""
         self.add(node=node, outcome=outcome)
+
+    def manage(self, rows: Sequence[Dict[str, Any]]) -> None:
+        """Write down, durably, the nodes that come under management, with what stood there before."""
+        for row in rows:
+            self.add(manage=row)
+        self.sync()
+
+    def entity(self, node: str, **fields: Any) -> None:
+        """Write down an entity's new state ("" once it is gone), and what of its hooks is owed.
+
+        What a power cut takes away of it, the next run finds out anew: its hooks are then fired once more.
+        """
+        self.add(entity=node, **fields)
 
 
 class Account:
@@ -188,17 +198,35 @@ class Account:
     def __init__(self, lines: Sequence[str]) -> None:
         self.started: Set[str] = set()
         self.outcomes: Dict[str, str] = {}
+        self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
+        self.managed: Dict[str, Dict[str, Any]] = {}
+        self.entities: Dict[str, Dict[str, Any]] = {}
+        open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
                 found = json.loads(line)
             except ValueError:  # the line that a crash cut off
                 continue
-            if not isinstance(found, dict) or not isinstance(found.get("node"), str):
-                continue
-            if "outcome" in found:
-                self.outcomes[found["node"]] = found["outcome"]
-            elif "op" in found:
-                self.started.add(found["node"])
+            if isinstance(found, dict):
+                self._take(found, open_actions)
+
+    def _take(self, found: Dict[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
+        if isinstance(found.get("manage"), dict):
+            self.managed[found["manage"]["name"]] = found["manage"]
+        elif isinstance(found.get("entity"), str):
+            self.entities.setdefault(found["entity"], {}).update(found)
+        if not isinstance(found.get("node"), str):
+            return
+        node = found["node"]
+        if "outcome" in found:
+            self.outcomes[node] = found["outcome"]
+        elif "op" in found:
+            self.started.add(node)
+            open_actions[node, found["op"]] = len(self.actions)
+            self.actions.append((node, found["op"], "unknown", ""))
+        elif found.get("took") is not None and (node, found["took"]) in open_actions:
+            at = open_actions[node, found["took"]]
+            self.actions[at] = (node, found["took"], found["status"], found["reason"])
 
     @property
     def under_way(self) -> List[str]:
@@ -224,103 +252,3 @@ def left_over(place: str) -> List[Tuple[str, Account]]:
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
             found.append((name[: -len(".jsonl")], Account(stream.read().split("\n"))))
     return found
-
-
-class Ledger:
-    """The host's record of runs and of what it owes (SQLite)."""
-
-    def __init__(self, place: str, reading: bool = False) -> None:
-        import sqlite3
-
-        self.errors = sqlite3.DatabaseError
-        self.place = place
-        path = os.path.join(place, LEDGER)
-        try:
-            quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-            if reading and os.path.exists(path + "-journal"):
-                reading = False  # a commit was cut off: only who may write can take it back
-            mode = "ro" if reading else "rwc"
-            self.database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
-            if not reading:
-                os.chmod(path, 0o600)
-                self.database.execute("PRAGMA synchronous=EXTRA")
-            version = self.database.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA:
-                raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
-            if version == 0 and reading:  # made by a run that was cut off before it wrote anything
-                self.database.close()
-                self.database = sqlite3.connect(":memory:")
-            if version == 0:
-                self.database.executescript("BEGIN;%sPRAGMA user_version=%d;COMMIT;" % (_TABLES, SCHEMA))
-        except (sqlite3.DatabaseError, OSError) as problem:
-            raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None
-
-    def begin(self, run: Dict[str, Any], owed: Sequence[Tuple[str, str]]) -> None:
-        """Enter a run and, before anything is changed, all that its changes will owe. Raises StateError."""
-        with self, self.database as database:
-            database.execute(
-                "INSERT INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
-                (run["id"], time.time(), run["mode"], run["who"], run["playbook"]),
-            )
-            database.executemany(
-                "INSERT OR IGNORE INTO owed VALUES (?, ?, ?, ?, ?)",
-                [(run["playbook"], node, cause, time.time(), run["id"]) for node, cause in owed],
-            )
-
-    def end(self, run: str, account: Account, status: str) -> None:
-        """Close a run by its account: outcomes in, debts that are paid (or never arose) out. Raises StateError."""
-        with self, self.database as database:
-            rows = database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
-            for playbook, node, cause, since in rows:
-                mine = since == run and not account.still_owed(node, cause)
-                paid = account.outcomes.get(node) in ("changed", "unchanged")
-                if mine or (paid and playbook == self.playbook(run)):
-                    database.execute(
-                        "DELETE FROM owed WHERE playbook = ? AND node = ? AND cause = ?", (playbook, node, cause)
-                    )
-            outcomes = dict(dict.fromkeys(account.under_way, "unknown"), **account.outcomes)
-            database.executemany(
-                "INSERT OR REPLACE INTO outcome VALUES (?, ?, ?)",
-                [(run, node, outcome) for node, outcome in sorted(outcomes.items())],
-            )
-            database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run))
-        os.unlink(os.path.join(self.place, RUNS, run + ".jsonl"))
-
-    def playbook(self, run: str) -> Optional[str]:
-        """Return the playbook of a run."""
-        row = self.database.execute("SELECT playbook FROM run WHERE id = ?", (run,)).fetchone()
-        return row[0] if row else None
-
-    def owed(self, playbook: str, cut_off: Sequence[Tuple[str, Account]] = ()) -> List[Dict[str, Any]]:
-        """Return what a playbook's earlier runs still owe: node, cause, since (epoch seconds), run."""
-        accounts = dict(cut_off)
-        found = []
-        rows = self.database.execute(
-            "SELECT node, cause, since, run FROM owed WHERE playbook = ? ORDER BY node, cause", (playbook,)
-        )
-        for node, cause, since, run in rows:
-            if run not in accounts or accounts[run].still_owed(node, cause):
-                found.append({"node": node, "cause": cause, "since": since, "run": run})
-        return found
-
-    def interrupted(self, playbook: str) -> str:
-        """Return the playbook's last run, and whose it was, where its controller was lost in mid-run; "" otherwise."""
-        query = "SELECT id, who, status FROM run WHERE playbook = ? ORDER BY started DESC, rowid DESC LIMIT 1"
-        row = self.database.execute(query, (playbook,)).fetchone()
-        return "%s by %s" % row[:2] if row and row[2] == CUT_OFF else ""
-
-    def who(self, run: str) -> Dict[str, Any]:
-        """Return who made a run and when it began."""
-        row = self.database.execute("SELECT who, started, playbook FROM run WHERE id = ?", (run,)).fetchone()
-        return {"run": run, "who": row[0], "started": row[1], "playbook": row[2]} if row else {"run": run}
-
-    def __enter__(self) -> None:
-        """Begin to write: what goes wrong with the file from here is a StateError that names it."""
-
-    def __exit__(self, kind: object, problem: Optional[BaseException], traceback: object) -> None:
-        if isinstance(problem, self.errors):
-            raise StateError("the ledger in %s can't be written: %s" % (self.place, problem)) from None
-
-    def close(self) -> None:
-        """Close the file."""
-        self.database.close()

@@ -1,0 +1,94 @@
+"""Calling hooks around resources: those of this host as its processes, the controller's by asking it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from statecfg.remote.wire import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping
+
+    from statecfg.remote.channel import Channel
+    from statecfg.remote.management import Management
+
+
+class Firing:
+    """Calls the hooks of one run.
+
+    :param managed: what the run has under management; its ledger holds the configuration of this host's hooks
+    :param channel: to the controller
+    """
+
+    def __init__(self, managed: Management, channel: Channel) -> None:
+        from statecfg.remote.facts import gather
+
+        self.managed, self.channel = managed, channel
+        self.node = dict(managed.order.get("node") or {}, facts=gather())
+        self.count = 0
+
+    def call(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
+        """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks."""
+        resource["playbook"] = self.managed.playbook
+        if hook["where"] == "host":
+            return self._here(hook, event, resource, seconds)
+        self.count += 1
+        question = {"type": "hook", "id": self.count, "hook": hook["name"], "event": event, "seconds": seconds}
+        self.channel.send(dict(question, resource=resource))
+        try:
+            while True:
+                answer, _ = self.channel.receive("hooked")
+                if answer["id"] == self.count:
+                    return answer
+        except ProtocolError as problem:
+            return {"ok": False, "error": "the controller did not say how it ended: %s" % problem}
+
+    def tell(self, fired: Dict[str, Any]) -> None:
+        """Tell the controller what was fired."""
+        self.channel.send(dict(fired, type="fired"))
+
+    def _here(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+        """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
+        from statecfg.remote.hook_result import judge
+        from statecfg.remote.hook_run import executable, handler, invoke
+
+        ledger = self.managed.ledger
+        assert ledger is not None
+        folder = self.managed.folder(hook)
+        program = handler(folder, event)
+        if not program:
+            return {"ok": True}
+        if not executable(program):
+            return {"ok": False, "error": "file %s is not executable" % program}
+        base = hashlib.sha256(json.dumps(hook["configuration"], sort_keys=True).encode()).hexdigest()
+        kept = ledger.hook(hook["name"], base)
+        configuration = dict(hook["configuration"]) if kept is None else kept
+        told = {"id": hook.get("id"), "name": hook["name"], "type": hook["type"], "configuration": configuration}
+        given = {
+            "hook": {**{key: value for key, value in told.items() if value is not None}, "cause": event},
+            "node": self.node,
+            "policy": self.managed.order.get("policy"),
+            "resource": resource,
+        }
+        metadata = self.node.get("metadata") or {}
+        ended = invoke(folder, event, given, seconds)
+        judged = judge(
+            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, ended.stderr, ended.reason
+        )
+        # Words on stderr make Razor's event an error; whether the hook has failed, its exit status and its output say.
+        sound = judge(
+            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, b"", ended.reason
+        )
+        if judged.configuration != configuration:
+            ledger.set_hook(hook["name"], base, judged.configuration)
+        answer: Dict[str, Any] = {"ok": sound.severity != "error" and ended.exit_status == 0 and not ended.reason}
+        answer["entry"], answer["severity"] = judged.entry, judged.severity
+        if judged.metadata is not None and judged.metadata != metadata:
+            self.node["metadata"] = answer["metadata"] = judged.metadata
+        error = judged.entry.get("error")
+        if error or not answer["ok"]:
+            plain = error if isinstance(error, str) else json.dumps(error) if error else ""
+            answer["error"] = plain or ended.reason or "it exited with status %d" % ended.exit_status
+        return answer

@@ -1,0 +1,365 @@
+"""The ledger: the host's own record of the resources under management, of every run, and of what is owed (SQLite)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from statecfg.remote.state import BEFORE, LEDGER, RUNS, StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+    from statecfg.remote.state import Account
+
+SCHEMA = 2
+CUT_OFF = "cut off"  # the status of a run that never came to its end
+PRE_CREATED, RESOLVED = "PRE_CREATED", "RESOLVED"
+RESOLUTION_ERROR, IN_DELETION = "RESOLUTION_ERROR", "IN_DELETION"
+_STEPS = {
+    1: """
+CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
+                  playbook TEXT NOT NULL, status TEXT NOT NULL);
+CREATE TABLE outcome (run TEXT NOT NULL REFERENCES run(id), node TEXT NOT NULL, outcome TEXT NOT NULL,
+                      PRIMARY KEY (run, node));
+CREATE TABLE owed (playbook TEXT NOT NULL, node TEXT NOT NULL, cause TEXT NOT NULL, since REAL NOT NULL,
+                   run TEXT NOT NULL, PRIMARY KEY (playbook, node, cause));
+""",
+    2: """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
+                     op TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (run, number));
+CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, module TEXT NOT NULL,
+                       claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
+                       after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
+                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL, first_run TEXT NOT NULL, last_run TEXT NOT NULL,
+                       since REAL NOT NULL, PRIMARY KEY (playbook, name));
+CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
+""",
+}
+_JSON = ("claims", "memory", "attrs", "requires", "tags", "owing")
+_COLUMNS = (
+    "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect", "position",
+    "owing", "first_run", "last_run", "since",
+)  # fmt: skip
+# What an apply may change of a resource that is under management already.
+_DEFINED = ("type", "module", "claims", "digest", "after", "attrs", "requires", "tags", "protect", "position")
+
+
+class Ledger:
+    """The host's record.
+
+    :param place: the directory it is in
+    :param reading: only look: then a ledger that is not there, or older, is as good as an empty or a newer one
+    :raises StateError: where it can't be used
+    """
+
+    def __init__(self, place: str, reading: bool = False) -> None:
+        import sqlite3
+
+        self.errors = sqlite3.DatabaseError
+        self.place = place
+        path = os.path.join(place, LEDGER)
+        try:
+            self.database = self._open(path, reading)
+            version = self._version()
+            if version > SCHEMA:
+                raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
+            if version < SCHEMA and reading:  # looked at in memory, as it will be once something is written
+                older, self.database = self.database, sqlite3.connect(":memory:")
+                older.backup(self.database)
+                older.close()
+            if version < SCHEMA:
+                self._migrate(version)
+        except (sqlite3.DatabaseError, OSError) as problem:
+            raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None
+
+    def _open(self, path: str, reading: bool) -> sqlite3.Connection:
+        import sqlite3
+
+        if reading and not os.path.exists(path):
+            return sqlite3.connect(":memory:")
+        if reading and os.path.exists(path + "-journal"):
+            reading = False  # a commit was cut off: only who may write can take it back
+        quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        mode = "ro" if reading else "rwc"
+        database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
+        if not reading:
+            os.chmod(path, 0o600)
+            database.execute("PRAGMA synchronous=EXTRA")
+        return database
+
+    def _version(self) -> int:
+        found: int = self.database.execute("PRAGMA user_version").fetchone()[0]
+        return found
+
+    def _migrate(self, version: int) -> None:
+        """Bring an older ledger, or a new one, to our format: all of it or nothing."""
+        import uuid
+
+        steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
+        self.database.executescript("BEGIN IMMEDIATE;%s" % steps)
+        self.database.executemany(
+            "INSERT INTO meta VALUES (?, ?)", [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
+        )
+        self.database.execute("PRAGMA user_version=%d" % SCHEMA)
+        self.database.commit()
+
+    def meta(self, key: str) -> str:
+        """Return what the ledger says of itself: its `lineage` or the `machine` it was begun on; "" where unknown."""
+        row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def foreign(self) -> str:
+        """Say why the ledger is not this machine's own, "" where it is, or where nobody can tell."""
+        here, there = machine_id(), self.meta("machine")
+        if here and there and here != there:
+            return "it was begun on another machine (machine-id %s, and this is %s)" % (there[:12], here[:12])
+        return ""
+
+    # Resources
+
+    def resources(self, playbook: str) -> Dict[str, Dict[str, Any]]:
+        """Return a playbook's resources under management, by name."""
+        query = "SELECT %s FROM resource WHERE playbook = ? ORDER BY name" % ", ".join(_COLUMNS)  # noqa: S608
+        return {row[0]: _row(row) for row in self.database.execute(query, (playbook,))}
+
+    def others(self, playbook: str) -> List[Dict[str, Any]]:
+        """Return the resources of all other playbooks: playbook, name, type, claims, digest, since."""
+        rows = self.database.execute(
+            "SELECT playbook, name, type, claims, digest, since FROM resource WHERE playbook != ?", (playbook,)
+        )
+        names = ("playbook", "name", "type", "claims", "digest", "since")
+        return [dict(zip(names, row), claims=json.loads(row[3])) for row in rows]
+
+    def count(self) -> int:
+        """Return how many resources of this host are under management."""
+        found: int = self.database.execute("SELECT count(*) FROM resource").fetchone()[0]
+        return found
+
+    # Runs
+
+    def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str]]) -> None:
+        """Enter a run and, before anything is changed, all that its changes will owe. Raises StateError."""
+        with self, self.database as database:
+            database.execute(
+                "INSERT INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
+                (run["id"], time.time(), run["mode"], run["who"], run["playbook"]),
+            )
+            database.executemany(
+                "INSERT OR IGNORE INTO owed VALUES (?, ?, ?, ?, ?)",
+                [(run["playbook"], node, cause, time.time(), run["id"]) for node, cause in owed],
+            )
+
+    def end(
+        self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
+    ) -> None:
+        """Close a run by its account, and throw its journal away. Raises StateError. See `fold`."""
+        self.fold(run, account, status, defined)
+        journal = os.path.join(self.place, RUNS, run["id"] + ".jsonl")
+        if os.path.exists(journal):
+            os.unlink(journal)
+        if account.entities:
+            self._sweep()
+
+    def recall(self, cut_off: Iterable[Tuple[str, Account]]) -> None:
+        """Take in what runs did that were cut off, in memory only: the next run that writes does it for good."""
+        import sqlite3
+
+        stored, self.database = self.database, sqlite3.connect(":memory:")
+        stored.backup(self.database)
+        stored.close()
+        for run, account in cut_off:
+            self.fold({"id": run}, account, CUT_OFF)
+
+    def fold(
+        self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
+    ) -> None:
+        """Take in what a run did, entering it where it has not been yet. Raises StateError.
+
+        Outcomes and actions go in, debts that are paid (or never arose) go out, and resources are brought up to date.
+
+        :param defined: name → the fields of a resource as it is defined now, of those that are as defined; None where
+            the ledger has these already
+        """
+        with self, self.database as database:
+            database.execute(
+                "INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
+                (run["id"], time.time(), run.get("mode", ""), run.get("who", ""), run.get("playbook", "")),
+            )
+            self._pay(run["id"], account)
+            outcomes = dict(dict.fromkeys(account.under_way, "unknown"), **account.outcomes)
+            database.executemany(
+                "INSERT OR REPLACE INTO outcome VALUES (?, ?, ?)",
+                [(run["id"], node, outcome) for node, outcome in sorted(outcomes.items())],
+            )
+            database.executemany(
+                "INSERT OR REPLACE INTO action VALUES (?, ?, ?, ?, ?, ?)",
+                [(run["id"], number, *action) for number, action in enumerate(account.actions)],
+            )
+            self._bring_up(str(self.playbook(run["id"])), run["id"], account, defined or {})
+            database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
+
+    def _pay(self, run: str, account: Account) -> None:
+        rows = self.database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
+        for playbook, node, cause, since in rows:
+            mine = since == run and not account.still_owed(node, cause)
+            paid = account.outcomes.get(node) in ("changed", "unchanged")
+            if mine or (paid and playbook == self.playbook(run)):
+                self.database.execute(
+                    "DELETE FROM owed WHERE playbook = ? AND node = ? AND cause = ?", (playbook, node, cause)
+                )
+
+    def _bring_up(self, playbook: str, run: str, account: Account, defined: Mapping[str, Any]) -> None:
+        """Bring the playbook's resources up to date with what a run did."""
+        database = self.database
+        for row in account.managed.values():
+            fresh = dict(row, first_run=row.get("first_run", run), last_run=run, since=row.get("since", time.time()))
+            if row.get("replaces"):
+                database.execute(
+                    "DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, fresh.pop("replaces"))
+                )
+            database.execute(
+                "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)"  # noqa: S608
+                % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
+                (playbook, *_cells(fresh, _COLUMNS)),
+            )
+        for name, entity in account.entities.items():
+            if entity.get("heir"):
+                self._hand_on(playbook, name, *entity["heir"])
+            if entity["state"] == "":
+                database.execute("DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, name))
+                database.execute(
+                    "DELETE FROM owed WHERE playbook = ? AND (node = ? OR cause = ?)", (playbook, name, name)
+                )
+                continue
+            database.execute(
+                "UPDATE resource SET state = ?, owing = ?, last_run = ? WHERE playbook = ? AND name = ?",
+                (entity["state"], json.dumps(entity.get("owing", [])), run, playbook, name),
+            )
+        database.executemany(
+            "UPDATE resource SET last_run = ? WHERE playbook = ? AND name = ?",
+            [(run, playbook, name) for name in defined],
+        )
+        database.executemany(
+            "UPDATE resource SET %s WHERE playbook = ? AND name = ?"  # noqa: S608
+            % ", ".join("%s = ?" % column for column in _DEFINED),
+            [(*_cells(fields, _DEFINED), playbook, name) for name, fields in defined.items() if fields],
+        )
+
+    def _hand_on(self, playbook: str, name: str, heir: str, heirs_name: str) -> None:
+        """Let a playbook that manages the same thing, and came later, know what was there before both."""
+        self.database.execute(
+            "UPDATE resource SET (memory, since) = (SELECT memory, since FROM resource WHERE playbook = ? AND name = ?)"
+            " WHERE playbook = ? AND name = ? AND since >"
+            " (SELECT since FROM resource WHERE playbook = ? AND name = ?)",
+            (playbook, name, heir, heirs_name, playbook, name),
+        )
+
+    def _sweep(self) -> None:
+        """Remove the content of former files that no resource remembers any more."""
+        folder = os.path.join(self.place, BEFORE)
+        if os.path.isdir(folder):
+            text = "".join(row[0] for row in self.database.execute("SELECT memory FROM resource"))
+            for name in os.listdir(folder):
+                if name not in text:
+                    os.unlink(os.path.join(folder, name))
+
+    def playbook(self, run: str) -> Optional[str]:
+        """Return the playbook of a run."""
+        row = self.database.execute("SELECT playbook FROM run WHERE id = ?", (run,)).fetchone()
+        return row[0] if row else None
+
+    def owed(self, playbook: str) -> List[Dict[str, Any]]:
+        """Return what a playbook's earlier runs still owe: node, cause, since (epoch seconds), run."""
+        query = "SELECT node, cause, since, run FROM owed WHERE playbook = ? ORDER BY node, cause"
+        names = ("node", "cause", "since", "run")
+        return [dict(zip(names, row)) for row in self.database.execute(query, (playbook,))]
+
+    def interrupted(self, playbook: str) -> str:
+        """Return the playbook's last run, and whose it was, where its controller was lost in mid-run; "" otherwise."""
+        query = "SELECT id, who, status FROM run WHERE playbook = ? ORDER BY started DESC, rowid DESC LIMIT 1"
+        row = self.database.execute(query, (playbook,)).fetchone()
+        return "%s by %s" % row[:2] if row and row[2] == CUT_OFF else ""
+
+    def who(self, run: str) -> Dict[str, Any]:
+        """Return who made a run and when it began."""
+        row = self.database.execute("SELECT who, started, playbook FROM run WHERE id = ?", (run,)).fetchone()
+        return {"run": run, "who": row[0], "started": row[1], "playbook": row[2]} if row else {"run": run}
+
+    def history(self, playbook: str, run: str, limit: int) -> List[Dict[str, Any]]:
+        """Return runs, the newest first, with their counts of outcomes; of a single run its outcomes and actions, too.
+
+        :param playbook: whose runs; "" for all
+        :param run: the beginning of the id of a single run; "" for all
+        """
+        query = (
+            "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"
+            " AND substr(id, 1, ?) = ? ORDER BY started DESC, rowid DESC LIMIT ?"
+        )
+        names = ("run", "started", "ended", "mode", "who", "playbook", "status")
+        found = []
+        for row in self.database.execute(query, (playbook, playbook, len(run), run, limit)).fetchall():
+            entry: Dict[str, Any] = dict(zip(names, row))
+            counts = self.database.execute(
+                "SELECT outcome, count(*) FROM outcome WHERE run = ? GROUP BY outcome", (row[0],)
+            )
+            entry["summary"] = dict(counts.fetchall())
+            if run:
+                outcomes = "SELECT node, outcome FROM outcome WHERE run = ? ORDER BY node"
+                entry["outcomes"] = dict(self.database.execute(outcomes, (row[0],)).fetchall())
+                actions = "SELECT node, op, status, reason FROM action WHERE run = ? ORDER BY number"
+                parts = ("node", "op", "status", "reason")
+                entry["actions"] = [dict(zip(parts, each)) for each in self.database.execute(actions, (row[0],))]
+            found.append(entry)
+        return found
+
+    # Hooks that run on the host
+
+    def hook(self, name: str, base: str) -> Optional[Dict[str, Any]]:
+        """Return a hook's configuration on this host; None where the controller's has changed since, or none is kept.
+
+        :param base: digest of the configuration that the controller gives
+        """
+        row = self.database.execute("SELECT base, configuration FROM hook WHERE name = ?", (name,)).fetchone()
+        found: Optional[Dict[str, Any]] = json.loads(row[1]) if row and row[0] == base else None
+        return found
+
+    def set_hook(self, name: str, base: str, configuration: Mapping[str, Any]) -> None:
+        """Keep a hook's configuration, all of it or nothing. Raises StateError."""
+        with self, self.database as database:
+            database.execute("INSERT OR REPLACE INTO hook VALUES (?, ?, ?)", (name, base, json.dumps(configuration)))
+
+    def __enter__(self) -> None:
+        """Begin to write: what goes wrong with the file from here is a StateError that names it."""
+
+    def __exit__(self, kind: object, problem: Optional[BaseException], traceback: object) -> None:
+        if isinstance(problem, self.errors):
+            raise StateError("the ledger in %s can't be written: %s" % (self.place, problem)) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+
+def machine_id() -> str:
+    """Return this machine's identity, "" where it has none."""
+    try:
+        with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return ""
+
+
+def _row(row: Sequence[Any]) -> Dict[str, Any]:
+    found = dict(zip(_COLUMNS, row))
+    for column in _JSON:
+        found[column] = json.loads(found[column])
+    return found
+
+
+def _cells(fields: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
+    return [json.dumps(fields[column]) if column in _JSON else fields[column] for column in columns]

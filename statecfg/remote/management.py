@@ -1,0 +1,382 @@
+"""What one run of one playbook has under management on a host: the ledger compared with the definition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+
+from statecfg.remote import state
+from statecfg.remote.ledger import CUT_OFF, PRE_CREATED, RESOLVED, Ledger
+from statecfg.remote.model import Blob
+from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.removal import Former, Leaving, claims, contents, leaving, refusal, stored
+from statecfg.remote.report import shown, step_report
+from statecfg.remote.wire import decode_value, encode_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+
+    from statecfg.remote.channel import Channel
+    from statecfg.remote.lifecycle import Lifecycle
+    from statecfg.remote.model import Node
+    from statecfg.remote.planning import Plan, Step
+    from statecfg.remote.real import Facets
+
+ACTING = ("apply", "prune", "destroy")  # the modes that change the host; the others look at it
+HOOKS = "hooks"  # the directory of hooks that run on this host
+
+
+class Management:
+    """The resources of a playbook on this host, for the length of a run.
+
+    :param place: the directory of our state
+    :param order: what the controller asks for
+    :param warnings: takes what the user should know
+    """
+
+    def __init__(self, place: str, order: Dict[str, Any], warnings: List[str]) -> None:
+        self.place, self.order, self.warnings = place, order, warnings
+        self.acting = order["mode"] in ACTING
+        self.playbook: str = order["playbook"]
+        self.ledger: Optional[Ledger] = None
+        self.lineage = self.refusal = ""
+        self.rows: Dict[str, Dict[str, Any]] = {}
+        self.owed: List[Dict[str, Any]] = []
+        self.going = Leaving()
+        self.layers: List[List[Node]] = []
+        self.nodes: Dict[str, Node] = {}
+        self.hooks: List[Dict[str, Any]] = sorted(
+            order.get("hooks", ()), key=lambda each: (each["order"], each["name"])
+        )
+        self.mask: Callable[[Any], Any] = lambda value: value
+        if order.get("secrets"):
+            from statecfg.remote.redact import Redactor
+
+            self.mask = Redactor(order["secrets"]).value
+        self._life: Optional[Lifecycle] = None
+        self._open()
+
+    # What the ledger says
+
+    def _open(self) -> None:
+        """Open the ledger, take in the runs that were cut off, and see whether it is this machine's. Raises StateError."""
+        path = os.path.join(self.place, state.LEDGER)
+        cut_off = state.left_over(self.place)
+        if not self.acting and not os.path.exists(path):
+            return
+        self.ledger = Ledger(self.place, reading=not self.acting)
+        foreign = self.ledger.foreign()
+        if foreign:
+            self.ledger = self._set_aside(self.ledger, path, foreign)
+        if self.ledger is None:
+            return
+        for run, account in cut_off:
+            who = self.ledger.who(run)
+            text = "run %s by %s was cut off" % (run, who.get("who", "an unknown user"))
+            if account.under_way:
+                text += "; under way were %s" % ", ".join(account.under_way)
+            self.warnings.append(text)
+        if cut_off and not self.acting:
+            self.ledger.recall(cut_off)
+        elif cut_off:
+            for run, account in cut_off:
+                self.ledger.end({"id": run}, account, CUT_OFF)
+        else:
+            interrupted = self.ledger.interrupted(self.playbook)
+            if interrupted:
+                self.warnings.append("the last run, %s, lost its controller and was cut off" % interrupted)
+        self.lineage = self.ledger.meta("lineage")
+        self.rows = self.ledger.resources(self.playbook)
+        self.owed = self.ledger.owed(self.playbook)
+
+    def _set_aside(self, ledger: Ledger, path: str, why: str) -> Optional[Ledger]:
+        """Do without a ledger that came here with a copied disk: what it says is about another machine."""
+        machine = ledger.meta("machine")
+        ledger.close()
+        text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % why
+        if not self.acting:
+            self.warnings.append(text)
+            return None
+        aside = "%s-of-%s" % (path, machine[:12])
+        os.rename(path, aside)
+        self.warnings.append("%s; it is kept as %s, and a new one begins" % (text, aside))
+        return Ledger(self.place)
+
+    def compare(self, layers: List[List[Node]]) -> None:
+        """Compare what is defined with what is under management."""
+        self.nodes = {node.provides: node for layer in layers for node in layer}
+        mode = self.order["mode"]
+        self.layers = [] if mode in ("prune", "destroy") else layers
+        if self.ledger is None or self.order.get("partial"):
+            return
+        pruning = mode in ("prune", "destroy") or bool(self.order.get("prune"))
+        known = self.order.get("ledger")
+        if known and known != self.lineage and pruning:
+            self.warnings.append(
+                "this host's ledger was lost or replaced since the last run from here (it is %s now, and was %s): "
+                "nothing is pruned" % (self.lineage[:12], known[:12])
+            )
+            pruning = False
+        elif pruning and not self.rows and mode != "apply":
+            self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
+        self.going = leaving(self.ledger, self.playbook, self.nodes, pruning)
+        for former in self.formers():
+            former.row["memory"] = stored(former.row["memory"], os.path.join(self.place, state.BEFORE))
+        why = refusal(self.going, self.ledger.count(), bool(self.order.get("yes")))
+        if why and self.acting:
+            self.refusal = why
+        elif why:
+            self.warnings.append("this would be refused: %s" % why)
+
+    def formers(self) -> Iterable[Former]:
+        """Yield what left the definition."""
+        for layer in (*self.going.layers, *self.going.left):
+            yield from layer
+
+    def load_types(self) -> List[str]:
+        """Load the types of what left the definition; return the names of those that are not here."""
+        from importlib import import_module
+
+        missing = []
+        for former in self.formers():
+            if former.type in REGISTRY or former.type in missing:
+                continue
+            try:
+                import_module(former.row["module"])
+            except ImportError:
+                missing.append(former.type)
+        return missing
+
+    @property
+    def life(self) -> Lifecycle:
+        """The entities of this run."""
+        if self._life is None:
+            from statecfg.remote.lifecycle import Entity, Lifecycle
+
+            rows = {**self.rows, **self.going.renamed}
+            entities = {name: Entity(name, row["state"], row["owing"]) for name, row in rows.items()}
+            for former in self.formers():
+                entities[former.provides] = Entity(former.provides, former.row["state"], former.row["owing"])
+            for name in self.going.renamed:  # comes under management by its new name, with what it had
+                entities[name].state = ""
+            self._life = Lifecycle(entities, self.hooks)
+        return self._life
+
+    # The plan
+
+    def due(self, plan: Plan) -> bool:
+        """Tell whether an apply of this plan does anything but look."""
+        if self.owed or self.going.layers or any(step.acts for step in plan.steps.values()):
+            return True
+        if not self.hooks and all(row["state"] == RESOLVED and not row["owing"] for row in self.rows.values()):
+            return False
+        return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
+
+    def would_fire(self, plan: Plan) -> List[Dict[str, Any]]:
+        """Return the hooks that an apply of this plan would fire."""
+        if not self.hooks:
+            return []
+        found = [each for step in plan.going() for each in self.life.would_fire(step.node, True, True)]
+        for step in plan.steps.values():
+            found += self.life.would_fire(step.node, step.acts, False)
+        return found
+
+    def report(self, step: Step) -> Dict[str, Any]:
+        """Return a planned node as data; in `verify`, with what its drift comes from."""
+        found = step_report(step)
+        row = self.rows.get(step.node.provides)
+        if row is not None and row["state"] != RESOLVED:
+            found["state"] = row["state"]
+        if self.order["mode"] == "verify" and (step.acts or step.removal):
+            found["drift"] = ["definition"] if step.removal else self.drift(step.node, row)
+        return found
+
+    def drift(self, node: Node, row: Optional[Dict[str, Any]]) -> List[str]:
+        """Return what made a node need something done: its definition, its host, or both."""
+        if row is None:
+            return ["definition"]
+        found = ["definition"] if row["digest"] != self.digest(node) else []
+        if not found or (row["after"] and row["after"] != self.now(Former(row, node.provides))):
+            found.insert(0, "host")
+        return found
+
+    def now(self, node: Node, facets: Optional[Facets] = None) -> str:
+        """Return a digest of what a node's real thing is at present, "" where its type can't tell."""
+        from statecfg.remote.real import RealMachine
+
+        kind = REGISTRY.get(node.type)
+        if kind is None or "remember" not in kind.methods:
+            return ""
+        try:
+            found = encode_value(kind.run_remember(node, RealMachine(facets)), -1)
+        except Exception:  # it can't be looked at: then it is not what it was
+            return "unreadable"
+        return _digest(self.lineage, found)
+
+    def digest(self, node: Node) -> str:
+        """Return a digest of a node's definition; no secret can be guessed from it, as the lineage goes into it."""
+        return _digest(self.lineage, [node.type, encode_value(node.attrs, -1)])
+
+    # Hooks that run here
+
+    def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
+        """Return the files of hooks that run on this host and are not here yet."""
+        found: List[Blob] = []
+        for hook in self.hooks if self.acting else ():
+            if hook["where"] == "host" and not os.path.isdir(self.folder(hook)):
+                hook["decoded"] = {
+                    name: (mode, decode_value(body, blobs)) for name, (mode, body) in hook["files"].items()
+                }
+                found += [blob for _, blob in hook["decoded"].values()]
+        return found
+
+    def folder(self, hook: Mapping[str, Any]) -> str:
+        """Return where a hook's files are kept on this host: a directory for each state of them."""
+        return os.path.join(self.place, HOOKS, hook["digest"], hook["type"] + ".hook")
+
+    def install(self) -> None:
+        """Put the files of hooks in their place, all of a hook's or none."""
+        for hook in self.hooks:
+            for_good = self.folder(hook) if hook.get("decoded") else ""
+            if not for_good or os.path.isdir(for_good):
+                continue
+            trial = "%s.%d" % (os.path.dirname(for_good), os.getpid())
+            for name, (mode, blob) in sorted(hook["decoded"].items()):
+                path = os.path.join(trial, os.path.basename(for_good), name)
+                os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+                _write(path, blob, mode)
+            os.rename(trial, os.path.dirname(for_good))
+
+    # The run
+
+    def begin(
+        self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel, blobs: Dict[str, Blob]
+    ) -> Lifecycle:
+        """Enter the run in the ledger, with all that its changes will owe; return what fires around it."""
+        from statecfg.remote.firing import Firing
+
+        assert self.ledger is not None
+        debts = [
+            (step.node.provides, cause)
+            for step in plan.steps.values()
+            for cause in step.node.triggers
+            if cause in plan.steps and plan.steps[cause].acts
+        ]
+        self.ledger.begin(self.run, debts)
+        self.facets = facets
+        firing = Firing(self, channel)
+        self.life.attach(journal, firing.call, firing.tell, self.row)
+        return self.life
+
+    @property
+    def run(self) -> Dict[str, Any]:
+        """What the ledger holds of this run."""
+        return {"id": self.order["run"], **{key: self.order[key] for key in ("mode", "who", "playbook")}}
+
+    def row(self, node: Node) -> Dict[str, Any]:
+        """Return the record of a node that comes under management, with what stands in its place before it."""
+        from statecfg.remote.guard import reading_only
+        from statecfg.remote.real import RealMachine
+
+        former = self.going.renamed.get(node.provides)
+        found = dict(self.fields(node), name=node.provides, digest="", after="", state=PRE_CREATED, owing=[])
+        if former is not None:
+            kept = ("memory", "state", "owing", "digest", "after", "first_run", "since")
+            found.update({key: former[key] for key in kept}, replaces=former["name"])
+            return found
+        kind = REGISTRY[node.type]
+        with reading_only():
+            memory = kind.run_remember(node, RealMachine(self.facets))
+        for blob in contents(memory):
+            self._keep(blob)
+        found["memory"] = encode_value(memory, -1)
+        return found
+
+    def _keep(self, blob: Blob) -> None:
+        """Keep content that stood in the place of ours, durably, before it is replaced."""
+        folder = os.path.join(self.place, state.BEFORE)
+        os.makedirs(folder, 0o700, exist_ok=True)
+        path = os.path.join(folder, blob.sha256)
+        if not os.path.exists(path):
+            trial = "%s.%d" % (path, os.getpid())
+            _write(trial, blob, 0o600)
+            os.rename(trial, path)
+            handle = os.open(folder, os.O_RDONLY)
+            os.fsync(handle)
+            os.close(handle)
+
+    def fields(self, node: Node) -> Dict[str, Any]:
+        """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
+        return {
+            "type": node.type,
+            "module": self.order["types"].get(node.type, ""),
+            "claims": claims(node),
+            "attrs": self.mask(shown({key: value for key, value in node.attrs.items() if value is not None})),
+            "requires": list(node.requires),
+            "tags": list(node.options.get("tags") or ()),
+            "protect": int(bool(node.options.get("protect"))),
+            "position": node.position,
+        }
+
+    def defined(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Dict[str, Any]]]:
+        """Return for nodes that are as defined what the ledger is to hold of them; None where it does already.
+
+        :param fresh: those whose real thing this run has changed, or sees for the first time
+        """
+        found: Dict[str, Optional[Dict[str, Any]]] = {}
+        for name in names:
+            node, row = self.nodes.get(name), self.rows.get(name)
+            if node is None:
+                continue
+            digest = self.digest(node)
+            same = row is not None and row["digest"] == digest and row["position"] == node.position
+            if same and name not in fresh and list(node.requires) == row["requires"]:  # type: ignore[index]
+                protect = int(bool(node.options.get("protect")))
+                if protect == row["protect"] and list(node.options.get("tags") or ()) == row["tags"]:  # type: ignore[index]
+                    found[name] = None
+                    continue
+            after = row["after"] if row is not None and name not in fresh else self.now(node, self.facets)
+            found[name] = dict(self.fields(node), digest=digest, after=after)
+        return found
+
+    def settle(self, plan: Plan, status: str) -> None:
+        """Enter a run that had nothing to do on the host, and what came under management by it."""
+        from statecfg.remote.real import Facets
+
+        assert self.ledger is not None
+        self.facets = Facets()
+        account = state.Account(())
+        sound = [name for name, step in plan.steps.items() if step.outcome == "unchanged"]
+        new = [name for name in sound if name not in self.rows]
+        for name in new:
+            row = self.row(plan.steps[name].node)
+            account.managed[name] = dict(row, state=RESOLVED)
+        self.ledger.end(self.run, account, status, self.defined(sound, new))
+
+    def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
+        """Close the run in the ledger by what its journal says."""
+        assert self.ledger is not None
+        with open(journal.path, encoding="utf-8") as stream:
+            account = state.Account(stream.read().split("\n"))
+        fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == "changed")]
+        self.ledger.end(self.run, account, status, self.defined(sound, fresh))
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        if self.ledger is not None:
+            self.ledger.close()
+
+
+def _digest(lineage: str, value: Any) -> str:
+    return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]
+
+
+def _write(path: str, blob: Blob, mode: int) -> None:
+    """Write content to a new file of ours, durably."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as stream:
+        for piece in blob.chunks():
+            stream.write(piece)
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,174 @@
+"""What left a playbook's definition: found in the ledger, brought into an order, and refused where it must not go."""
+
+from __future__ import annotations
+
+from statecfg.remote.ledger import IN_DELETION
+from statecfg.remote.model import Blob, Node
+from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.paths import normal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from statecfg.remote.ledger import Ledger
+
+
+class Former(Node):
+    """A node that left the definition, as the ledger remembers it.
+
+    :param row: its record
+    :param heir: (playbook, name) of a node of another playbook about the same thing: then only the record goes
+    """
+
+    __slots__ = ("heir", "row")
+
+    def __init__(self, row: Dict[str, Any], name: str, heir: Optional[Tuple[str, str]] = None) -> None:
+        Node.__init__(self, name, row["type"], (), row["attrs"], position=row["position"])
+        self.options = {"tags": row["tags"]} if row["tags"] else {}
+        self.row, self.heir = row, heir
+
+    @property
+    def note(self) -> str:
+        """Why nothing is taken back, where only the record goes; "" otherwise."""
+        if self.heir is not None:
+            return "it stays: %s of %s is about the same thing" % (self.heir[1], self.heir[0])
+        kind = REGISTRY.get(self.type)
+        return "it stays: its type has no undo" if kind is not None and "undo" not in kind.methods else ""
+
+
+class Leaving:
+    """What is to go from a host.
+
+    :param layers: in the order in which it goes: dependents first
+    :param left: likewise, what left the definition and stays until somebody prunes
+    :param renamed: new name → the record of the same thing under its old one
+    :param refusal: why none of it may go, "" where it may
+    """
+
+    def __init__(self) -> None:
+        self.layers: List[List[Former]] = []
+        self.left: List[List[Former]] = []
+        self.renamed: Dict[str, Dict[str, Any]] = {}
+        self.refusal = ""
+
+    def __len__(self) -> int:
+        return sum(map(len, self.layers))
+
+
+def claims(node: Node) -> List[str]:
+    """Return the real things that a node is about, as `claims` of its type says; its type and argument without that."""
+    kind = REGISTRY.get(node.type)
+    if kind is None:
+        return []
+    function = kind.methods.get("claims")
+    if function is not None:
+        return [_plain(claim) for claim in function(node.attrs)]
+    if kind.function is not None:
+        arguments: Sequence[str] = kind.function.__code__.co_varnames[: kind.function.__code__.co_argcount]
+    else:
+        arguments = kind.given_schema.arguments if kind.given_schema is not None else ()
+    first = node.attrs.get(arguments[0]) if arguments else None
+    return ["%s:%s" % (node.type, first)] if isinstance(first, str) else []
+
+
+def _plain(claim: str) -> str:
+    what, _, identity = claim.partition(":")
+    return "%s:%s" % (what, normal(identity)) if identity[:1] == "/" else claim
+
+
+def leaving(ledger: Ledger, playbook: str, nodes: Mapping[str, Node], pruning: bool) -> Leaving:
+    """Return what left the definition of a playbook.
+
+    A thing that only has another name now is renamed; where its type is another one, it goes and comes anew. That,
+    and what an earlier run began to remove, goes whether or not anybody prunes.
+
+    :param nodes: what is defined now, by name
+    """
+    found = Leaving()
+    rows = ledger.resources(playbook)
+    gone = [row for row in rows.values() if row["name"] not in nodes or nodes[row["name"]].type != row["type"]]
+    if not gone:
+        return found
+    defined = {claim: node for node in nodes.values() for claim in claims(node)}
+    others = {
+        claim: (other["playbook"], other["name"]) for other in ledger.others(playbook) for claim in other["claims"]
+    }
+    formers: Dict[str, Former] = {}
+    left: Dict[str, Former] = {}
+    for row in gone:
+        successor = next((defined[claim] for claim in row["claims"] if claim in defined), None)
+        if successor is not None and successor.type == row["type"]:
+            found.renamed[successor.provides] = row
+            continue
+        row["replaced"] = successor is not None
+        name = row["name"] if row["name"] not in nodes else "%s (the %s)" % (row["name"], row["type"])
+        former = Former(row, name, next((others[claim] for claim in row["claims"] if claim in others), None))
+        goes = pruning or row["replaced"] or row["state"] == IN_DELETION
+        (formers if goes else left)[row["name"]] = former
+    found.layers, found.left = _dependents_first(formers), _dependents_first(left)
+    return found
+
+
+def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
+    """Return the nodes in layers: what required another goes before it. What requires itself in a circle goes last."""
+    waits: Dict[str, Set[str]] = {name: set() for name in formers}
+    for name, former in formers.items():
+        for needed in former.row["requires"]:
+            if needed in waits and needed != name:
+                waits[needed].add(name)
+    for name, dependents in waits.items():
+        formers[name].requires = tuple(formers[each].provides for each in sorted(dependents))
+    layers: List[List[Former]] = []
+    while waits:
+        free = sorted(name for name, dependents in waits.items() if not dependents) or sorted(waits)
+        layers.append([formers[name] for name in free])
+        for name in free:
+            del waits[name]
+        for dependents in waits.values():
+            dependents.difference_update(free)
+    return layers
+
+
+def refusal(found: Leaving, total: int, agreed: bool) -> str:
+    """Return why what is to go may not, "" where it may.
+
+    :param total: how many resources of the host are under management
+    :param agreed: that it may be more than half of them was said in so many words
+    """
+    formers = [former for layer in found.layers for former in layer]
+    kept = [former.provides for former in formers if former.row["protect"]]
+    if kept:
+        return "%s %s protected: define %s with `protect: false` and apply that first" % (
+            ", ".join(kept), "is" if len(kept) == 1 else "are", "it" if len(kept) == 1 else "them",
+        )  # fmt: skip
+    going = sum(former.row["state"] != IN_DELETION and not former.row["replaced"] for former in formers)
+    if going * 2 > total and not agreed:
+        return "%d of the %d resources under management on this host would be removed: say --yes if that is meant" % (
+            going, total,
+        )  # fmt: skip
+    return ""
+
+
+def stored(memory: Any, folder: str) -> Any:
+    """Return what a type remembered with the content in it found again, in the host's directory of former content."""
+    if isinstance(memory, list):
+        return [stored(item, folder) for item in memory]
+    if not isinstance(memory, dict):
+        return memory
+    if "$blob" in memory:
+        sha256, size = memory["$blob"]
+        return Blob(sha256, size, path="%s/%s" % (folder, sha256))
+    return {key[1:] if key[:1] == "$" else key: stored(item, folder) for key, item in memory.items()}
+
+
+def contents(value: Any) -> Iterable[Blob]:
+    """Yield every content within a value."""
+    if isinstance(value, Blob):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from contents(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from contents(item)
