@@ -45,7 +45,7 @@ def chosen(project: Project | None, url: str | None = None) -> Address:
         return parse(text, Path.cwd())
     if project is not None and project.settings.store is not None:
         return parse(project.settings.store, project.root)
-    path = default()
+    path = Path(os.path.realpath(default()))
     return Address(str(path), path, private=True)
 
 
@@ -72,7 +72,8 @@ def _file(text: str, base: Path) -> Address:
     # It is not shown: it may be a URL that lost a sign, password and all.
     if not text or text.startswith((":memory:", "//")) or re.search(r"[\0?]|//.*@", text):
         raise InvalidInput([problem("SC0413", "this is not the path of a file", _FORMS)])
-    path = Path(os.path.abspath(base / os.path.expanduser(text)))
+    # Links are followed: the turns lie beside the file, and all who write it have to find the same ones.
+    path = Path(os.path.realpath(base / os.path.expanduser(text)))
     return Address(str(path), path)
 
 

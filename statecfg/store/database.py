@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from statecfg.store.turns import Turn
 
 T = TypeVar("T")
-ATTEMPTS = 5
 BUSY = sqlite.BUSY
 IDLE = 30  # seconds after which PostgreSQL ends a transaction whose client has fallen silent
 MARKS = 86400.0  # seconds for which a commit can be asked after
@@ -140,18 +139,20 @@ class Store:
         """
         mark = uuid.uuid4().hex
         results: list[T] = []
-        for left in range(ATTEMPTS - 1, -1, -1):
+        lost: Lost | None = None
+        for pause in (0.1, 0.2, 0.4, 0.8, None):
             try:
                 with self.transaction() as connection:
                     if self.shared and not _marked(connection, mark):
                         return results[-1]
                     results.append(function(connection))
-                return results[-1]
-            except (Lost, Again):
-                if not left:
-                    raise
-                time.sleep(secrets.randbelow(50 << (ATTEMPTS - left)) / 1000)
-        raise AssertionError
+                break
+            except StoreError as problem:
+                lost = problem if isinstance(problem, Lost) else lost
+                if pause is None or not (lost or isinstance(problem, Again)):
+                    raise lost or problem from None
+                time.sleep(pause * secrets.randbelow(1000) / 1000)
+        return results[-1]
 
     def turn(self, name: str, wait: float) -> contextlib.AbstractContextManager[Turn]:
         """Have the turn of a name: one holder at a time, over all processes and threads.
@@ -168,7 +169,13 @@ class Store:
     def schema(self) -> int:
         """Return the version of the schema that the store has."""
         with self.reading() as connection:
-            return int(connection.exec_driver_sql(migrations.FIND).scalar_one())
+            return self._version(connection)
+
+    def _version(self, connection: Connection) -> int:
+        found = connection.exec_driver_sql(migrations.FIND).scalar_one_or_none()
+        if found is None:
+            raise StoreError(f"{self.shown}: it is damaged: the version of its schema is gone", sqlite.RESTORE)
+        return int(found)
 
     def check(self) -> list[str]:
         """Return what is wrong inside the store, in the database's words; [] where it is sound. Raises StoreError.
@@ -203,13 +210,12 @@ class Store:
         """Close every connection."""
         if self._pid != os.getpid():
             return
-        try:
-            if self.shared and self._wrote:
-                with self.transaction() as connection:
-                    marks = tables.commit_mark
-                    connection.execute(delete(marks).where(marks.c.at < server_time() - MARKS))
-        finally:
-            self._engine.dispose()
+        if self.shared and self._wrote:
+            marks = tables.commit_mark
+            # Where it does not work, the next one who closes the store does it.
+            with contextlib.suppress(StoreError), self.transaction() as connection:
+                connection.execute(delete(marks).where(marks.c.at < server_time() - MARKS))
+        self._engine.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -234,7 +240,7 @@ class Store:
                 "`statecfg store migrate` brings it forward; from then on, older versions are refused",
             )
         with self.transaction() as connection:
-            found = _version(connection) if found or not self._empty(connection) else 0
+            found = self._version(connection) if found or not self._empty(connection) else 0
             if found < migrations.SCHEMA:
                 migrations.forward(connection, found)
 
@@ -323,10 +329,6 @@ def _marked(connection: Connection, mark: str) -> bool:
     marks = tables.commit_mark
     statement = insert(marks).values(id=mark, at=server_time()).on_conflict_do_nothing().returning(marks.c.id)
     return connection.execute(statement).scalar() is not None
-
-
-def _version(connection: Connection) -> int:
-    return int(connection.exec_driver_sql(migrations.FIND).scalar_one())
 
 
 def _fill(path: Path, shown: str) -> None:

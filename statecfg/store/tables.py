@@ -19,6 +19,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from statecfg.store import StoreError
+
 metadata = MetaData()
 
 
@@ -33,8 +35,13 @@ class Json(TypeDecorator[Any]):
         return json.dumps(value, separators=(",", ":"))
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
-        """Return the value of a text."""
-        return None if value is None else json.loads(value)
+        """Return the value of a text. Raises StoreError where it is damaged."""
+        try:
+            return None if value is None else json.loads(value)
+        except ValueError:
+            raise StoreError(
+                "the store is damaged: it holds a text that is no JSON", "put a backup in its place"
+            ) from None
 
 
 # The schema itself: one row.

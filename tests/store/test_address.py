@@ -1,0 +1,95 @@
+"""Where the store is: which address counts, what it means, and that no password is ever shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statecfg.problems import InvalidInput
+from statecfg.project import Project, Settings, read_settings
+from statecfg.store import address
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("hosts.db", "BASE/hosts.db"),
+        ("sqlite:hosts.db", "BASE/hosts.db"),
+        ("sqlite:///hosts.db", "BASE/hosts.db"),
+        ("sqlite:////srv/hosts.db", "/srv/hosts.db"),
+        ("sqlite:/srv/hosts.db", "/srv/hosts.db"),
+        ("/srv/a b%41.db", "/srv/a b%41.db"),
+        ("./a:b.db", "BASE/a:b.db"),
+    ],
+)
+def test_files(text: str, path: str, tmp_path: Path) -> None:
+    found = address.parse(text, tmp_path)
+    assert str(found.path) == found.shown == path.replace("BASE", str(tmp_path))
+
+
+def test_a_link_and_its_file_are_one_store(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
+    assert address.parse("link.db", tmp_path) == address.parse("store.db", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://db/hosts", "postgresql://db/hosts"),
+        ("postgres://ann:pa55w0rd@db:5433/hosts", "postgresql://ann@db:5433/hosts"),
+        ("postgresql://ann:pa55w0rd%40%2F@db/hosts?sslmode=require", "postgresql://ann@db/hosts"),
+        ("postgresql://ann@/hosts?host=/run/postgresql&password=pa55w0rd", "postgresql://ann@/hosts"),
+    ],
+)
+def test_servers(text: str, shown: str, tmp_path: Path) -> None:
+    found = address.parse(text, tmp_path)
+    assert (found.path, found.shown) == (None, shown)
+    assert found.url.startswith("postgresql+psycopg://")
+    assert "pa55w0rd" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql://ann:pa55w0rd@db/hosts",
+        "postgresql://ann:pa55w0rd@db",
+        "postgresql://ann:12/pa55w0rd@db/hosts",
+        "postgresql://ann:pa55w0rd#x@db/hosts",
+        "postgresql://ann:p[a55w0rd@db/hosts",
+        "postgresql:ann:pa55w0rd@db/hosts",
+        "postgresql//ann:pa55w0rd@db/hosts",
+        "sqlite://ann:pa55w0rd@db/hosts",
+        ":memory:",
+        "sqlite://",
+        "hosts.db?mode=pa55w0rd",
+    ],
+)
+def test_what_is_no_address_is_refused_and_not_shown(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        address.parse(text, tmp_path)
+    (problem,) = refused.value.problems
+    assert problem.code == "SC0413"
+    assert "postgresql://USER@HOST" in problem.help
+    assert "pa55w0rd" not in str(refused.value)
+
+
+def test_which_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("STATECFG_STORE", raising=False)
+    plain, named = Project(tmp_path), Project(tmp_path, Settings(store="named.db"))
+    assert address.chosen(None).path == address.chosen(plain).path == tmp_path / "state/statecfg/store.db"
+    assert address.chosen(named).path == tmp_path / "named.db"
+    monkeypatch.setenv("STATECFG_STORE", "/srv/environment.db")
+    assert address.chosen(named).shown == "/srv/environment.db"
+    assert address.chosen(named, "/srv/flag.db").shown == "/srv/flag.db"
+
+
+def test_the_setting_of_a_project(tmp_path: Path) -> None:
+    (tmp_path / "statecfg.toml").write_text('store = "postgresql://ann:pa55w0rd@db/hosts"\n')
+    settings = read_settings(tmp_path / "statecfg.toml")
+    assert settings.store == "postgresql://ann:pa55w0rd@db/hosts"
+    assert "pa55w0rd" not in repr(settings)
+    (tmp_path / "statecfg.toml").write_text("store = 5\n")
+    with pytest.raises(InvalidInput, match="SC0410"):
+        read_settings(tmp_path / "statecfg.toml")

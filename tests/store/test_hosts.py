@@ -1,0 +1,112 @@
+"""Hosts in the store, the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from statecfg.store import hosts
+from statecfg.store.database import Store
+
+FACTS = {"hostname": "web1", "kernel": "6.1", "os": {"id": "debian"}, "boot_id": "b1", "user": "ann"}
+FIRST = ["node-registered", "node-facts-changed"]
+
+
+def met(store: Store, boot_id: str = "b1", ledger: str = "l1", **facts: object) -> list[str]:
+    return hosts.check_in(store, "web1", {**FACTS, "boot_id": boot_id, **facts}, ledger, boot_id)
+
+
+def test_what_is_true_when_a_host_is_met(store: Store) -> None:
+    assert met(store) == FIRST
+    assert met(store) == []
+    assert met(store, kernel="6.2") == ["node-facts-changed"]
+    assert met(store, kernel="6.2", user="root") == []
+    assert met(store, boot_id="b2", kernel="6.2") == ["node-booted"]
+    assert met(store, boot_id="b3", kernel="6.3") == ["node-facts-changed", "node-booted"]
+    assert met(store, boot_id="", kernel="6.3") == []
+    assert met(store, boot_id="b3", kernel="6.3") == []
+
+
+def test_what_is_kept_of_it(store: Store) -> None:
+    before = time.time()
+    met(store)
+    met(store, boot_id="", ledger="", user="root")
+    record = hosts.get(store, "web1")
+    assert record is not None
+    assert record.facts == {**FACTS, "boot_id": "", "user": "root"}
+    assert (record.boot_id, record.ledger) == ("b1", "l1")
+    assert record.registered is not None and record.last_checkin is not None
+    assert before <= record.registered <= record.last_checkin <= time.time()
+    assert (record.tags, record.metadata, record.playbooks, record.installed) == ([], {}, [], None)
+    assert hosts.get(store, "web2") is None
+
+
+def test_a_host_that_is_bound_before_it_is_met_registers_when_it_is(store: Store) -> None:
+    hosts.bind(store, "web1", "playbooks/web.yml")
+    record = hosts.get(store, "web1")
+    assert record is not None and record.registered is record.last_checkin is None
+    assert met(store) == FIRST
+
+
+def test_tags(store: Store) -> None:
+    assert hosts.tag(store, "web1", ["b", "a", "b"]).tags == ["a", "b"]
+    assert hosts.tag(store, "web1", ["c"]).tags == ["a", "b", "c"]
+    assert hosts.untag(store, "web1", ["b", "never"]).tags == ["a", "c"]
+    met(store)
+    assert hosts.every(store)[0].tags == ["a", "c"]
+
+
+ODD = {"nul": "\0", "large": 10**40, "half": "\ud800", "text": "é\n'\"%s", "none": None, "deep": {"a": [True, 0.5]}}
+
+
+def test_metadata(store: Store) -> None:
+    assert hosts.set_metadata(store, "web1", ODD).metadata == ODD
+    assert hosts.set_metadata(store, "web1", {"text": 1}, ["none", "never"]).metadata == {
+        **{key: value for key, value in ODD.items() if key != "none"},
+        "text": 1,
+    }
+    assert hosts.set_metadata(store, "web1", {"a": 1, "b": 2}, ["a"], clear=True).metadata == {}
+
+
+def test_playbooks_are_bound_once(store: Store) -> None:
+    assert hosts.bind(store, "web1", "playbooks/web.yml")
+    assert not hosts.bind(store, "web1", "playbooks/web.yml")
+    assert hosts.bind(store, "web1", "playbooks/a.yml")
+    assert hosts.bind(store, "web2", "playbooks/web.yml")
+    assert [record.playbooks for record in hosts.every(store)] == [
+        ["playbooks/a.yml", "playbooks/web.yml"],
+        ["playbooks/web.yml"],
+    ]
+    assert hosts.unbind(store, "web1", "playbooks/web.yml")
+    assert not hosts.unbind(store, "web1", "playbooks/web.yml")
+    assert not hosts.unbind(store, "web3", "playbooks/web.yml")
+    assert [record.playbooks for record in hosts.every(store)] == [["playbooks/a.yml"], ["playbooks/web.yml"]]
+
+
+def test_what_is_installed(store: Store) -> None:
+    met(store)
+    hosts.installed(store, "web1", "playbooks/web.yml")
+    record = hosts.get(store, "web1")
+    assert record is not None and record.installed == "playbooks/web.yml" and record.installed_at is not None
+
+
+def test_a_host_is_forgotten_with_all_that_hangs_on_it(store: Store) -> None:
+    met(store)
+    hosts.bind(store, "web1", "playbooks/web.yml")
+    hosts.bind(store, "web2", "playbooks/web.yml")
+    known = hosts.get(store, "web1")
+    assert hosts.forget(store, "web1") == known
+    assert hosts.forget(store, "web1") is None
+    assert [record.name for record in hosts.every(store)] == ["web2"]
+    assert met(store) == FIRST
+    again = hosts.get(store, "web1")
+    assert again is not None and again.playbooks == []
+    assert known is not None and again.id > known.id
+
+
+def test_a_change_that_fails_leaves_nothing(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.transaction() as connection:
+        hosts.ensure(connection, "web1")
+        hosts.change_metadata(connection, "web1", {"a": 1 // 0})
+    assert hosts.every(store) == []

@@ -1,0 +1,54 @@
+"""The history of runs in the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statecfg.store import runs
+from statecfg.store.database import Store
+
+
+def report(number: int, *hosts: str, playbook: str = "playbooks/web.yml") -> dict[str, Any]:
+    said = {"status": "ok", "summary": {"changed": number}, "layers": [[{"name": "file:/etc/motd", "text": "\0é"}]]}
+    return {
+        "format": 1,
+        "run": f"r{number:04}",
+        "mode": "apply",
+        "playbook": playbook,
+        "hosts": {name: {**said, "facts": {"hostname": name}} for name in hosts},
+    }
+
+
+def test_a_run_is_kept_as_it_was_reported(store: Store) -> None:
+    given = report(1, "web1", "db1")
+    runs.record(store, given, 10.0, 12.5, "ann@desk")
+    (found,) = runs.recent(store)
+    assert (found.id, found.started, found.ended, found.mode, found.who) == ("r0001", 10.0, 12.5, "apply", "ann@desk")
+    assert found.hosts == {name: {"status": "ok", "summary": {"changed": 1}} for name in ("db1", "web1")}
+    assert runs.report(store, "r0001") == given
+    assert runs.report(store, "r0002") is None
+
+
+def test_a_run_without_hosts_or_playbook(store: Store) -> None:
+    runs.record(store, {"run": "r1", "mode": "facts", "hosts": {}}, 1.0, 2.0, "ann@desk")
+    assert [(run.playbook, run.hosts) for run in runs.recent(store)] == [("", {})]
+
+
+def test_the_newest_come_first(store: Store) -> None:
+    for number in range(5):
+        host, playbook = ("web1", "web2")[number % 2], ("a.yml", "b.yml")[number // 3]
+        runs.record(store, report(number, host, playbook=playbook), float(number), 9.0, "ann@desk")
+    assert [run.id for run in runs.recent(store)] == ["r0004", "r0003", "r0002", "r0001", "r0000"]
+    assert [run.id for run in runs.recent(store, 2)] == ["r0004", "r0003"]
+    assert [run.id for run in runs.recent(store, host="web2")] == ["r0003", "r0001"]
+    assert [run.id for run in runs.recent(store, playbook="a.yml")] == ["r0002", "r0001", "r0000"]
+
+
+def test_the_oldest_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "KEPT", 3)
+    for number in (4, 1, 3, 2, 5):
+        runs.record(store, report(number, "web1"), float(number), 9.0, "ann@desk")
+    assert [run.id for run in runs.recent(store)] == ["r0005", "r0004", "r0003"]
+    assert runs.report(store, "r0001") is None
