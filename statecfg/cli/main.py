@@ -31,6 +31,7 @@ VERBS = {
     "graph": ("graph", "Draw what requires what, as text or as a picture."),
     "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
     "hosts": ("hosts", "Show the hosts the store knows; tag them, bind playbooks to them, forget them."),
+    "hook": ("hook", "Make programs that are called when something happens to a host; see what came of it."),
     "store": ("store", "Look after the controller's database: check, back up, migrate."),
     "completion": ("completion", "Print what makes your shell complete our words."),
 }

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks import durations, exec_input, exec_types
-from statecfg.hooks.registration import EVENTS, HOST_EVENTS, Registration, Selector
+from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
+from statecfg.hooks.registration import EVENTS, Registration, Selector
 from statecfg.problems import InvalidInput, problem, suggest
 from statecfg.remote import hook_result, hook_run
 from statecfg.remote.hook_result import Judged

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,9 +28,8 @@ def fire(store: Store, event: str, record: HostRecord, playbook: str | None, pro
     :param playbook: the one it is about; None for none
     :param project: whose directories have the types of hooks
     """
-    from statecfg.hooks import exec_types
-    from statecfg.hooks.exec_hooks import Engine
+    from statecfg.hooks import exec_hooks
 
-    engine = Engine(store, exec_types.of_project(project))
-    engine.trigger(event, asdict(record), playbook)
-    engine.drain(time.monotonic() + DEADLINE)
+    engine = exec_hooks.of_project(project, store)
+    engine.trigger(event, record, playbook)
+    engine.drain(DEADLINE)

@@ -201,22 +201,22 @@ def _hook(row: Row[Any]) -> HookObject:
     return HookObject(**values)
 
 
-def set_key(store: Store, name: str, key: str, value: Any, schema: Schema) -> tuple[bool, str]:
-    """Change a key of a hook's configuration; return whether that is allowed, and what was done or why not."""
-    if key not in schema:
-        return False, f"configuration key {key} is not in the schema and must be cleared"
+def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema) -> tuple[list[str], list[str]]:
+    """Change keys of a hook's configuration, all or none; return what was done, and what is not allowed."""
 
-    def change(configuration: dict[str, Any]) -> tuple[bool, str]:
-        configuration[key] = value
+    def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
+        configuration[key] = values[key]
+        if key not in schema:
+            return False, f"configuration key {key} is not in the schema and must be cleared"
         return True, f"value for key {key} updated"
 
-    return _configure(store, name, change)
+    return _configure(store, name, values, change)
 
 
-def unset_key(store: Store, name: str, key: str, schema: Schema) -> tuple[bool, str]:
-    """Take a key out of a hook's configuration, or back to its default; return as `set_key` does."""
+def unset_keys(store: Store, name: str, keys: Iterable[str], schema: Schema) -> tuple[list[str], list[str]]:
+    """Take keys out of a hook's configuration, or back to their defaults; otherwise as `set_keys`."""
 
-    def change(configuration: dict[str, Any]) -> tuple[bool, str]:
+    def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
         there = key in configuration
         configuration.pop(key, None)
         whole, wrong = complete({key: dict(schema[key])} if key in schema else {}, {})
@@ -227,19 +227,25 @@ def unset_key(store: Store, name: str, key: str, schema: Schema) -> tuple[bool, 
             return True, f"value for key {key} reset to default"
         return True, f"key {key} removed from configuration" if there else f"no changes; key {key} already absent"
 
-    return _configure(store, name, change)
+    return _configure(store, name, keys, change)
 
 
-def _configure(store: Store, name: str, change: Callable[[dict[str, Any]], tuple[bool, str]]) -> tuple[bool, str]:
-    def write(connection: Connection) -> tuple[bool, str]:
+def _configure(
+    store: Store, name: str, keys: Iterable[str], change: Callable[[dict[str, Any], str], tuple[bool, str]]
+) -> tuple[list[str], list[str]]:
+    asked = list(keys)
+
+    def write(connection: Connection) -> tuple[list[str], list[str]]:
         known = find(connection, name)
         if known is None:
-            return False, f"hook {name} does not exist"
+            return [], [f"hook {name} does not exist"]
         configuration = dict(known.configuration)
-        allowed, said = change(configuration)
-        if allowed:
-            connection.execute(update(hook).where(hook.c.id == known.id).values(configuration=configuration))
-        return allowed, said
+        outcomes = [change(configuration, key) for key in asked]
+        refused = [said for allowed, said in outcomes if not allowed]
+        if refused:
+            return [], refused
+        connection.execute(update(hook).where(hook.c.id == known.id).values(configuration=configuration))
+        return [said for _, said in outcomes], []
 
     return store.attempt(write)
 

@@ -1,0 +1,360 @@
+"""`statecfg hook`: exec hooks, their configuration and their log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.hook_store import HookStore
+from statecfg.cli.options import Command, Group
+
+if TYPE_CHECKING:
+    from statecfg.views.lines import Line
+
+EXAMPLES = """
+statecfg hook types                                  the types of hooks that there are
+statecfg hook create --name counter --type counter   a hook of a type; -c KEY=VALUE configures it
+statecfg hook show counter                           its configuration as it stands
+statecfg hook run counter node-booted web1           call it now
+statecfg hook log counter --limit 5                  what came of its last calls
+statecfg hook set counter node-booted=0              change its configuration
+"""
+
+
+@click.group("hook", cls=Group, examples=EXAMPLES)
+@options.store_option
+@click.pass_context
+def command(context: click.Context, store: str | None) -> None:
+    """Programs that are called when something happens to a host or a resource (exec hooks).
+
+    A type is a directory NAME.hook with a program for each event; a hook is one of a type, with a configuration of its
+    own that its programs may change.
+    """
+    context.obj = store
+
+
+@command.command("types", cls=Command, examples="statecfg hook types\nstatecfg hook types --json")
+@options.json_option
+@options.no_color_option
+def types(as_json: bool, no_color: bool) -> int:
+    """Show the types of hooks: where they are, their events and the keys of their configuration."""
+    from statecfg import project
+    from statecfg.hooks import exec_types
+    from statecfg.problems import InvalidInput
+    from statecfg.views import hooks as view
+    from statecfg.views.problems import problem_data
+
+    known = exec_types.of_project(project.find(Path.cwd()))
+    lines: list[Line] = []
+    data: list[dict[str, Any]] = []
+    for name in known.names():
+        try:
+            kind = known.find(name)
+        except InvalidInput as wrong:
+            lines += view.refused_lines(name, wrong.problems)
+            data.append({"name": name, "problems": problem_data(wrong.problems)})
+        else:
+            lines += view.type_lines(kind)
+            data.append(view.type_data(kind))
+    _write(lines, {"format": 1, "types": data}, as_json, no_color)
+    return exit_codes.BAD_INPUT if any("problems" in each for each in data) else exit_codes.DONE
+
+
+@command.command(
+    "create",
+    cls=Command,
+    examples="statecfg hook create --name counter --type counter -c node-booted=7\n"
+    'statecfg hook create tell notify -c \'{"url": "http://127.0.0.1/"}\' --events post-update --types service',
+)
+@click.argument("words", nargs=-1, metavar="[NAME] [TYPE]")
+@click.option("--name", metavar="NAME", help="What it is called; upper and lower case are the same.")
+@click.option("--type", "--hook-type", "kind", metavar="TYPE", help="Its type: `statecfg hook types` lists them.")
+@click.option(
+    "-c",
+    "--configuration",
+    "--c",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Set a key of its configuration; JSON counts as such, all else is a text. A JSON object sets all. Repeatable.",
+)
+@click.option("--hosts", metavar="PATTERN", help="Only for these hosts of the inventory. Default: all.")
+@click.option("--types", metavar="TYPE", multiple=True, help="Only for resources of these types. Repeatable.")
+@click.option("--names", metavar="NAME", multiple=True, help="Only for resources of these names; * and ? may be used.")
+@click.option("--tags", metavar="TAG", multiple=True, help="Only for resources with one of these tags. Repeatable.")
+@click.option("--events", metavar="EVENT", multiple=True, help="Only for these events. Default: all its type handles.")
+@click.option("--where", type=click.Choice(["controller", "host"]), help="Where it runs. Default: controller.")
+@click.option("--order", type=int, metavar="N", help="Smaller ones are called first. Default: 100.")
+@click.option("--deadline", metavar="DURATION", help="How long one call may take, as ISO 8601. Default: PT30S.")
+@click.option(
+    "--on-failure",
+    type=click.Choice(["abort", "continue", "retry"]),
+    help="What follows when it fails at a resource's event. A host's event goes on in any case. Default: abort.",
+)
+@click.pass_obj
+def create(
+    store: str | None,
+    /,
+    words: Sequence[str],
+    name: str | None,
+    kind: str | None,
+    configuration: Sequence[str],
+    **spec: Any,
+) -> None:
+    """Create a hook. The same once more changes nothing; another one of that name is refused.
+
+    Its creator has Full Control of it: who has not may not pass it by with --no-hooks.
+    """
+    import getpass
+
+    from statecfg.cli import hook_arguments
+    from statecfg.problems import InvalidInput, collecting, going_on, problem, report
+    from statecfg.store import hooks
+
+    left = list(words)
+    name = name if name is not None or not left else left.pop(0)
+    kind = kind if kind is not None or not left else left.pop(0)
+    if left:
+        raise click.UsageError(f"Too many arguments: {' '.join(left)}")
+    with HookStore(store) as known:
+        chosen, wrong = hook_arguments.checked(name, kind, spec, known.project.inventory())
+        with collecting() as found:
+            report(*wrong)
+            with going_on():
+                given = hook_arguments.configuration(configuration)
+                if kind:
+                    found_type = known.engine.types.find(kind)
+                    complete = found_type.configured(given)
+        if found:
+            raise InvalidInput(found)
+        assert name is not None
+        made, differs = hooks.create(
+            known.store,
+            name,
+            found_type.name,
+            str(found_type.folder),
+            complete,
+            hooks.Spec(**chosen),
+            getpass.getuser(),
+        )
+    if differs:
+        detail = f"The hook {name} already exists, and the {', '.join(differs)} fields do not match"
+        raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {made.name}; or delete it first")])
+    from statecfg.views.changes import value_text
+
+    _say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
+
+
+@command.command("delete", cls=Command, examples="statecfg hook delete counter")
+@click.argument("name")
+@click.pass_obj
+def delete(store: str | None, name: str) -> None:
+    """Delete a hook and what is queued for it. Its entries in the log stay."""
+    from statecfg.store import hooks
+
+    with HookStore(store) as known:
+        _say(hooks.remove(known.store, name))
+
+
+@command.command("list", cls=Command, examples="statecfg hook list\nstatecfg hook list --json")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
+    """Show all hooks, and how many calls are queued."""
+    from statecfg.store import hooks
+    from statecfg.views import hooks as view
+
+    with HookStore(store) as known:
+        found, waiting = hooks.every(known.store), hooks.waiting(known.store)
+    data = {"format": 1, "hooks": [view.hook_data(hook) for hook in found], "queued": waiting}
+    _write(view.hook_table(found, waiting), data, as_json, no_color)
+
+
+@command.command("show", cls=Command, examples="statecfg hook show counter\nstatecfg hook show counter --json")
+@click.argument("name")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
+    """Show a hook: its configuration as it stands, and what it is called for."""
+    from statecfg.problems import InvalidInput
+    from statecfg.views import hooks as view
+
+    with HookStore(store) as known:
+        hook = known.hook(name)
+        try:
+            handled = known.engine.types.find(hook.type, Path(hook.folder)).events()
+        except InvalidInput as wrong:
+            handled = []
+            _write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
+    _write(view.one_hook(hook, handled), {"format": 1, **view.hook_data(hook)}, as_json, no_color)
+
+
+@command.command("log", cls=Command, examples="statecfg hook log\nstatecfg hook log counter --limit 5 --json")
+@click.argument("name", required=False)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many entries. Default: all.")
+@click.option("--start", type=click.IntRange(0), default=0, metavar="N", help="Leave out so many of the newest.")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def log(store: str | None, name: str | None, limit: int | None, start: int, as_json: bool, no_color: bool) -> None:
+    """Show what came of calls, newest first: of one hook, or of all."""
+    from statecfg.store import hooks
+    from statecfg.views import hooks as view
+
+    with HookStore(store) as known:
+        if name is not None:
+            known.hook(name)
+        found = hooks.events(known.store, name, limit, start)
+    lines = (line for event in found for line in view.event_lines(event))
+    _write(lines, {"format": 1, "events": [view.event_data(event) for event in found]}, as_json, no_color)
+
+
+@command.command(
+    "run",
+    cls=Command,
+    examples="statecfg hook run counter node-booted web1\n"
+    "statecfg hook run counter node-bound-to-policy web1 --policy playbooks/web.yml --debug",
+)
+@click.argument("name")
+@click.argument("event")
+@click.argument("host")
+@click.option("--policy", metavar="PLAYBOOK", help="The playbook the event is about. Default: the one bound to it.")
+@click.option("--debug", is_flag=True, help="Keep what the program read and wrote in the log, and show it.")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def run(
+    store: str | None, name: str, event: str, host: str, policy: str | None, debug: bool, as_json: bool, no_color: bool
+) -> int:
+    """Call a hook now, as if an event of a host had happened, and show what came of it."""
+    from statecfg.remote.hook_result import ERROR
+    from statecfg.store import hooks
+    from statecfg.views import hooks as view
+
+    with HookStore(store) as known:
+        hook = known.hook(name)
+        judged = known.engine.run(name, event, known.host(host), policy, debug)
+        found = hooks.events(known.store, name, 1) if judged is not None else []
+    if judged is None:
+        said = f"no event handler exists for hook {hook.name}"
+        _write([_line(said)], {"format": 1, "result": said}, as_json, no_color)
+        return exit_codes.DONE
+    lines = (line for each in found for line in view.event_lines(each))
+    _write(lines, {"format": 1, **view.event_data(found[0])}, as_json, no_color)
+    return exit_codes.FAILED if judged.severity == ERROR else exit_codes.DONE
+
+
+@command.command("set", cls=Command, examples="statecfg hook set counter node-booted=0 note='\"0\"'")
+@click.argument("name")
+@click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
+@click.pass_obj
+def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
+    """Change keys of a hook's configuration. A value that is JSON counts as such, all else is a text."""
+    from statecfg.cli import hook_arguments
+    from statecfg.store import hooks
+
+    pairs = dict(hook_arguments.pair(text) for text in values)
+    with HookStore(store) as known:
+        schema = known.schema(name)
+        _changed(hooks.set_keys(known.store, name, pairs, schema), pairs, schema)
+
+
+@command.command("unset", cls=Command, examples="statecfg hook unset counter node-booted")
+@click.argument("name")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY…")
+@click.pass_obj
+def unset(store: str | None, name: str, keys: Sequence[str]) -> None:
+    """Put keys of a hook's configuration back to their defaults; those without one are removed."""
+    from statecfg.store import hooks
+
+    with HookStore(store) as known:
+        schema = known.schema(name)
+        _changed(hooks.unset_keys(known.store, name, keys, schema), keys, schema)
+
+
+def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: Mapping[str, Any]) -> None:
+    from statecfg.problems import InvalidInput, problem, suggest
+
+    done, refused = outcome
+    if refused:
+        unknown = next((key for key in keys if key not in schema), None)
+        hint = suggest(unknown, schema, "its type has") if unknown else "give it another value by `statecfg hook set`"
+        raise InvalidInput([problem("SC0622", said, hint) for said in refused])
+    for said in done:
+        _say(said)
+
+
+@command.command("grant", cls=Command, examples="statecfg hook grant counter alice")
+@click.argument("name")
+@click.argument("user")
+@click.pass_obj
+def grant(store: str | None, name: str, user: str) -> None:
+    """Give a user Full Control of a hook: they may pass it by with --no-hooks."""
+    _access(store, name, user, True)
+
+
+@command.command("revoke", cls=Command, examples="statecfg hook revoke counter alice")
+@click.argument("name")
+@click.argument("user")
+@click.pass_obj
+def revoke(store: str | None, name: str, user: str) -> None:
+    """Take Full Control of a hook from a user."""
+    _access(store, name, user, False)
+
+
+def _access(store: str | None, name: str, user: str, more: bool) -> None:
+    from statecfg.store import hooks
+
+    with HookStore(store) as known:
+        hook = known.hook(name)
+        changed = hooks.grant(known.store, name, user, more)
+    had = "has" if more else "does not have"
+    _say(f"{hook.name}: {user} {had} Full Control" + ("" if changed else ", as before"))
+
+
+@command.command("retry", cls=Command, examples="statecfg hook retry")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def retry(store: str | None, as_json: bool, no_color: bool) -> int:
+    """Run what is still queued: calls whose run was ended before their turn came."""
+    from statecfg.remote.hook_result import ERROR
+    from statecfg.store import hooks
+    from statecfg.views import hooks as view
+
+    with HookStore(store) as known:
+        done = [item.id for item, _ in known.engine.drain()]
+        found = hooks.events(known.store, invocations=done) if done else []
+        waiting = hooks.waiting(known.store)
+    lines = [line for event in reversed(found) for line in view.event_lines(event)]
+    lines.append(_line(f"{len(done)} run, {waiting} still queued"))
+    data = {"format": 1, "events": [view.event_data(event) for event in reversed(found)], "queued": waiting}
+    _write(lines, data, as_json, no_color)
+    return exit_codes.FAILED if any(event.severity == ERROR for event in found) else exit_codes.DONE
+
+
+def _line(text: str) -> Line:
+    from statecfg.views.lines import make
+
+    return make(text)
+
+
+def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool, stream: Any = None) -> None:
+    from statecfg.views import as_json as json_view
+    from statecfg.views import stream as streams
+
+    if as_json:
+        sys.stdout.write(json_view.text(data))
+    else:
+        sink = stream or sys.stdout
+        streams.write(lines, sink, streams.coloured(sink, no_color))
+
+
+def _say(text: str) -> None:
+    _write([_line(text)], {}, False, False)

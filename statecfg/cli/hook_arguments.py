@@ -1,0 +1,118 @@
+"""What people write about a hook on the command line, checked: its name, its configuration, what it is called for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from statecfg.problems import InvalidInput, Problem, problem, suggest
+
+if TYPE_CHECKING:
+    from statecfg.inventory import Inventory
+
+LONGEST = 250
+_FORMS = "write KEY=VALUE, or a JSON object"
+
+
+def configuration(given: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration that the options -c make up, in their order.
+
+    `KEY=VALUE` sets a key: the value is what it says as JSON, or a text; an empty one is null. A JSON object takes the
+    place of all that came before it, as with Razor's own client. Raises InvalidInput.
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        whole = _object(text)
+        if whole is None:
+            key, value = pair(text)
+            found[key] = value
+        else:
+            found = whole
+    return found
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """Return the key and the value of `KEY=VALUE`. Raises InvalidInput where it is something else."""
+    key, equals, value = _clean(text).partition("=")
+    if not key or not equals:
+        raise InvalidInput([problem("SC0622", f"`{text}` is not KEY=VALUE", _FORMS)])
+    return key, _value(value) if value else None
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(_clean(text), parse_constant=_none)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(found, dict):
+        return found
+    kind = {list: "array", str: "string", bool: "boolean", type(None): "null"}.get(type(found), "number")
+    detail = f"configuration should be a object, but was actually a {kind}"
+    raise InvalidInput([problem("SC0622", detail, _FORMS)])
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_none)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _none(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _clean(text: str) -> str:
+    # What the command line could not decode is no text that a database takes.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def checked(
+    name: str | None, kind: str | None, spec: Mapping[str, Any], inventory: Inventory
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Return what a hook is called for as `store.hooks.Spec` has it, and what is wrong with that, its name and type.
+
+    :param spec: the options by their names; those that were not given are None or empty
+    """
+    from statecfg.hooks import durations
+    from statecfg.hooks.registration import EVENTS
+
+    found: list[Problem] = []
+    if not name:
+        found.append(problem("SC0625", "the hook has no name", "write: statecfg hook create NAME TYPE"))
+    elif (wrong := _wrong(name)) is not None:
+        found.append(problem("SC0625", f"`{name[:40]}` {wrong}", f"at most {LONGEST} letters, and no /"))
+    if not kind:
+        found.append(problem("SC0620", "the hook has no type", "write: statecfg hook create NAME TYPE"))
+    values = {key: value for key, value in spec.items() if value not in (None, ())}
+    values.update({key: _split(values[key]) for key in ("types", "names", "tags", "events") if key in values})
+    for event in values.get("events", ()):
+        if event not in EVENTS:
+            found.append(problem("SC0604", f"there is no event `{event}`", suggest(event, EVENTS, "there are")))
+    try:
+        durations.deadline(values.get("deadline", "PT30S"))
+    except ValueError as error:
+        found.append(problem("SC0605", f"--deadline: {error}", durations.HELP))
+    if "hosts" in values:
+        try:
+            inventory.select(values["hosts"])
+        except InvalidInput as wrong_hosts:
+            found += wrong_hosts.problems
+    return values, found
+
+
+def _split(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.strip() for text in given for one in text.split(",") if one.strip()))
+
+
+def _wrong(name: str) -> str | None:
+    """Return why a hook can't have a name, None where it can. Source: Razor's names of objects."""
+    if len(name) > LONGEST:
+        return f"has {len(name)} letters"
+    if name != name.strip():
+        return "begins or ends with a space"
+    if "/" in name or re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", name):
+        return "holds a slash or a control character"
+    return None

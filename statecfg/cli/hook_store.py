@@ -1,0 +1,60 @@
+"""The open store and the engine of exec hooks, as the verbs of `statecfg hook` use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statecfg.hooks.exec_hooks import Engine
+    from statecfg.project import Project
+    from statecfg.store.database import Store
+    from statecfg.store.hooks import HookObject
+    from statecfg.store.hosts import HostRecord
+
+
+class HookStore:
+    """The open store and the engine of the project here."""
+
+    def __init__(self, url: str | None) -> None:
+        from statecfg import project
+
+        self.project: Project = project.find(Path.cwd())
+        self._url = url
+
+    def __enter__(self) -> HookStore:
+        from statecfg.hooks import exec_hooks
+        from statecfg.store import opened
+
+        self.store: Store = opened(self.project, self._url)
+        try:
+            self.engine: Engine = exec_hooks.of_project(self.project, self.store)
+        except BaseException:
+            self.store.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+    def hook(self, name: str) -> HookObject:
+        """Return a hook. Raises InvalidInput where there is none."""
+        return self.engine.hook(name)
+
+    def schema(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return the keys that a hook's configuration may have. Raises InvalidInput."""
+        hook = self.hook(name)
+        return self.engine.types.find(hook.type, Path(hook.folder)).schema
+
+    def host(self, name: str) -> HostRecord:
+        """Return a host of the store. Raises InvalidInput where it is not there."""
+        from statecfg.problems import InvalidInput, problem, suggest
+        from statecfg.store import hosts
+
+        found = hosts.get(self.store, name)
+        if found is None:
+            names = [record.name for record in hosts.every(self.store)]
+            raise InvalidInput(
+                [problem("SC0404", f"the store has no host `{name}`", suggest(name, names, "there are"))]
+            )
+        return found

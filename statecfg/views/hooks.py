@@ -1,0 +1,129 @@
+"""Hooks and their log, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from statecfg.views import safe
+from statecfg.views.changes import value_text
+from statecfg.views.host_records import when
+from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.tally import plural
+
+if TYPE_CHECKING:
+    from statecfg.hooks.exec_types import HookType
+    from statecfg.problems import Problem
+    from statecfg.store.hooks import Event, HookObject
+
+_STYLES: Mapping[str, Style] = {"info": "", "warn": "change", "error": "remove"}
+_SHOWN = 20  # lines of a message
+
+
+def hook_data(hook: HookObject) -> dict[str, Any]:
+    """Return a hook as JSON data."""
+    return {key: value for key, value in asdict(hook).items() if key != "folder"}
+
+
+def hook_table(hooks: Sequence[HookObject], waiting: int) -> Iterator[Line]:
+    """Yield a line for each hook, and how many invocations are queued."""
+    heads = ("HOOK", "TYPE", "CONFIGURATION")
+    rows = [(hook.name, hook.type, value_text(hook.configuration)) for hook in hooks]
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
+    yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))
+    for name, kind, configuration in rows:
+        yield make((f"{name:<{widths[0]}}", "bold"), f"  {kind:<{widths[1]}}  {configuration}", hang=sum(widths) + 4)
+    queued = f", {plural(waiting, 'invocation')} queued: `statecfg hook retry` runs them" if waiting else ""
+    yield make((f"{plural(len(rows), 'hook')}{queued}", "dim"))
+
+
+def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
+    """Yield everything about a hook; `handled` are the events that its type has programs for."""
+    spec = hook.spec
+    yield make(("── ", "dim"), (hook.name, "bold"), right=hook.type, rule=True)
+    shown = {
+        "events": ", ".join(spec.events or handled) or "none",
+        "hosts": spec.hosts or "all",
+        "types": ", ".join(spec.types) or "all",
+        "names": ", ".join(spec.names) or "all",
+        "tags": ", ".join(spec.tags) or "all",
+        "where": spec.where,
+        "order": str(spec.order),
+        "deadline": spec.deadline,
+        "on failure": spec.on_failure,
+        "full control": ", ".join(hook.access) or "nobody",
+        "created": when(hook.created),
+    }
+    yield from _pairs(shown)
+    if hook.configuration:
+        yield BLANK
+        yield make(("  configuration", "dim"))
+        yield from _pairs({key: value_text(value) for key, value in hook.configuration.items()})
+
+
+def type_data(kind: HookType) -> dict[str, Any]:
+    """Return a hook type as JSON data."""
+    return {"name": kind.name, "folder": str(kind.folder), "events": kind.events(), "configuration": kind.schema}
+
+
+def type_lines(kind: HookType) -> Iterator[Line]:
+    """Yield what a hook type handles and how it is configured."""
+    yield make((kind.name, "bold"), f"  {', '.join(kind.events()) or 'no events'}", right=str(kind.folder))
+    for key, described in kind.schema.items():
+        default = f" (default: {value_text(described['default'])})" if "default" in described else ""
+        required = " (required)" if described.get("required") and not default else ""
+        yield make("    ", (key, "skip"), f"{default}{required}  {described.get('description') or ''}", hang=8)
+
+
+def refused_lines(name: str, problems: Sequence[Problem]) -> Iterator[Line]:
+    """Yield why a hook type can't be used."""
+    yield make((name, "bold"), ("  can't be used", "remove"))
+    for each in problems:
+        yield make("    ", (f"{each.summary}: {each.detail}", "remove"), hang=8)
+        if each.help:
+            yield make(("    help: ", "skip"), each.help, hang=10)
+
+
+def event_data(event: Event) -> dict[str, Any]:
+    """Return an entry of the log as JSON data, as Razor's API shows it, and what that leaves out."""
+    found = {
+        "timestamp": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds"),
+        "hook": event.hook,
+        "node": event.host,
+        "policy": event.playbook,
+        "severity": event.severity,
+        **event.entry,
+    }
+    return {**found, "detail": event.detail} if event.detail else found
+
+
+def event_lines(event: Event) -> Iterator[Line]:
+    """Yield an entry of the log."""
+    entry = dict(event.entry)
+    about = "  ".join(filter(None, [str(entry.pop("event", "")), event.hook or "(deleted)", event.host or ""]))
+    status = entry.pop("exit_status", None)
+    ended = f"  exit {status}" if status else ""
+    yield make(
+        (when(event.at), "dim"), (f"  {event.severity:<5}", _STYLES[event.severity]), f"  {about}{ended}", hang=8
+    )
+    parts = {**entry, "detail": event.detail} if event.detail else entry
+    for key in sorted(parts, key=_order):
+        value = parts[key]
+        lines = safe.block(value) if isinstance(value, str) else [value_text(value, 1000)]
+        for number, text in enumerate(lines[:_SHOWN]):
+            yield make(("    ", "dim"), (f"{key if not number else '':<8}", "skip"), text, hang=12)
+        if len(lines) > _SHOWN:
+            yield make((f"            … {len(lines) - _SHOWN} more lines", "dim"))
+
+
+def _order(key: str) -> int:
+    known = ("error", "detail", "actions", "msg", "input", "output")
+    return known.index(key) if key in known else len(known)
+
+
+def _pairs(values: Mapping[str, str]) -> Iterator[Line]:
+    width = max(map(len, values))
+    for key, text in values.items():
+        yield make("  ", (f"{key:<{width}}", "skip"), f"  {text}", hang=width + 4)
