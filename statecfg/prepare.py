@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from statecfg.hooks.failure import HookFailure
 from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
 
 if TYPE_CHECKING:
@@ -20,12 +21,25 @@ if TYPE_CHECKING:
 SLOW = ("SC0323", "SC0507")  # a time limit was reached
 
 
+class Reshape(Protocol):
+    """What may change the graphs of hosts before they are compiled, such as HTTP hooks (`hooks.reconcile`)."""
+
+    def concerns(self, host: str) -> Sequence[str]:
+        """Return the names of what would change the graph of a host."""
+
+    def reshape(
+        self, host: Host, playbook: str, graph: Graph, variables: Mapping[str, Any], secrets: Mapping[str, str]
+    ) -> Graph:
+        """Return the graph of a host as it is to be. Raises HookFailure and InvalidInput."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What is to be done.
 
     `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
-    `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for.
+    `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for;
+    `failed` the hosts that have no job because a hook failed.
     """
 
     project: Project
@@ -33,6 +47,7 @@ class Work:
     playbook: Path | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     missing: Sequence[str] = ()
+    failed: Sequence[HookFailure] = ()
 
 
 @dataclass(frozen=True)
@@ -59,16 +74,20 @@ def offline(path: Path, choice: Choice) -> Work:
     return replace(work, missing=tuple(sorted(missing)))
 
 
-def playbook(path: Path, choice: Choice) -> Work:
+def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work:
     """Return the jobs of a playbook, one for each host that it names and the limit leaves.
 
+    :param reshape: asked for the graph of each host, after all of them were found to be right
     Raises InvalidInput with everything that is wrong, at every stage and of all hosts at once.
     """
     from statecfg import bundle, secrets
 
+    failed: list[HookFailure] = []
     with secrets.recording() as used:
         with collecting() as wrong, going_on():
             project, jobs = _jobs(path, choice)
+            if reshape is not None and not wrong:
+                jobs, failed = _reshaped(path, choice, jobs, reshape)
             # What travels with them is checked, too; the run finds it made.
             bundle.build({name for job in jobs for name in job.definition.types})
         if wrong:
@@ -76,7 +95,7 @@ def playbook(path: Path, choice: Choice) -> Work:
     found = {name: value.reveal() for name, value in used.items()}
     for job in jobs:
         found.update(job.definition.secrets)
-    return Work(project, jobs, path, found)
+    return Work(project, jobs, path, found, failed=failed)
 
 
 def _order(item: Problem) -> tuple[str, int, int]:
@@ -126,6 +145,28 @@ def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[
     with going_on():
         plays = dialects.load(path, project)
     return project, _hosts(plays, inventory, choice.limit) if inventory is not None else []
+
+
+def _reshaped(path: Path, choice: Choice, jobs: Sequence[Job], reshape: Reshape) -> tuple[list[Job], list[HookFailure]]:
+    """Return the jobs with the graphs that hooks make of them, and the hooks that failed."""
+    kept = {job.host.name: job for job in jobs}
+    failed: list[HookFailure] = []
+    if any(reshape.concerns(name) for name in kept):
+        project, chosen = _chosen(path, choice)
+        for host, plays in chosen:
+            hooks = reshape.concerns(host.name) if host.name in kept else ()
+            try:
+                if hooks:
+                    with collecting() as found, going_on():
+                        definition = _definition(host, plays, project, choice, (reshape, project.relative(path)))
+                        kept[host.name] = replace(kept[host.name], definition=definition)
+                    # Before the hooks nothing was wrong with it.
+                    told = f" (on {host.name}, as the hooks left it: {', '.join(hooks)})"
+                    report(*(replace(item, detail=item.detail + told) for item in found))
+            except HookFailure as error:
+                del kept[host.name]
+                failed.append(error)
+    return list(kept.values()), failed
 
 
 class _Shared:
@@ -185,13 +226,19 @@ def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> li
     return list(found.values())
 
 
-def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Any:
+def _definition(
+    host: Host, plays: Sequence[Play], project: Project, choice: Choice, reshape: tuple[Reshape, str] | None = None
+) -> Any:
     from statecfg import secrets
     from statecfg.compile import WireContext, compile_graph
 
     # A secret inside a text, such as a rendered template, is known only from its having been revealed.
     with secrets.recording() as used:
         graph, own = _graph(host, plays, choice)
+        if reshape is not None:
+            variables = {name: value for play in own.values() for name, value in play.items()}
+            known = {name: value.reveal() for name, value in dict(used).items()}
+            graph = reshape[0].reshape(host, reshape[1], graph, variables, known)
         definition = compile_graph(graph, WireContext(host.name, host.vars, host.groups, project.root, own))
     return replace(definition, secrets={name: value.reveal() for name, value in used.items()} | definition.secrets)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, insert, select, update
 
+from statecfg.store import tables
 from statecfg.store.database import Store
-from statecfg.store.tables import reconciled, requeue
+from statecfg.store.tables import event, reconciled, requeue
 
 Json = Mapping[str, Any]
 
@@ -168,6 +169,17 @@ def owed(store: Store, due: float | None = None) -> list[Owed]:
         query = query.where(requeue.c.next <= due)
     with store.reading() as connection:
         return [Owed(**row._mapping) for row in connection.execute(query)]
+
+
+def log(store: Store, known: Reconciled, severity: str, entry: Json) -> None:
+    """Write what came of a call into the log of hooks.
+
+    :param severity: "info", "warn" or "error"
+    :param entry: as the log of programs has it, and `hook`, its name: an HTTP hook is no object of the store
+    """
+    number = select(tables.host.c.id).where(tables.host.c.name == known.host).scalar_subquery()
+    row = {"at": time.time(), "host": number, "playbook": known.playbook, "severity": severity, "detail": ""}
+    store.attempt(lambda connection: connection.execute(insert(event).values(**row, entry=dict(entry))))
 
 
 def _key(known: Reconciled, hook: str, phase: str) -> Any:

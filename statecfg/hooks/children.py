@@ -1,0 +1,235 @@
+"""A graph as the children of a hook's request, and the graph that the children of its answer make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from statecfg import claims, kinds, schema
+from statecfg import graph as graphs
+from statecfg.declare import declare_at
+from statecfg.graph import Graph, Node
+from statecfg.hooks.held import Held, NotOurs
+from statecfg.hooks.registration import Registration, Selector
+from statecfg.problems import InvalidInput, collecting, problem, report, suggest
+from statecfg.remote.nodetype import OPTIONS
+
+API_VERSION = "statecfg/v1"
+
+Json = dict[str, Any]
+
+
+def selected(node: Node, select: Selector) -> bool:
+    """Tell whether a selector takes a node: each of its lists that is not empty has to."""
+    return (
+        (not select.types or node.type in select.types)
+        and (not select.names or any(fnmatchcase(node.provides, name) for name in select.names))
+        and (not select.tags or not set(select.tags).isdisjoint(node.options.get("tags") or ()))
+    )
+
+
+def kind_of(type_name: str) -> str:
+    """Return the kind of a node type's children: `line_in_file` is `LineInFile`."""
+    return "".join(part[:1].upper() + part[1:] for part in type_name.replace("-", "_").split("_"))
+
+
+class Children:
+    """The nodes of a host that one hook is sent, and what becomes of the graph when they come back.
+
+    :param graph: the host's graph
+    :param hook: what selects nodes, and gives some of them other keys
+    :param secrets: value of each secret of the definition, by name: none of them is sent
+    :raises InvalidInput: a key of the registration could stand for several nodes
+    """
+
+    def __init__(self, graph: Graph, hook: Registration, secrets: Mapping[str, str]) -> None:
+        self.graph, self.hook = graph, hook
+        self.held: dict[str, dict[str, Held]] = {}
+        self.nodes = _by_key([node for node in graph.nodes() if selected(node, hook.select)], hook)
+        self.sent = {key: self._child(key, node, secrets) for key, node in self.nodes.items()}
+
+    def _child(self, key: str, node: Node, secrets: Mapping[str, str]) -> Json:
+        held = self.held[key] = {name: Held(secrets) for name in node.attrs if name != "type"}
+        child: Json = {
+            "apiVersion": API_VERSION,
+            "kind": kind_of(node.type),
+            "metadata": {"name": node.provides, "labels": dict.fromkeys(node.options.get("tags") or (), "")},
+            "spec": {name: held[name].shown(node.attrs[name]) for name in sorted(held)},
+            "requires": list(node.requires),
+        }
+        return {**child, "restartOn": list(node.triggers)} if node.triggers else child
+
+    def replaced(self, given: Mapping[str, Json]) -> Graph:
+        """Return the graph with the children that a hook returned in the place of those it was sent.
+
+        They are declared as if somebody had written them: where the old node stands, and a new one where the hook is
+        registered. A child that comes back as it went is the same node.
+
+        :raises InvalidInput: with everything that is wrong in them, each problem naming hook and child
+        """
+        made: dict[str, Node] = {}
+        more: list[Node] = []
+        with collecting() as wrong:
+            for key, node in self.nodes.items():
+                if key not in given:
+                    self._refuse(key, "is missing from what came back; all of them have to come back")
+                elif given[key] != self.sent[key] or not _same(given[key], self.sent[key]):
+                    made[node.provides] = self._changed(key, node, given[key])
+            more += [self._new(key, child) for key, child in given.items() if key not in self.nodes and _is_ours(child)]
+        if wrong:
+            raise InvalidInput(wrong)
+        if not more and all(made.get(node.provides, node) is node for node in self.nodes.values()):
+            return self.graph
+        nodes = [made.get(node.provides, node) for node in self.graph.nodes()] + more
+        self._check(nodes)
+        return Graph(None, [Graph(node) for node in nodes])
+
+    def _check(self, nodes: list[Node]) -> None:
+        found = [*graphs.check(nodes), *claims.check(nodes)]
+        try:
+            if not found:
+                graphs.in_layers(nodes)
+        except InvalidInput as error:
+            found = error.problems
+        told = f" (after the hook {self.hook.name} changed the graph)"
+        if found:
+            raise InvalidInput(
+                replace(item, detail=item.detail + told, places=(*item.places, self.hook.position)) for item in found
+            )
+
+    def _refuse(self, key: str, detail: str, help: str = "") -> None:
+        text = f"hook {self.hook.name}: the child `{key}` {detail}"
+        places = [self.hook.position, *([self.nodes[key].position] if key in self.nodes else [])]
+        report(problem("SC0609", text, help, *places))
+
+    def _changed(self, key: str, node: Node, child: Json) -> Node:
+        sent = self.sent[key]
+        name = _metadata(child).get("name", node.provides)
+        if child.get("kind") != sent["kind"]:
+            self._refuse(key, f"was a {sent['kind']}, and is a {child.get('kind')}", "a hook can't change the kind")
+        elif name != node.provides:
+            self._refuse(key, f"was called {node.provides}, and is called {name}", "a hook can't change the name")
+        else:
+            requires = self._names(key, child, "requires", node.requires)
+            triggers = self._names(key, child, "restartOn", [item for item in node.triggers if item in requires])
+            attrs = self._attrs(key, node.type, child, node)
+            before = {name: value for name, value in node.attrs.items() if name != "type"}
+            same = attrs.keys() == before.keys() and all(attrs[name] is before[name] for name in attrs)
+            if same and requires == list(node.requires) and triggers == list(node.triggers):
+                return node
+            options = {**node.options, "provides": node.provides, "requires": requires, "restart_on": triggers}
+            return self._declared(key, node.type, {**attrs, **options}, node)
+        return node
+
+    def _new(self, key: str, child: Json) -> Node:
+        by_kind = {kind_of(name): name for name in kinds.known()}
+        name = by_kind.get(child["kind"])
+        if name is None:
+            help = suggest(child["kind"], by_kind, "there are")
+            self._refuse(key, f"is a {child['kind']}, and no node type is called so", help)
+            return _nothing(key)
+        attrs = self._attrs(key, name, child, None)
+        provides = _metadata(child).get("name", key)
+        requires, triggers = self._names(key, child, "requires", []), self._names(key, child, "restartOn", [])
+        options = {"provides": provides, "requires": requires, "restart_on": triggers}
+        return self._declared(key, name, {**attrs, **options}, None)
+
+    def _declared(self, key: str, type_name: str, given: Json, node: Node | None) -> Node:
+        place = self.hook.position if node is None else node.position
+        with self._blamed(key):
+            kind = kinds.named(type_name, place)
+            if kind is not None:
+                return declare_at(kind, (), given, place).node
+        return node if node is not None else _nothing(key)
+
+    @contextmanager
+    def _blamed(self, key: str) -> Iterator[None]:
+        """Add the hook and the child to every problem that is reported inside."""
+        with collecting() as found:
+            yield
+        told = f" (in the child `{key}` that the hook {self.hook.name} returned)"
+        for item in found:
+            report(replace(item, detail=item.detail + told, places=(*item.places, self.hook.position)))
+
+    def _attrs(self, key: str, type_name: str, child: Json, node: Node | None) -> Json:
+        """Return the attributes of a child; one that did not change is the very value that the node had."""
+        spec = child.get("spec")
+        if spec is None:
+            spec = {}
+        if not isinstance(spec, dict):
+            self._refuse(key, "has a `spec` that is no map")
+            return {}
+        kind = kinds.named(type_name, self.hook.position)
+        fields = schema.of(kind).fields if kind is not None else {}
+        attrs: Json = {}
+        sent: Json = self.sent[key]["spec"] if node is not None else {}
+        for name, value in spec.items():
+            plain = schema.plain(name)
+            if node is not None and name in sent and _same(value, sent[name]):
+                attrs[name] = node.attrs[name]
+            elif plain in OPTIONS and plain not in fields:
+                self._refuse(key, f"has `{name}` in its `spec`", "requires and restartOn stand beside the spec")
+            elif value is not None:
+                held = self.held[key].get(name) if node is not None else None
+                try:
+                    attrs[name] = (held or Held({})).restored(value)
+                except NotOurs as error:
+                    self._refuse(key, f"has `{name}`, where {error}", "return a marker where it was sent, or a value")
+        return attrs
+
+    def _names(self, key: str, child: Json, field: str, before: Any) -> list[str]:
+        """Return a list of names; `before` where the child has none, as services drop what they do not know."""
+        given = child.get(field)
+        if given is None:
+            return list(before)
+        if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
+            self._refuse(key, f"has a `{field}` that is no list of names")
+            return list(before)
+        return given
+
+
+def _by_key(nodes: list[Node], hook: Registration) -> dict[str, Node]:
+    """Return the nodes by their key in a request, in the graph's order. Raises InvalidInput."""
+    aliases = hook.http.children if hook.http is not None else {}
+    names: dict[str, str] = {}
+    for key, pattern in aliases.items():
+        found = [node.provides for node in nodes if node.provides == pattern]
+        found = found or [node.provides for node in nodes if fnmatchcase(node.provides, pattern)]
+        if len(found) > 1:
+            detail = f"the child `{key}` could be {', '.join(found[:5])}{', …' if len(found) > 5 else ''}"
+            raise InvalidInput([problem("SC0610", detail, "write the name of one of them", hook.position)])
+        if found and found[0] in names:
+            detail = f"{found[0]} would be the child `{names[found[0]]}` and the child `{key}`"
+            raise InvalidInput([problem("SC0610", detail, "keep one of them", hook.position)])
+        if found:
+            names[found[0]] = key
+    keyed = {names.get(node.provides, node.provides): node for node in nodes}
+    if len(keyed) < len(nodes):
+        key = next(key for name, key in names.items() if any(node.provides == key != name for node in nodes))
+        detail = f"the child `{key}` could be {keyed[key].provides} and the node of that name"
+        raise InvalidInput([problem("SC0610", detail, "choose another key", hook.position)])
+    return keyed
+
+
+def _is_ours(child: Json) -> bool:
+    """Tell whether a child that was not sent is to become a node; Scoby's form factors ignore what they don't know."""
+    return child.get("apiVersion") == API_VERSION
+
+
+def _metadata(child: Json) -> Json:
+    found = child.get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def _nothing(key: str) -> Node:
+    """Return what stands for a child that was refused, which was reported."""
+    return graphs.gap("", key).node
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether two JSON values are the same, 1 and true not being so."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

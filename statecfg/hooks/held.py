@@ -1,0 +1,95 @@
+"""Values that no hook is shown: secrets, and content too large to send; markers stand for them, both ways."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from pyrsistent import PMap, PVector
+
+from statecfg.remote.model import Blob
+from statecfg.types import hidden
+
+LARGEST = 16 << 10  # characters of a text that is sent as it is
+SECRET, CONTENT, VALUE = "$secret", "$content", "$value"
+MARKERS = (SECRET, CONTENT, VALUE)
+
+
+class NotOurs(Exception):
+    """A marker came back that was not sent there; the message says which."""
+
+
+class Held:
+    """What is held back of one value, such as an attribute of a node.
+
+    :param secrets: value of each secret by name
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self.secrets = secrets
+        self.kept: dict[tuple[str, str], Any] = {}
+
+    def shown(self, value: Any) -> Any:
+        """Return a value as JSON, with `{"$secret": NAME}` or `{"$content": SHA-256, "size": BYTES}` for what is held.
+
+        A text in which a secret stands is held as a whole. A key that begins with `$` gets another one.
+        """
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, (str, PurePath)):
+            return self._text(str(value), value)
+        if hidden(value):
+            return self._hold(SECRET, value.name, value)
+        if isinstance(value, (Mapping, PMap)):
+            name = next((name for key in value for name in [self._secret_in(str(key))] if name), None)
+            if name is not None:
+                return self._hold(SECRET, name, value)
+            return {f"${key}" if key[:1] == "$" else key: self.shown(item) for key, item in sorted(value.items())}
+        if isinstance(value, (list, tuple, PVector)):
+            return [self.shown(item) for item in value]
+        if isinstance(value, (Blob, bytes)):
+            blob = Blob.of(value)
+            if blob.secret or self._secret_in(_text_of(blob)):
+                return self._hold(SECRET, "content", value)
+            return {**self._hold(CONTENT, blob.sha256, value), "size": blob.size}
+        return self._hold(VALUE, type(value).__name__, value)
+
+    def _text(self, text: str, value: Any) -> Any:
+        name = self._secret_in(text)
+        if name is not None:
+            return self._hold(SECRET, name, value)
+        if len(text) <= LARGEST:
+            return text
+        data = text.encode("utf-8", "surrogatepass")
+        return {**self._hold(CONTENT, hashlib.sha256(data).hexdigest(), value), "size": len(data)}
+
+    def _secret_in(self, text: str) -> str | None:
+        return next((name for name, value in self.secrets.items() if value in text), None)
+
+    def _hold(self, kind: str, name: str, value: Any) -> dict[str, Any]:
+        label, number = name, 1
+        # Of content, the name says which it is already.
+        while self.kept.setdefault((kind, label), value) is not value and kind != CONTENT:
+            number += 1
+            label = f"{name}-{number}"
+        return {kind: label}
+
+    def restored(self, value: Any) -> Any:
+        """Return a value that came back, with what was held in the place of its markers. Raises NotOurs."""
+        if isinstance(value, list):
+            return [self.restored(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        kind = next((key for key in MARKERS if key in value), None)
+        if kind is not None:
+            label = value[kind]
+            if not isinstance(label, str) or (kind, label) not in self.kept:
+                raise NotOurs(f"{kind} {str(label)[:80]!r} stands where it was not sent")
+            return self.kept[(kind, label)]
+        return {key[1:] if key[:2] == "$$" else key: self.restored(item) for key, item in value.items()}
+
+
+def _text_of(blob: Blob) -> str:
+    return blob.data.decode("utf-8", "replace") if blob.data is not None else ""
