@@ -14,13 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence, Set
 
-    from statecfg.remote.model import Result
+    from statecfg.remote.model import Action, Result
     from statecfg.remote.world import Machine, World
 
     Entry = Dict[str, Any]
 
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
+MARKS = "/var/lib/apt/extended_states"
 UPDATED = "now"  # in place of a time: the lists are going to be fetched in this run
 TIMEOUT = 1800.0
 LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait for another apt to end
@@ -31,6 +32,7 @@ KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-
 BRINGS = ["files", "units", "users", "groups"]
 
 _FIELD = re.compile(r"^(Package|Status|Version|Architecture): (.*)$", re.M)
+_MARK = re.compile(r"^(Package|Auto-Installed): (.*)$", re.M)
 _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M)
 
 
@@ -55,6 +57,21 @@ def packages(host: Any) -> Dict[str, Entry]:
         found["%s:%s" % (name, architecture)] = dict(entry, **({} if state == "installed" else {"state": state}))
     suffixes = (":all", ":" + native)
     return {key.rpartition(":")[0] if key.endswith(suffixes) else key: entry for key, entry in found.items()}
+
+
+@table("automatic")
+def automatic(host: Any) -> Dict[str, Entry]:
+    """Load the packages that apt installed only because others need them: name → `auto`."""
+    try:
+        text = host.read(MARKS).decode("utf-8", "replace")
+    except OSError:
+        return {}
+    found = {}
+    for paragraph in text.split("\n\n"):
+        fields = dict(_MARK.findall(paragraph))
+        if fields.get("Auto-Installed") == "1":
+            found[fields.get("Package", "")] = {"auto": True}
+    return found
 
 
 @table("apt")
@@ -99,8 +116,9 @@ def install(machine: Machine, packages: List[Entry]) -> Result:
         updated = update_lists(machine, min(ages))
         if updated["status"] != "ok":
             return updated
-    effect: Entry = {"packages": {}, "unknown": BRINGS}
+    effect: Entry = {"packages": {}, "automatic": {}, "unknown": BRINGS}
     for package in packages:
+        effect["automatic"][package["name"]] = None
         effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
     for package in packages:
         effect["packages"][package["name"]] = installed(package["version"] or "newest")
@@ -129,6 +147,12 @@ def remove(machine: Machine, packages: List[Entry]) -> Result:
 
 
 @op(turn="apt")
+def mark_automatic(machine: Machine, name: str) -> Result:
+    """Let apt know that a package is there only for others that need it."""
+    return machine.run(["apt-mark", "-q", "auto", "--", name], {"automatic": {name: {"auto": True}}})
+
+
+@op(turn="apt")
 def configure(machine: Machine) -> Result:
     """Finish what an interrupted dpkg left half done; apt refuses to work before."""
     effect = {"unknown": ["packages", *BRINGS]}
@@ -144,6 +168,11 @@ def interrupted(world: World) -> bool:
         return False
 
 
+def first(world: World) -> List[Action]:
+    """Return what has to be done before apt can do anything."""
+    return [configure()] if interrupted(world) else []
+
+
 def simulate(world: World, argv: Sequence[str]) -> Dict[str, Optional[str]]:
     """Return what apt would do: name → version installed, None for removed. Raises CheckError with apt's words."""
     probe = world.probe(["apt-get", "-s", "-q", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv])
@@ -153,6 +182,36 @@ def simulate(world: World, argv: Sequence[str]) -> Dict[str, Optional[str]]:
         said.sort(key=lambda line: not line.startswith("E:"))  # what is wrong before what it has to do with
         raise CheckError("apt can't do this: %s" % " ".join(said[:12]))
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
+
+
+def installed_now(world: World) -> Set[str]:
+    """Return the names of the packages of which anything is installed."""
+    return {name for name, entry in world.table("packages").items() if "version" in entry}
+
+
+def removable(world: World, names: Set[str]) -> Set[str]:
+    """Return those of the packages that can go together without any other. Raises CheckError, Unknown."""
+    while names and set(simulate(world, ["purge", "--", *sorted(names)])) - names:
+        names = {name for name in names if not set(simulate(world, ["purge", "--", name])) - names}
+    return names
+
+
+def unneeded(world: World, names: Set[str]) -> Set[str]:
+    """Return what nothing needs any more once these packages are gone; what nothing needs now is left out."""
+    useless = set(simulate(world, ["autoremove"]))
+    return set(simulate(world, ["purge", "--auto-remove", "--", *sorted(names)])) - useless - names
+
+
+def really_installed(world: World) -> Set[str]:
+    """Return the packages that the host has at this moment, also where the plan has removed them before."""
+    said = world.probe(["dpkg-query", "--show", "--showformat=${Package}\\n"])
+    return set(said.text.split())
+
+
+def conffiles(world: World, name: str) -> List[str]:
+    """Return the paths of a package's configuration files."""
+    said = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name]).text
+    return [line.split()[0] for line in said.splitlines() if line.strip()]
 
 
 def unknown_package(world: World, name: str, version: Optional[str]) -> CheckError:
@@ -173,3 +232,21 @@ def candidate(world: World, name: str) -> bool:
     """Return whether apt has something to install under this name."""
     text = world.probe(["apt-cache", "policy", "--", name]).text
     return "Candidate: " in text and "Candidate: (none)" not in text
+
+
+def choice(world: World, name: str, version: Optional[str], unpacked: Optional[str]) -> Dict[str, Any]:
+    """Return what apt would install for a package, or configure. Raises CheckError where it can't or would not."""
+    asked = name + ("=" + version if version else "")
+    try:
+        steps = simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", asked])
+    except CheckError as problem:
+        if "virtual package" in str(problem):
+            raise
+        if version or not candidate(world, name):
+            raise unknown_package(world, name, version) from None
+        raise
+    if name not in steps and steps:
+        raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(sorted(steps))))
+    if not steps and unpacked is None:
+        raise CheckError("%s is no package itself; one that provides it is installed: name that one" % name)
+    return {"name": name, "version": steps.pop(name, unpacked), "others": steps}

@@ -7,7 +7,7 @@ import posixpath
 from statecfg.remote.changes import DIFFED
 from statecfg.remote.model import ActionSpec, Blob, CheckError, Unknown, ok
 from statecfg.remote.ops import op
-from statecfg.resources import _paths, _tree
+from statecfg.resources import _lines, _paths, _tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class Looking:
                 if stat.kind == "directory":
                     waiting.append(path)
         return found
+
+    def kept(self, path: str, suffix: str) -> Entry:
+        """Return what stands where a node keeps the old file."""
+        return {"suffix": suffix, "was": self.entry(path + suffix)}
 
     def memory(self, **known: Any) -> Dict[str, Any]:
         """Return what a type remembers, with what it does not."""
@@ -284,14 +288,6 @@ def bring_back(undoing: Undoing, memory: Mapping[str, Any], attrs: Mapping[str, 
             undoing.left.append("%s stays: it is not known what was there before" % path)
 
 
-def remembered_file(looking: Looking, path: str, suffix: Optional[str]) -> Dict[str, Any]:
-    """Return what a node remembers that writes one file, and keeps the old one under another suffix where told to."""
-    known: Dict[str, Any] = {"path": path, "was": looking.entry(path)}
-    if suffix:
-        known["backup"] = {"suffix": suffix, "was": looking.entry(path + suffix)}
-    return known
-
-
 def back_up(undoing: Undoing, memory: Mapping[str, Any], suffix: Optional[str]) -> None:
     """Bring back what stood where the node kept the old file."""
     kept = memory.get("backup")
@@ -309,6 +305,14 @@ def missing_above(world: World, path: str) -> List[str]:
         found.append(above)
         above = posixpath.dirname(above)
     return found
+
+
+def masked(value: Any) -> bool:
+    """Tell whether a secret stood somewhere in an attribute: the ledger keeps a mask in its place."""
+    if isinstance(value, str):
+        return _lines.SECRET.search(value) is not None
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return any(map(masked, items))
 
 
 def _with_parents(node: Node) -> Set[str]:

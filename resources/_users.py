@@ -7,13 +7,13 @@ import hashlib
 from statecfg.remote.model import CheckError
 from statecfg.remote.nodetype import table
 from statecfg.remote.ops import op
-from statecfg.resources import _tree
+from statecfg.resources import _before, _tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
-    from statecfg.remote.model import Action, Result
+    from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.world import Machine, World
 
 FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
@@ -101,6 +101,14 @@ def userdel(machine: Machine, name: str, group: bool, home: Optional[str] = None
     return machine.remove(home, recursive=True)
 
 
+@op(turn="accounts")
+def groupadd(machine: Machine, name: str, gid: Optional[int] = None, system: bool = False) -> Result:
+    """Make a group."""
+    number = ["--gid", str(gid)] if gid is not None else []
+    argv = ["groupadd", *number, *(["--system"] if system else []), "--", name]
+    return machine.run(argv, {"groups": {name: {"gid": gid, "members": []}}})
+
+
 def options(given: Dict[str, Any]) -> List[str]:
     """Return the options of useradd(8) and usermod(8) for the fields that are given."""
     return [part for field, flag in FLAGS.items() if given.get(field) is not None for part in (flag, str(given[field]))]
@@ -119,3 +127,92 @@ def removal(world: World, name: str, entry: Optional[Dict[str, Any]], remove_hom
     if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in _tree.VITAL:
         raise CheckError("the home of %s, %s, belongs to %s: it is not removed" % (name, home, stat.owner))
     return [userdel(name, with_group, home)]
+
+
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down the user, the group it has as its first, and what may go with it: its own group and its home."""
+    attrs = node.attrs
+    name = attrs["name"]
+    entry, own = world.entry("users", name), world.entry("groups", name)
+    looking = _before.Looking(world)
+    known: Dict[str, Any] = {"entry": entry, "own": own, "password": attrs.get("password_hash") is not None}
+    if entry is not None:
+        groups = world.table("groups")
+        known["group"] = next((key for key, found in groups.items() if found.get("gid") == entry["gid"]), None)
+    home = attrs.get("home") or (entry or {}).get("home") or "/home/" + name
+    known.update(home=home, had_home=world.stat(home) is not None)
+    if entry is not None and attrs.get("absent") and attrs.get("remove_home"):
+        known.update(was=looking.entry(home), inside={})
+        if known["was"] is not None and known["was"]["kind"] == "directory":
+            try:
+                known["inside"] = looking.inside(home)
+            except LookupError as problem:
+                looking.lost.append("%s: it does not come back" % problem)
+    return looking.memory(**known)
+
+
+def newcomer_undone(world: World, name: str, memory: Mapping[str, Any], remove_home: bool) -> _before.Undoing:
+    """Return what takes a user away that was not there before; its home goes where it is asked for and came with it."""
+    undoing = _before.Undoing(world, memory)
+    entry = world.entry("users", name)
+    if entry is None:
+        return undoing
+    try:
+        gone = removal(world, name, entry, remove_home and not memory["had_home"])
+    except CheckError as problem:
+        undoing.left.append(str(problem))
+        gone = removal(world, name, entry, False)
+    undoing.actions.extend(gone)
+    own = memory["own"]
+    if own is not None and world.entry("groups", name) is not None and any(act.args.get("group") for act in gone):
+        undoing.actions.append(groupadd(name, own["gid"]))  # userdel(8) takes the group of its name along
+    return undoing
+
+
+def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> _before.Undoing:
+    """Return what makes a user again that the node removed, with its home as far as that was removed, too."""
+    undoing = _before.Undoing(world, memory, users=[name])
+    was, group = memory["entry"], memory.get("group")
+    if world.entry("users", name) is None:
+        if group is not None and world.entry("groups", group) is None:
+            undoing.actions.append(groupadd(group, was["gid"]))
+        fields = {field: was[field] for field in ("uid", "home", "shell", "comment")}
+        groups = [each for each in was["groups"] if world.entry("groups", each) is not None]
+        first = group or str(was["gid"])
+        more = {"system": False, "create_home": False, "gid": was["gid"]}
+        undoing.actions.append(useradd(name, group=first, groups=groups, **fields, **more))
+        undoing.left.append("the password of %s does not come back: passwords are not remembered" % name)
+    if memory.get("was") is not None:
+        undoing.users.add(group or "")
+        undoing.back_if_missing(memory["home"], memory["was"])
+        root = {"path": memory["home"], "inside": memory["inside"], "source": ()}
+        _before.bring_back(undoing, root, {"absent": True})
+    return undoing
+
+
+def changes_undone(world: World, attrs: Mapping[str, Any], memory: Mapping[str, Any]) -> _before.Undoing:
+    """Return what gives a user those fields back that the node was given."""
+    undoing = _before.Undoing(world, memory)
+    name, was, now = attrs["name"], memory["entry"], world.entry("users", attrs["name"])
+    if memory["password"]:
+        undoing.left.append("the password of %s stays: no former one is remembered" % name)
+    if now is None:
+        undoing.left.append("there is no user %s any more" % name)
+        return undoing
+    changed = {field: was[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
+    changed = {field: value for field, value in changed.items() if value != now.get(field)}
+    if attrs.get("group") is not None and now.get("gid") != was["gid"]:
+        changed["group"] = memory.get("group") or str(was["gid"])
+    if attrs.get("groups") is not None:
+        has = set(now.get("groups") or ())
+        wanted = (has - set(attrs["groups"])) | (has & set(was["groups"]))
+        if attrs.get("exact_groups"):
+            wanted |= {each for each in was["groups"] if world.entry("groups", each) is not None}
+        if wanted != has:
+            changed["groups"] = sorted(wanted)
+    if changed:
+        undoing.actions.append(usermod(name, changed, was["gid"]))
+    home = attrs.get("home") or memory["home"]
+    if attrs.get("create_home") and not memory["had_home"] and world.stat(home) is not None:
+        undoing.left.append("%s, the home that was made for %s, stays" % (home, name))
+    return undoing

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import CheckError
+from statecfg.remote.model import ActionSpec, CheckError
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
 from statecfg.remote.world import ANYTHING
+from statecfg.resources import _before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Union
+    from typing import Any, Dict, List, Mapping, Optional, Union
 
     from typing_extensions import Unpack
 
@@ -32,6 +33,7 @@ def command(
     removes: Optional[AbsolutePath] = None,
     unless: Optional[Union[Argv, Text]] = None,
     onlyif: Optional[Union[Argv, Text]] = None,
+    undo: Optional[Union[Argv, Text]] = None,
     cwd: Optional[AbsolutePath] = None,
     user: Optional[UserName] = None,
     env: Optional[Dict[str, Text]] = None,
@@ -47,6 +49,10 @@ def command(
     What a command changes can't be seen beforehand, so what requires it is reported as known after it, unless
     `effects` says what it does.
 
+    Undone: with `undo`, that is run when the node leaves the definition; without, the node is only forgotten. Where
+    `creates`, `removes` or `unless` said before the node came that the command is not needed, it was not its doing
+    and nothing is undone; where they say so no more after `undo`, it did its work.
+
     :param name: what the command is for; a name for reports and requirements
     :param argv: the program and its arguments, as a list; no shell sees them
     :param shell: instead, a script for ``/bin/sh``
@@ -54,6 +60,8 @@ def command(
     :param removes: a path; the command is needed where something stands there
     :param unless: a command (a list, or a text for the shell); where it succeeds this one is not needed
     :param onlyif: likewise; where it fails this one is not needed
+    :param undo: a command (a list, or a text for the shell) that takes back what this one does; it runs in the same
+        directory, as the same user, and must end with status 0
     :param cwd: the directory it runs in
     :param user: the user it runs as
     :param env: further environment variables
@@ -127,6 +135,16 @@ def needed(node: Node, world: World) -> bool:
     attrs = node.attrs
     if node.triggers and world.triggered_by:
         return True
+    guards = lacking(attrs, world)
+    if world.acted and not guards:  # it has run, and nothing but its exit status tells that it did its work
+        return False
+    if attrs.get("onlyif") is not None and all(guards):
+        guards.append(succeeds(attrs["onlyif"], attrs, world))
+    return all(guards) if guards else not node.triggers
+
+
+def lacking(attrs: Dict[str, Any], world: World) -> List[bool]:
+    """Return for each guard that tells the command's work whether it says that it is not done."""
     guards = []
     if attrs.get("creates") is not None:
         guards.append(world.stat(attrs["creates"]) is None)
@@ -134,11 +152,32 @@ def needed(node: Node, world: World) -> bool:
         guards.append(world.stat(attrs["removes"]) is not None)
     if attrs.get("unless") is not None:
         guards.append(not succeeds(attrs["unless"], attrs, world))
-    if world.acted and not guards:  # it has run, and nothing but its exit status tells that it did its work
-        return False
-    if attrs.get("onlyif") is not None and all(guards):
-        guards.append(succeeds(attrs["onlyif"], attrs, world))
-    return all(guards) if guards else not node.triggers
+    return guards
+
+
+@command.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down whether what the command does was done already."""
+    return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
+
+
+@command.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Run what takes the command's work back, where its guards say that it stands."""
+    attrs = node.attrs
+    name = attrs["name"]
+    if attrs.get("undo") is None:
+        return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
+    if memory["done"]:
+        return ActionSpec(left=["what the command %s is for was there before it: it stays" % name])
+    if any(_before.masked(attrs.get(each)) for each in ("undo", "env", "unless")):
+        return ActionSpec(left=["what the command %s did stays: to undo it takes a secret, and none is kept" % name])
+    guards = lacking(attrs, world)
+    if world.acted if not guards else all(guards):
+        return ActionSpec()
+    require_directory(attrs, world)
+    given = {option: attrs.get(option) for option in ("cwd", "user", "env")}
+    return ActionSpec([run(words(attrs["undo"]), effect(attrs), timeout=attrs.get("timeout") or 600.0, **given)])
 
 
 def succeeds(guard: Union[List[str], str], attrs: Dict[str, Any], world: World) -> bool:

@@ -172,7 +172,9 @@ def remember(node: Node, world: World) -> Dict[str, Any]:
     path = _before.followed(world, attrs["path"], bool(attrs.get("follow")))
     written = attrs.get("content") is not None
     looking = _before.Looking(world, _before.REMEMBERED if written or attrs.get("absent") else _before.SMALL)
-    known = dict(_before.remembered_file(looking, path, attrs.get("backup")), written=written)
+    known: Dict[str, Any] = {"path": path, "was": looking.entry(path), "written": written}
+    if attrs.get("backup"):
+        known["backup"] = looking.kept(path, attrs["backup"])
     return looking.memory(**known) if written or attrs.get("absent") else known
 
 

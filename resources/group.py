@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import CheckError
+from statecfg.remote.model import ActionSpec, CheckError
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
 from statecfg.resources._paths import account, refuse_with_absent
+from statecfg.resources._users import groupadd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def group(
 ) -> None:
     """A group of the host's own (not of a directory service).
 
+    Undone: a group that was not there goes, unless it is the first group of a user by then; of one that was there the
+    number and the members come back, where the node was given them.
+
     :param name: the group's name
     :param gid: its number; the host's choice where it is not given
     :param system: a new group gets a number of the range for services
@@ -46,14 +50,6 @@ def group(
 
         group("www-data", members=["deploy"])
     """
-
-
-@op(turn="accounts")
-def groupadd(machine: Machine, name: str, gid: Optional[int] = None, system: bool = False) -> Result:
-    """Make a group."""
-    number = ["--gid", str(gid)] if gid is not None else []
-    argv = ["groupadd", *number, *(["--system"] if system else []), "--", name]
-    return machine.run(argv, {"groups": {name: {"gid": gid, "members": []}}})
 
 
 @op(turn="accounts")
@@ -90,9 +86,9 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if attrs.get("absent"):
         if entry is None:
             return []
-        inside = [user for user, fields in world.table("users").items() if fields.get("gid") == entry.get("gid")]
+        inside = first_of(world, entry)
         if inside:
-            raise CheckError("%s is the first group of %s; give them another" % (name, ", ".join(sorted(inside))))
+            raise CheckError("%s is the first group of %s; give them another" % (name, ", ".join(inside)))
         return [groupdel(name)]
     actions: List[Action] = []
     if gid is not None and (entry is None or gid != entry.get("gid")):
@@ -108,3 +104,48 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
             account(world, "users", member, node, nodes)
         actions.append(set_members(name, sorted(members)))
     return actions
+
+
+@group.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down the group."""
+    return {"entry": world.entry("groups", node.attrs["name"])}
+
+
+@group.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Take a new group away; bring back an old one, or what was changed of it."""
+    attrs, was = node.attrs, memory["entry"]
+    name, now = attrs["name"], world.entry("groups", attrs["name"])
+    if was is None:
+        if now is None or attrs.get("absent"):
+            return ActionSpec()
+        inside = first_of(world, now)
+        if inside:
+            return ActionSpec(left=["%s stays: it is the first group of %s" % (name, ", ".join(inside))])
+        return ActionSpec([groupdel(name)])
+    actions: List[Action] = []
+    left: List[str] = []
+    number = was["gid"] if now is None or attrs.get("gid") is not None else now["gid"]
+    if now is None and not attrs.get("absent"):
+        return ActionSpec(left=["there is no group %s any more" % name])
+    if now is None or number != now["gid"]:
+        taken = [other for other, fields in world.table("groups").items() if fields.get("gid") == number]
+        if taken:
+            left.append("%s does not get its number %d back: %s has it" % (name, number, taken[0]))
+        elif now is not None:
+            actions.append(groupmod(name, number))
+        if now is None:
+            actions.append(groupadd(name, number if not taken else None))
+    if attrs.get("members") is not None or now is None:
+        has = set((now or {}).get("members") or ())
+        known = {each for each in was["members"] if world.entry("users", each) is not None}
+        wanted = (has - set(attrs.get("members") or ())) | known
+        if wanted != has:
+            actions.append(set_members(name, sorted(wanted)))
+    return ActionSpec(actions, left=left)
+
+
+def first_of(world: World, entry: Mapping[str, Any]) -> List[str]:
+    """Return the users whose first group it is."""
+    return sorted(name for name, fields in world.table("users").items() if fields.get("gid") == entry.get("gid"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statecfg.remote.model import CheckError
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
-from statecfg.resources import _lines, _paths
+from statecfg.resources import _before, _lines, _paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node, Result
+    from statecfg.remote.model import Action, ActionSpec, Node, Result
     from statecfg.remote.nodetype import NodeOptions
     from statecfg.remote.values import AbsolutePath, Argv, Line, Mode, Owner, OwnerGroup, Pattern, Suffix
     from statecfg.remote.world import Machine, World
@@ -40,6 +40,9 @@ def line_in_file(
 
     Several such nodes may be about one file; each needs a `provides` of its own then. Line ends stay as the file has
     them. A file that is managed as a whole is better a `file` with a template.
+
+    Undone: the line goes, or the line that it replaced comes back; lines that were removed come back where they were.
+    What else has changed in the file since stays. A file that the node made goes when nothing else is in it.
 
     :param path: the file; where it is a link, what that leads to
     :param line: the line, without its end
@@ -101,6 +104,20 @@ def remove_line(
     """Have no such line in the file."""
     new = encoded(_lines.without_line(content(machine, path), line, match))
     return machine.write(path, new, backup=backup, validate=validate)
+
+
+@op(turn="lines")
+def restore_lines(
+    machine: Machine,
+    path: str,
+    line: Optional[str],
+    was: List[Mapping[str, Any]],
+    last: Optional[str] = None,
+    made: bool = False,
+) -> Result:
+    """Undo an edit of lines. `line`: what was put in; None: lines were removed. `made`: an empty file goes."""
+    new = restored(content(machine, path), line, was, last)
+    return machine.write(path, encoded(new)) if new or not made else machine.remove(path)
 
 
 @line_in_file.claims
@@ -169,3 +186,46 @@ def content(world: World, path: str) -> str:
 def encoded(text: str) -> bytes:
     """Return a text as the bytes it was read from."""
     return text.encode("utf-8", "surrogateescape")
+
+
+@line_in_file.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down the lines that the node is about, and where they stand."""
+    attrs = node.attrs
+    path = _before.followed(world, attrs["path"], True)
+    stat = world.stat(path)
+    text = content(world, path) if stat is not None and stat.kind == "file" else ""
+    looking = _before.Looking(world)
+    known: Dict[str, Any] = {"path": path, "exists": stat is not None, "empty": not text, "last": _lines.open_end(text)}
+    known["lines"] = _lines.taken_down(text, attrs.get("line"), attrs.get("match"))
+    if attrs.get("backup"):
+        known["backup"] = looking.kept(path, attrs["backup"])
+    return looking.memory(**known)
+
+
+@line_in_file.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Undo the node's own edit, in the file as it is by now."""
+    attrs, path = node.attrs, memory["path"]
+    undoing = _before.Undoing(world, memory)
+    stat = world.stat(path)
+    if stat is not None and stat.kind == "file":
+        text, line = content(world, path), None if attrs.get("absent") else attrs.get("line")
+        edit = (line, memory["lines"], memory["last"])
+        new = restored(text, *edit)
+        # Of two nodes that may make the file the second finds it made, with nothing in it but the first one's line.
+        made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
+        masked = line is not None and _lines.SECRET.search(line)
+        if masked and len(_lines.put_in(text, str(line), memory["lines"])) > 1:
+            undoing.left.append("%s: which of its lines held the secret is not known: they stay" % path)
+        if new != text or (line is not None and not text and not memory["exists"]):
+            undoing.actions.append(restore_lines(path, *edit, made=made))
+    _before.back_up(undoing, memory, attrs.get("backup"))
+    return undoing.spec()
+
+
+def restored(text: str, line: Optional[str], was: List[Mapping[str, Any]], last: Optional[str]) -> str:
+    """Return a text with an edit of lines undone (see `restore_lines`)."""
+    if line is None:
+        return _lines.lines_undone(text, was, last)
+    return _lines.line_undone(text, line, was, last)

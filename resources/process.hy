@@ -3,8 +3,8 @@
 (require statecfg.dialects.hy [node-type make-validators defop defmethod])
 (import statecfg.dialects.hy [map? seq? some-fn true? false? nil? string? keyword? name])
 (import json sys)
-(import statecfg.resources [_processes])
-(import statecfg.remote.model [CheckError])
+(import statecfg.resources [_before _processes])
+(import statecfg.remote.model [ActionSpec CheckError])
 
 
 (node-type process
@@ -16,6 +16,9 @@
   started again in its turn (`ensure-running`). One that was not started by statecfg counts where its program,
   arguments and user are the same. With `block?` the program runs once, to its end, which must be exit status 0; it
   runs again when what is written here changes.
+
+  Undone: a process that did not run before is stopped, one that was stopped is started again. What a program did that
+  ran once stays.
 
   :param pathname: absolute path of the program
   :param user: whom it runs as
@@ -57,6 +60,11 @@
         :effect {"processes" {process fields}}))
 
 
+(defn wanted [attrs]
+  "Return what is known of a process that is as these attributes say."
+  (_processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)))
+
+
 (defmethod claims process [attrs]
   [(.join " " ["process:" (:user attrs) (:pathname attrs) #* (:args attrs)])])
 
@@ -65,8 +73,8 @@
   (setv attrs (:attrs node)
         path (:pathname attrs)
         key (:provides node)
-        wanted (_processes.fields path (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs))
-        now (_processes.find (.table world "processes") key wanted))
+        should (wanted attrs)
+        now (_processes.find (.table world "processes") key should))
   (when (:absent attrs)
     (return (if now [(service-down key (:pid now))] [])))
   (when (and (.settled world path) (is (.stat world path) None))
@@ -75,6 +83,25 @@
                               (bool (:block? attrs))))
   (cond
     (is now None) [start]
-    (and (_processes.same now wanted) (not world.triggered-by)) []
+    (and (_processes.same now should) (not world.triggered-by)) []
     (:running now) {:actions [start] :shutdown-first (service-down key (:pid now))}
     True [start]))
+
+
+(defmethod remember process [node world]
+  (setv key (:provides node))
+  {"key" key
+   "running" (is-not (_processes.find (.table world "processes") key (wanted (:attrs node))) None)})
+
+
+(defmethod undo process [node memory world]
+  (setv attrs (:attrs node)
+        key (get memory "key")
+        running (get memory "running")
+        known (.table world "processes"))
+  (cond
+    (not (:absent attrs)) (if (and (not running) (in key known)) [(service-down key (.get (get known key) "pid"))] [])
+    (or (not running) (:block? attrs) (is-not (_processes.find known key (wanted attrs)) None)) []
+    (_before.masked attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
+    True [(ensure-running key (:pathname attrs) (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
+                          False)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import CheckError, Unknown
+from statecfg.remote.model import ActionSpec, CheckError, Unknown
 from statecfg.remote.nodetype import node_type
 from statecfg.resources import _systemd
 from statecfg.resources._paths import nearest
@@ -22,6 +22,7 @@ UP = ("active", "reloading", "activating", "refreshing")
 # Units that are started by others or made at boot, and for which enabling has no meaning.
 STARTED_ANYWAY = ("enabled", "static", "generated", "transient", "alias", "indirect")
 NOT_STARTED = ("disabled", "static", "indirect", "masked", "masked-runtime", "transient", "generated", "")
+MASKED = ("masked", "masked-runtime")
 
 
 @node_type
@@ -39,6 +40,9 @@ def service(
     What is not given stays as it is. A unit that runs is restarted when a node named in `restart_on` changes; where
     its own file or a drop-in changes, systemd is told to read it first. To be rid of a service: ``running: false``
     and ``enabled: false``.
+
+    Undone: the unit runs, is started at boot and is masked as it was before, as far as the node was given that. One
+    that is gone by then needs nothing.
 
     :param name: the unit's name; without a kind such as ``.timer`` it is a service
     :param running: it is to run, or not
@@ -109,7 +113,7 @@ def steps(attrs: Mapping[str, Any], state: Dict[str, Any], triggered: bool) -> L
     name, active, boot = state["name"], state.get("active"), state.get("enabled")
     running, enabled, masked = attrs.get("running"), attrs.get("enabled"), attrs.get("masked")
     actions: List[Action] = [_systemd.daemon_reload(name)] if state.get("reload") else []
-    if boot in ("masked", "masked-runtime") and not masked:
+    if boot in MASKED and not masked:
         if masked is False:
             actions.append(_systemd.unmask(name))
             boot = None
@@ -126,6 +130,36 @@ def steps(attrs: Mapping[str, Any], state: Dict[str, Any], triggered: bool) -> L
         actions.append(_systemd.reload(name) if reload else _systemd.restart(name))
     elif running and active not in UP:
         actions.append(_systemd.start(name))
-    if masked and boot not in ("masked", "masked-runtime"):
+    if masked and boot not in MASKED:
         actions.append(_systemd.mask(name))
     return actions
+
+
+@service.remember
+def remember(node: Node, world: World) -> Dict[str, Any]:
+    """Take down how the unit stands."""
+    state = _systemd.find(world, _systemd.unit_name(node.attrs["name"]))
+    return {} if state is None else {"active": state["active"], "enabled": state["enabled"]}
+
+
+@service.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Bring back how the unit stood, as far as the node was given it."""
+    attrs, name = node.attrs, _systemd.unit_name(node.attrs["name"])
+    state = _systemd.find(world, name)
+    if state is None:
+        return ActionSpec()
+    if not memory:  # a unit that did not exist could still be masked
+        masks = attrs.get("masked") and state["enabled"] in MASKED
+        return ActionSpec([_systemd.unmask(state["name"])] if masks else [])
+    boot = memory["enabled"]
+    if state["enabled"] in MASKED and boot not in MASKED and not attrs.get("masked"):
+        return ActionSpec(left=["%s is masked by now: it stays as it is" % name])
+    wanted: Dict[str, Any] = {}
+    if attrs.get("running") is not None:
+        wanted["running"] = memory["active"] in UP
+    if attrs.get("enabled") is not None and boot in ("enabled", "disabled", *MASKED):
+        wanted["enabled"] = boot == "enabled"
+    if attrs.get("masked") is not None:
+        wanted["masked"] = boot in MASKED
+    return ActionSpec(steps(wanted, state, False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import CheckError
+from statecfg.remote.model import ActionSpec, CheckError
 from statecfg.remote.nodetype import node_type
 from statecfg.resources import _users
 from statecfg.resources._paths import account, refuse_with_absent
@@ -42,6 +42,10 @@ def user(
 ) -> None:
     """A user of the host's own (not of a directory service). What is not given stays as it is.
 
+    Undone: a user that was not there goes, and its home stays unless `remove_home` is given; of one that was there
+    those fields come back that the node was given. No password is remembered: one that was changed stays changed, and
+    a user that was removed comes back with a locked one.
+
     :param name: the user's name
     :param uid: its number; the host's choice where it is not given
     :param group: its first group; a new user gets one of its own name where it is not given
@@ -55,7 +59,8 @@ def user(
     :param password_hash: the password as crypt(3) hashes it; ``"!"`` lets no password be the right one. It goes to
         the host's own tool by standard input, never as an argument
     :param absent: there is to be no such user
-    :param remove_home: with absent, its home directory goes as well
+    :param remove_home: where the user goes, its home directory goes as well; one that was there before the user only
+        with absent
 
     In YAML::
 
@@ -73,8 +78,6 @@ def user(
 def contradictions(attrs: Dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or do nothing together."""
     refuse_with_absent(attrs, ("name", "absent", "remove_home"))
-    if attrs.get("remove_home") and not attrs.get("absent"):
-        raise ValueError("remove_home goes with absent")
     if attrs.get("exact_groups") and attrs.get("groups") is None:
         raise ValueError("exact_groups needs groups; an empty list for none")
     for field in ("password_hash", "comment", "home", "shell"):
@@ -157,3 +160,19 @@ def changes(world: World, attrs: Dict[str, Any], entry: Dict[str, Any]) -> List[
     if attrs.get("create_home") and home and world.apparent(home) is None:
         actions.append(_users.make_home(attrs["name"], home))
     return actions
+
+
+user.remember(_users.remember)
+
+
+@user.undo
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Take a new user away; bring back an old one, or what was changed of it."""
+    attrs = node.attrs
+    if memory["entry"] is None:
+        if attrs.get("absent"):
+            return ActionSpec()
+        return _users.newcomer_undone(world, attrs["name"], memory, bool(attrs.get("remove_home"))).spec()
+    if attrs.get("absent"):
+        return _users.brought_back(world, attrs["name"], memory).spec()
+    return _users.changes_undone(world, attrs, memory).spec()
