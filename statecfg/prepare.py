@@ -128,9 +128,12 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
 
 
 def owner(project: Project, path: Path) -> str:
-    """Return the name under which hosts remember whose resources they are: the same in every checkout."""
-    name = project.relative(path)
-    return f"{project.settings.name}:{name}" if project.settings.name else name
+    """Return the name under which hosts remember whose resources they are: PROJECT/PATH, the same in every checkout.
+
+    The project is called as its settings say, or as its directory is.
+    """
+    relative = project.relative(path)
+    return relative if relative.startswith("/") else f"{project.settings.name or project.root.name}/{relative}"
 
 
 def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[Play]]]]:

@@ -43,7 +43,7 @@ _KINDS: dict[str, tuple[type, str]] = {
 class Settings:
     """What `statecfg.toml` says; None where it says nothing. A flag of the command line wins over it.
 
-    :param name: goes before the names of its playbooks in the ledgers of hosts, where several projects share hosts
+    :param name: what the project is called in the ledgers of hosts; the name of its directory where not given
     :param inventory: path of the inventory, relative to the project
     :param forks: how many hosts at once, 1 to 1000
     :param become: whether to act as another user

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Mapping
 
     from statecfg.remote.channel import Channel
+    from statecfg.remote.hook_result import Judged
     from statecfg.remote.management import Management
 
 
@@ -74,13 +75,13 @@ class Firing:
         }
         metadata = self.node.get("metadata") or {}
         ended = invoke(folder, event, given, seconds)
-        judged = judge(
-            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, ended.stderr, ended.reason
-        )
+
+        def judged_by(errors: bytes) -> Judged:
+            status = ended.exit_status
+            return judge(event, hook["schema"], configuration, metadata, status, ended.stdout, errors, ended.reason)
+
         # Words on stderr make Razor's event an error; whether the hook has failed, its exit status and its output say.
-        sound = judge(
-            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, b"", ended.reason
-        )
+        judged, sound = judged_by(ended.stderr), judged_by(b"")
         if judged.configuration != configuration:
             ledger.set_hook(hook["name"], base, judged.configuration)
         answer: Dict[str, Any] = {"ok": sound.severity != "error" and ended.exit_status == 0 and not ended.reason}

@@ -35,15 +35,15 @@ CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NU
 CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, module TEXT NOT NULL,
                        claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
                        after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
-                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL, first_run TEXT NOT NULL, last_run TEXT NOT NULL,
-                       since REAL NOT NULL, PRIMARY KEY (playbook, name));
+                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL,
+                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (playbook, name));
 CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
 """,
 }
 _JSON = ("claims", "memory", "attrs", "requires", "tags", "owing")
 _COLUMNS = (
-    "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect", "position",
-    "owing", "first_run", "last_run", "since",
+    "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect",
+    "position", "owing", "first_run", "last_run", "since",
 )  # fmt: skip
 # What an apply may change of a resource that is under management already.
 _DEFINED = ("type", "module", "claims", "digest", "after", "attrs", "requires", "tags", "protect", "position")

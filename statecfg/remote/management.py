@@ -61,7 +61,7 @@ class Management:
     # What the ledger says
 
     def _open(self) -> None:
-        """Open the ledger, take in the runs that were cut off, and see whether it is this machine's. Raises StateError."""
+        """Open the ledger, see whether it is this machine's, and take in the runs that were cut off."""
         path = os.path.join(self.place, state.LEDGER)
         cut_off = state.left_over(self.place)
         if not self.acting and not os.path.exists(path):
@@ -130,9 +130,9 @@ class Management:
         elif why:
             self.warnings.append("this would be refused: %s" % why)
 
-    def formers(self) -> Iterable[Former]:
-        """Yield what left the definition."""
-        for layer in (*self.going.layers, *self.going.left):
+    def formers(self, looked_at: bool = False) -> Iterable[Former]:
+        """Yield what left the definition; all of it, or what this run looks at: not what stays while it acts."""
+        for layer in (*self.going.layers, *(() if looked_at and self.acting else self.going.left)):
             yield from layer
 
     def load_types(self) -> List[str]:
@@ -140,7 +140,7 @@ class Management:
         from importlib import import_module
 
         missing = []
-        for former in self.formers():
+        for former in self.formers(looked_at=True):
             if former.type in REGISTRY or former.type in missing:
                 continue
             try:

@@ -100,11 +100,13 @@ class Planner:
         layers: Sequence[Sequence[Node]],
         going: Sequence[Sequence[Node]] = (),
         left: Sequence[Sequence[Node]] = (),
+        looking: bool = True,
     ) -> Plan:
         """Check all nodes, layer by layer, each against the host as the ones before will have left it.
 
         :param going: what left the definition and goes first
-        :param left: what left the definition, and is only looked at: what a later run that prunes would do
+        :param left: what left the definition, and stays
+        :param looking: work out, too, what a later run that prunes would do to what stays
         """
         for layer in layers:
             for node in layer:
@@ -120,7 +122,7 @@ class Planner:
         known = {}
         self.leaving = {node.provides: node for layer in left for node in layer}
         for layer in left:
-            plan.left.append(self.layer(layer, known))
+            plan.left.append(self.layer(layer, known) if looking else [stays(node) for node in layer])
         return plan
 
     def layer(self, layer: Sequence[Node], known: Dict[str, Step]) -> List[Step]:
@@ -225,6 +227,13 @@ class Planner:
             # It asked nothing of the machine, so it does its work past it and may do anything.
             self.machine.affect(ANYTHING)
         return result
+
+
+def stays(node: Node) -> Step:
+    """Return the step of a node that left the definition, and that this run does not look at."""
+    step = Step(node)
+    step.outcome, step.reason = "skipped", "it left the definition, and stays until somebody prunes"
+    return step
 
 
 def word(key: Any) -> str:

@@ -226,7 +226,7 @@ class Session:
     def plan(self, managed: Management, facets: Facets) -> Plan:
         """Plan against this host as it is."""
         planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(managed.owed))
-        return planner.plan(managed.layers, managed.going.layers, managed.going.left)
+        return planner.plan(managed.layers, managed.going.layers, managed.going.left, looking=not managed.acting)
 
     def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:
         """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
