@@ -1,0 +1,203 @@
+"""Programs of exec hooks: what they get, and that bad ones are bounded in time and memory and leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from statecfg.remote import hook_run, process
+from statecfg.remote.hook_run import Invocation
+from tests.command import ROOT
+from tests.test_process import alive
+
+EVENT = "node-booted"
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let half a second pass between TERM and KILL instead of five."""
+    monkeypatch.setattr(process, "GRACE", 0.5)
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
+    """The processes still alive of those that wrote their number to `pids`; they are ended with the test."""
+
+    def read() -> list[int]:
+        path = tmp_path / "pids"
+        return [int(word) for word in path.read_text().split() if alive(int(word))] if path.exists() else []
+
+    yield read
+    for pid in read():
+        os.kill(pid, signal.SIGKILL)
+
+
+def call(folder: Path, script: str, deadline: float = 20.0, given: object = None) -> Invocation:
+    program = folder / EVENT
+    program.write_text(script)
+    program.chmod(0o755)
+    return hook_run.invoke(str(folder), EVENT, {"given": given}, deadline)
+
+
+def test_what_a_program_gets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    folder = tmp_path / "odd name.hook"
+    folder.mkdir()
+    (folder / "beside").write_text("here")
+    done = call(folder, '#!/bin/sh\ncat; echo; echo "$#"; pwd; cat beside; echo; env\n', given="é\n\ud800")
+    lines = done.stdout.decode().splitlines()
+    assert lines[:4] == ['{"given":"é\\n?"}', "0", str(folder), "here"]
+    values = dict(line.split("=", 1) for line in lines[4:])
+    assert values["STATECFG_HOOK"] == EVENT
+    assert "SECRET" not in values
+    assert done.given.decode() == lines[0]
+
+
+def test_directories_before_the_path(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "greet").write_text("#!/bin/sh\necho hello\n")
+    (tools / "greet").chmod(0o755)
+    (tmp_path / EVENT).write_text("#!/bin/sh\ngreet\n")
+    (tmp_path / EVENT).chmod(0o755)
+    assert hook_run.invoke(str(tmp_path), EVENT, {}, 20, [str(tools)]).stdout == b"hello\n"
+    assert hook_run.invoke(str(tmp_path), EVENT, {}, 20).exit_status == 127
+
+
+def test_a_script_without_an_interpreter_line(tmp_path: Path) -> None:
+    assert call(tmp_path, "echo from the shell\n").stdout == b"from the shell\n"
+
+
+def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
+    done = call(tmp_path, "#! /something/that/does/not/exist\n")
+    assert done.exit_status == 127
+    assert f"{tmp_path.name}/{EVENT}" in done.reason
+
+
+def test_a_program_that_is_missing_or_no_program(tmp_path: Path) -> None:
+    assert hook_run.invoke(str(tmp_path), EVENT, {}, 20).exit_status == 127
+    assert call(tmp_path, "\0\1\2 nothing that runs").exit_status in (126, 127)
+
+
+def test_a_command_that_is_missing(tmp_path: Path) -> None:
+    done = call(tmp_path, "#!/bin/bash\nset -e\nsomecommandthatdoesnotexist\n")
+    assert done.exit_status == 127
+    assert b"somecommandthatdoesnotexist: command not found" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["exit 0", "exec <&-; sleep 0.3; exit 0", "head -c 10 >/dev/null; exit 0"])
+def test_input_that_is_not_read(tmp_path: Path, script: str) -> None:
+    started = time.monotonic()
+    done = call(tmp_path, f"#!/bin/sh\n{script}\n", given="x" * 1_000_000)
+    assert (done.exit_status, done.reason) == (0, "")
+    assert time.monotonic() - started < 5
+
+
+def test_much_in_and_much_out_at_once(tmp_path: Path) -> None:
+    done = call(tmp_path, "#!/bin/sh\nexec cat\n", given="x" * 1_000_000)
+    assert json.loads(done.stdout) == {"given": "x" * 1_000_000}
+
+
+STUBBORN = "trap '' TERM; echo $$ >>pids; while :; do sleep 0.1; done"
+HANGS = [
+    "echo $$ >>pids; exec sleep 1000",
+    STUBBORN,
+    f"({STUBBORN}) & {STUBBORN}",
+    "setsid sh -c 'echo $$ >>pids; exec sleep 1000' & echo $$ >>pids; exec sleep 1000",
+    "exec <&- >&- 2>&-; echo $$ >>pids; exec sleep 1000",
+]
+
+
+@pytest.mark.parametrize("script", HANGS)
+@pytest.mark.usefixtures("hasty")
+def test_a_hang_ends_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]], script: str) -> None:
+    started = time.monotonic()
+    done = call(tmp_path, f"#!/bin/sh\n{script}\n", 0.5, "x" * 1_000_000)
+    assert done.reason == "still running after 0.5 s, stopped"
+    assert time.monotonic() - started < 4
+    assert (tmp_path / "pids").read_text()
+    assert left() == []
+
+
+STAYS = [
+    "sh -c 'echo $$ >>pids; exec sleep 1000' &",
+    "sh -c 'echo $$ >>pids; exec sleep 1000' >/dev/null 2>&1 </dev/null &",
+    "setsid sh -c 'echo $$ >>pids; exec sleep 1000' >/dev/null 2>&1 </dev/null &",
+    "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >>pids; exec sleep 1000' &) &",
+]
+
+
+@pytest.mark.parametrize("script", STAYS)
+def test_what_stays_behind_is_ended(tmp_path: Path, left: Callable[[], list[int]], script: str) -> None:
+    started = time.monotonic()
+    done = call(tmp_path, f"#!/bin/sh\n{script}\nwhile [ ! -s pids ]; do sleep 0.01; done; echo '{{}}'\n")
+    assert (done.exit_status, done.stdout, done.reason) == (0, b"{}\n", "")
+    assert time.monotonic() - started < 5
+    assert left() == []
+
+
+def test_ended_by_a_signal(tmp_path: Path) -> None:
+    done = call(tmp_path, "#!/bin/sh\nkill -9 $$\n")
+    assert (done.exit_status, done.reason) == (-9, "")
+
+
+def test_output_up_to_the_limits_is_whole(tmp_path: Path) -> None:
+    done = call(tmp_path, "#!/bin/sh\nhead -c 1048576 /dev/zero & head -c 262144 /dev/zero >&2; wait\n")
+    assert (len(done.stdout), len(done.stderr), done.reason) == (1 << 20, 256 << 10, "")
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("head -c 1048577 /dev/zero", "output limit: more than 1048576 bytes on stdout, stopped"),
+        ("head -c 262145 /dev/zero >&2", "output limit: more than 262144 bytes on stderr, stopped"),
+    ],
+)
+def test_a_byte_more_is_too_much(tmp_path: Path, script: str, reason: str) -> None:
+    assert call(tmp_path, f"#!/bin/sh\n{script}\n").reason == reason
+
+
+FLOODED = """
+import resource, sys
+from statecfg.remote import hook_run
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+done = hook_run.invoke(sys.argv[1], "node-booted", {}, 60)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, done.reason)
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "trap '' PIPE; head -c 1G /dev/zero & head -c 1G /dev/zero >&2; wait",
+        "head -c 1G /dev/zero >&2",
+        "yes '{}'",
+    ],
+)
+def test_a_flood_is_cut_off(tmp_path: Path, script: str) -> None:
+    program = tmp_path / EVENT
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    started = time.monotonic()
+    argv = [sys.executable, "-c", FLOODED, str(tmp_path)]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=ROOT, check=True)
+    grown, reason = ran.stdout.strip().split(" ", 1)
+    assert reason.startswith("output limit: more than ")
+    assert int(grown) < 16 << 10  # KiB
+    assert time.monotonic() - started < 15
+
+
+def test_no_descriptor_is_left(tmp_path: Path) -> None:
+    call(tmp_path, "#!/bin/sh\nexit 0\n")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        call(tmp_path, "#!/bin/sh\nsleep 1000 & exit 0\n")
+    assert len(os.listdir("/proc/self/fd")) == before
