@@ -132,19 +132,19 @@ def _redirect(answer: httpx.Response, here: str) -> str | None:
     there: str | None = answer.headers.get("Location")
     if answer.status_code not in (*_AS_GET, *_AGAIN) or not there:
         return None
-    target = urljoin(here, there)
-    if _origin(target) != _origin(here):
-        raise Unanswered(f'Post "{here}": redirected to {target}, another host or scheme, which is not followed')
-    return target
+    try:
+        target = urljoin(here, there)
+        if _origin(target) == _origin(here):
+            return target
+    except ValueError:
+        target = there  # no URL at all
+    raise Unanswered(f'Post "{here}": redirected to {target[:200]}, another host or scheme, which is not followed')
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    try:
-        parts = urlsplit(url)
-        ports = {"http": 80, "https": 443}
-        return parts.scheme, parts.hostname or "", parts.port or ports.get(parts.scheme)
-    except ValueError:
-        return "", url, None
+    """Return what has to be the same. Raises ValueError for a port that is none."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def _read(answer: httpx.Response, limits: tuple[int, int]) -> Answer:

@@ -163,14 +163,16 @@ def _only_value(text: str) -> Any:
 def _decoded(text: str) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text)
-        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair could be sent nowhere
+        # Half of a surrogate pair could be written nowhere: Go puts U+FFFD in its place.
+        shown = json.dumps(value, ensure_ascii=False)
+        whole = shown.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return (value if whole == shown else json.loads(whole)), end
     except json.JSONDecodeError as error:
         raise _Unreadable(_words(error)) from None
     except RecursionError:
         raise _Unreadable("exceeded max depth") from None
     except ValueError as error:
         raise _Unreadable(str(error).partition(":")[0]) from None
-    return value, end
 
 
 def _words(error: json.JSONDecodeError) -> str:
