@@ -168,7 +168,7 @@ def _http(spec: Mapping) -> Registration:
         deadline=model.HTTP_DEADLINE,
         failure="retry",
         http=made,
-        warnings=tuple(warnings),
+        warnings=tuple(sorted(warnings, key=lambda item: item.places)),
     )
 
 
