@@ -1,0 +1,98 @@
+"""Edits of lines undone, tried on texts that nobody would write."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.resources import _lines
+
+LINE = st.text(alphabet=st.sampled_from("ab =#\t\x0b\x85é"), max_size=4)
+END = st.sampled_from(["\n", "\r\n"])
+TEXT = st.tuples(st.lists(LINE, max_size=6), END, LINE).map(
+    lambda each: "".join(f"{x}{each[1]}" for x in each[0]) + each[2]
+)
+MATCH = st.one_of(st.none(), LINE.map(re.escape), st.sampled_from(["a", "^#", "b?$", "."]))
+EDIT = st.fixed_dictionaries(
+    {"line": LINE, "match": MATCH, "after": MATCH, "before": st.none(), "absent": st.booleans()}
+) | st.fixed_dictionaries({"line": LINE, "match": MATCH, "after": st.none(), "before": MATCH, "absent": st.booleans()})
+
+
+class Edit:
+    """A node about a line, and what it remembers."""
+
+    def __init__(self, text: str, line: str, match: str | None, absent: bool, **where: Any) -> None:
+        self.line, self.absent = line, absent
+        self.was, self.last = _lines.taken_down(text, line, match), _lines.open_end(text)
+        done = _lines.without_line(text, line, match) if absent else _lines.with_line(text, line, match, **where)
+        self.text = done
+
+    def undone(self, text: str) -> str:
+        if self.absent:
+            return _lines.lines_undone(text, self.was, self.last)
+        return _lines.line_undone(text, self.line, self.was, self.last)
+
+
+@given(TEXT, EDIT)
+def test_an_edit_is_undone_to_the_byte(text: str, edit: dict[str, Any]) -> None:
+    """The text is what it was, and undoing it again changes nothing."""
+    made = Edit(text, **edit)
+    assert made.undone(made.text) == text
+    assert made.undone(text) == text
+
+
+@given(TEXT, st.lists(EDIT, max_size=4))
+def test_edits_are_undone_one_after_another(text: str, edits: list[dict[str, Any]]) -> None:
+    """Several nodes about one file, the last undone first."""
+    texts = [text]
+    made = []
+    for edit in edits:
+        made.append(Edit(texts[-1], **edit))
+        texts.append(made[-1].text)
+    now = texts.pop()
+    for each in reversed(made):
+        now = each.undone(now)
+        assert now == texts.pop()
+
+
+@given(st.lists(LINE, max_size=5), LINE, EDIT)
+def test_what_others_add_stays(lines: list[str], other: str, edit: dict[str, Any]) -> None:
+    """A line that somebody appends in the meantime is there afterwards, and all that was there before."""
+    text = "".join(f"{line}\n" for line in lines)
+    made = Edit(text, **edit)
+    if other == edit["line"] or (edit["match"] is not None and re.search(edit["match"], other)):
+        return  # then it is the node's own business
+    assert made.undone(f"{made.text}{other}\n") == f"{text}{other}\n"
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_any_order(order: tuple[int, ...]) -> None:
+    """Nodes about different lines can be undone in any order."""
+    text = "one\n#Port 1\ntwo\nold\nthree\n"
+    edits: list[dict[str, Any]] = [
+        {"line": "Port 22", "match": "^#?Port", "absent": False},
+        {"line": "new", "match": None, "absent": False, "after": "^one"},
+        {"line": "last", "match": None, "absent": False},
+        {"line": "old", "match": None, "absent": True},
+    ]
+    made, now = [], text
+    for edit in edits:
+        made.append(Edit(now, **edit))
+        now = made[-1].text
+    for number in order:
+        now = made[number].undone(now)
+    assert now == text
+
+
+def test_a_line_that_held_a_secret() -> None:
+    """The ledger keeps a mask in the place of the secret: the line is found by what stands around it, or stays."""
+    made = Edit("user = x\n", "password = hunter2", None, False)
+    made.line = "password = <secret mail>"
+    assert made.undone(made.text) == "user = x\n"
+    twice = made.text + "password = another\n"
+    assert made.undone(twice) == twice
