@@ -31,6 +31,7 @@ EXPECTED = 5_000  # fingerprints in one frame
 NODES = 200  # nodes in one frame
 
 AGAIN = "Run it again: the host knows how far it came, and the next run finishes what this one left."
+AGAIN_LATER = "Run it again: what a hook holds back stays until the hook lets it go."
 HOOKS = "Let the shell's start-up files on the host print nothing when nobody is there to read it."
 BUG = "This is a mistake in statecfg: please report it with what is above."
 PYTHON = "Install Python 3.8 or newer on the host, or say in the inventory where it is: `python: /path/to/python3`."
@@ -62,6 +63,9 @@ class Events(Protocol):
 
     def hook(self, host: str, question: Json) -> Json:
         """Call a hook that runs here (`hook`, `event`, `resource`, `seconds`); return {"ok", "error", …}."""
+
+    def may_go(self, host: str) -> str:
+        """Say why a host, planned, must not go on, "" where it may; called once, before anything is done there."""
 
     def finished(self, host: str, report: Json) -> None:
         """Take in how a run ended on a host."""
@@ -110,6 +114,7 @@ class Conversation:
         self.said = Testimony(definition, order.mode, emit)
         self.report = self.said.report
         self.answered = self.told = self.entered = self.supplied = self.asking = self.typed = False
+        self.permit: _Permit | None = None
         self.given: set[str] = set()
         self.writing = threading.Lock()
         self.waiting = threading.Event()
@@ -144,6 +149,9 @@ class Conversation:
             if self.entered and self.gate is not None:
                 self.gate.slots.release()
         self.report["summary"] = self.said.count()
+        if self.permit is not None and self.permit.answer and not self.report.get("error"):
+            self.report["status"] = "failed"
+            self.report["error"] = {"summary": self.permit.answer, "detail": "", "hint": AGAIN_LATER}
         if self.events is not None:
             self.events.finished(self.host.name, self.report)
         self.emit("finished", {"status": self.report["status"], "report": self.report})
@@ -264,9 +272,16 @@ class Conversation:
             if self.gate.answer is None:
                 return
             yes = self.gate.answer
-            if yes and not self.gate.slots.acquire(blocking=False):
+        if yes and self.events is not None and self.order.mode == "destroy":
+            if self.permit is None:
+                self.permit = _Permit(self.events, self.host.name)
+            if self.permit.answer is None:
                 return
-            self.entered = yes
+            yes = not self.permit.answer
+        if yes and self.gate is not None:
+            if not self.gate.slots.acquire(blocking=False):
+                return
+            self.entered = True
         # From here on, what became of the host is unknown until it says so.
         self.answered, self.said.acting = True, yes
         self.say(stream, wire.encode({"type": "go" if yes else "no"}))
@@ -325,6 +340,20 @@ class Conversation:
         """Return how long, in seconds, the host may have no news."""
         spans = (node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer)
         return self.order.patience + max((span for span in spans if isinstance(span, int | float)), default=0.0)
+
+
+class _Permit:
+    """The question, asked aside, whether a host may go on; `answer` is None until it is known."""
+
+    def __init__(self, events: Events, host: str) -> None:
+        self.answer: str | None = None
+        threading.Thread(target=self._ask, args=(events, host), daemon=True).start()
+
+    def _ask(self, events: Events, host: str) -> None:
+        try:
+            self.answer = events.may_go(host)
+        except Exception as problem:  # our own mistake: the host stays as it is, and its report says so
+            self.answer = f"statecfg failed: {problem!r}"
 
 
 class Listening:

@@ -33,6 +33,7 @@ class Job:
     :param partial: only some of the playbook's resources: what is not among them has not left the definition
     :param ledger: the lineage of the host's ledger as it was last heard of here, "" where it never was
     :param node: the host as hooks on it are told of it
+    :param policy: the playbook as they are told of it
     """
 
     host: Host
@@ -42,6 +43,7 @@ class Job:
     partial: bool = False
     ledger: str = ""
     node: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
         "yes": options.agreed,
         "ledger": job.ledger,
         "node": dict(job.node),
+        "policy": dict(job.policy),
         "hooks": list(options.hooks.get(job.host.name, ())),
         "history": options.history,
     }

@@ -161,7 +161,7 @@ def _reshaped(path: Path, choice: Choice, jobs: Sequence[Job], reshape: Reshape)
             try:
                 if hooks:
                     with collecting() as found, going_on():
-                        definition = _definition(host, plays, project, choice, (reshape, project.relative(path)))
+                        definition = _definition(host, plays, project, choice, (reshape, owner(project, path)))
                         kept[host.name] = replace(kept[host.name], definition=definition)
                     # Before the hooks nothing was wrong with it.
                     told = f" (on {host.name}, as the hooks left it: {', '.join(hooks)})"

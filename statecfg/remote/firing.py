@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from statecfg.remote.hook_result import why
 from statecfg.remote.wire import ProtocolError
 
 TYPE_CHECKING = False
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Mapping
 
     from statecfg.remote.channel import Channel
-    from statecfg.remote.hook_result import Judged
     from statecfg.remote.management import Management
 
 
@@ -75,21 +75,12 @@ class Firing:
         }
         metadata = self.node.get("metadata") or {}
         ended = invoke(folder, event, given, seconds)
-
-        def judged_by(errors: bytes) -> Judged:
-            status = ended.exit_status
-            return judge(event, hook["schema"], configuration, metadata, status, ended.stdout, errors, ended.reason)
-
-        # Words on stderr make Razor's event an error; whether the hook has failed, its exit status and its output say.
-        judged, sound = judged_by(ended.stderr), judged_by(b"")
+        judged = judge(
+            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, ended.stderr, ended.reason
+        )
         if judged.configuration != configuration:
             ledger.set_hook(hook["name"], base, judged.configuration)
-        answer: Dict[str, Any] = {"ok": sound.severity != "error" and ended.exit_status == 0 and not ended.reason}
-        answer["entry"], answer["severity"] = judged.entry, judged.severity
+        answer: Dict[str, Any] = {"ok": judged.sound, "entry": judged.entry, "severity": judged.severity}
         if judged.metadata is not None and judged.metadata != metadata:
             self.node["metadata"] = answer["metadata"] = judged.metadata
-        error = judged.entry.get("error")
-        if error or not answer["ok"]:
-            plain = error if isinstance(error, str) else json.dumps(error) if error else ""
-            answer["error"] = plain or ended.reason or "it exited with status %d" % ended.exit_status
-        return answer
+        return dict(answer, error=why(judged))

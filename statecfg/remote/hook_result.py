@@ -35,9 +35,10 @@ class Judged:
     :param configuration: the hook's configuration from now on
     :param metadata: the node's metadata from now on; None where the event is about no node
     :param detail: what Razor's entry does not say, "" for nothing: the signal, or where its JSON is wrong
+    :param sound: whether the hook has succeeded: by exit status and output, since words on stderr are no failure
     """
 
-    __slots__ = ("configuration", "detail", "entry", "metadata", "severity")
+    __slots__ = ("configuration", "detail", "entry", "metadata", "severity", "sound")
 
     def __init__(
         self,
@@ -46,9 +47,10 @@ class Judged:
         configuration: Dict[str, Any],
         metadata: Optional[Dict[str, Any]],
         detail: str = "",
+        sound: bool = True,
     ) -> None:
         self.severity, self.entry, self.configuration = severity, entry, configuration
-        self.metadata, self.detail = metadata, detail
+        self.metadata, self.detail, self.sound = metadata, detail, sound
 
 
 class _Malformed(Exception):
@@ -98,6 +100,7 @@ def judge(
             except _Malformed as problem:
                 found.actions = []
                 found.fail(str(problem))
+    sound = found.severity != ERROR
     if errors:
         found.fail(errors)
     entry = {
@@ -108,12 +111,25 @@ def judge(
         "actions": " and ".join(found.actions),
     }
     entry = {key: value for key, value in entry.items() if value is not None and value not in ("", [], {})}
-    return Judged(found.severity, entry, after[0], after[1], detail)
+    return Judged(found.severity, entry, after[0], after[1], detail, sound)
+
+
+def why(judged: Judged) -> str:
+    """Return in words why a hook failed, or what it reported besides; "" for nothing."""
+    error = judged.entry.get("error")
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        return str(error["message"])
+    if error:
+        return error if isinstance(error, str) else json.dumps(error)
+    if judged.sound:
+        return ""
+    return judged.detail or str(judged.entry.get("msg") or "it exited with status %s" % judged.entry.get("exit_status"))
 
 
 def not_executable(event: str, path: str, configuration: Dict[str, Any], metadata: Optional[Dict[str, Any]]) -> Judged:
     """Return what it means that a handler is there, but may not be executed: a warning, and nothing is run."""
-    return Judged(WARN, {"msg": "file %s is not executable" % path, "event": event}, configuration, metadata)
+    entry = {"msg": "file %s is not executable" % path, "event": event}
+    return Judged(WARN, entry, configuration, metadata, sound=False)
 
 
 def complete(schema: Dict[str, Dict[str, Any]], configuration: Dict[str, Any]) -> Tuple[Dict[str, Any], List[str]]:
@@ -360,7 +376,7 @@ def inspect(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Return a number as Ruby has it: an exponent from 1.0e+15 on where it is whole, and never without a fraction (1.0e-05)."""
+    """Return a number as Ruby has it: with an exponent from 1.0e+15 on, and never without a fraction (1.0e-05)."""
     text = repr(value)
     if text.endswith(".0") and abs(value) >= 1e15:  # Python goes over to exponents one digit later
         sign, digits = text[: value < 0], text.lstrip("-").replace(".", "").rstrip("0")

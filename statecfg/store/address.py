@@ -34,6 +34,10 @@ class Address:
     url: str = field(default="", repr=False)
     private: bool = False
 
+    def there(self) -> bool:
+        """Tell whether there may be a store: a file that is not there has yet to be made."""
+        return self.path is None or self.path.exists()
+
 
 def chosen(project: Project | None, url: str | None = None) -> Address:
     """Return the address that counts: `url`, else STATECFG_STORE, the project's setting, the default file.

@@ -1,0 +1,327 @@
+"""The event bus of a run: what is true of a host or a resource goes to the hooks that are for it, and to the store."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import hashlib
+import queue
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks import exec_hooks, exec_input, exec_types, host_events, registration
+from statecfg.hooks.reconcile import Reconciler
+from statecfg.hooks.registration import RESOURCE_EVENTS, Registration
+from statecfg.problems import InvalidInput, problem
+from statecfg.remote import hook_result
+from statecfg.remote.hook_result import Judged
+from statecfg.remote.model import Blob
+from statecfg.remote.wire import INLINE, encode_value
+from statecfg.store import StoreError, address, hooks, hosts, opened, runs
+
+if TYPE_CHECKING:
+    from statecfg.inventory import Inventory
+    from statecfg.project import Project
+
+DRAIN = 120.0  # seconds that the end of a run waits for hooks that are still queued
+LARGEST = 4 << 20  # bytes of a hook type's files, where it runs on hosts
+Json = dict[str, Any]
+
+
+class Bus:
+    """The hooks of a run, and the store that remembers its hosts.
+
+    What goes wrong with the store while hosts are being changed ends up in `problems`: the hosts finish all the same.
+
+    :param run: the run's id
+    :param who: "user@machine"
+    :param silent: call no hook (`--no-hooks`)
+    :param url: where the store is, None for the project's or the default one
+    :raises InvalidInput: a registration is wrong
+    :raises StoreError: the store can't be used
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        inventory: Inventory,
+        run: str,
+        who: str,
+        silent: bool = False,
+        url: str | None = None,
+        cancel: threading.Event | None = None,
+    ) -> None:
+        self.project, self.run, self.who, self.silent = project, run, who, silent
+        self.store = opened(project, url)
+        self.started = time.time()
+        self.problems: list[str] = []
+        self.playbook = ""
+        self.contents: dict[str, Blob] = {}  # large files of hooks that run on hosts, by digest
+        self.mode = ""
+        self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.store.close)
+            self.engine = exec_hooks.of_project(project, self.store)
+            declared = registration.load(project)
+            self.reconciler = Reconciler(self.store, () if silent else declared, run, inventory, cancel)
+            user = getpass.getuser()
+            self.hooks = self._exec_hooks(declared, user)
+            if silent:
+                self._need_full_control([*self.hooks, *(each for each in declared if each.protocol == "http")], user)
+                self.hooks = []
+            undo.pop_all()
+
+    def _exec_hooks(self, declared: Iterable[Registration], user: str) -> list[Registration]:
+        """Return the exec hooks of project and store; those that the project declares are made on first use."""
+        for each in declared:
+            if each.protocol == "exec":
+                self.engine.adopt(each, user)
+        return merged(declared, self.engine.registrations(), self.engine.types)
+
+    def _need_full_control(self, found: Iterable[Registration], user: str) -> None:
+        """Raise InvalidInput for hooks that this user may not pass by.
+
+        Source of the rule: only who has Full Control of a type may turn its hooks off for an operation.
+        """
+        wrong = [
+            problem("SC0650", f"{user} has no Full Control of the hook {each.name}", _GRANT % each.name, each.position)
+            for each in found
+            if user not in each.full_control
+        ]
+        if wrong:
+            raise InvalidInput(wrong)
+
+    # Before the run
+
+    def known(self, host: str) -> tuple[str, Json]:
+        """Return what the store knows of a host: its ledger's lineage, and the host as hooks are told of it."""
+        record = hosts.get(self.store, host)
+        return (record.ledger, exec_input.node(record)) if record is not None else ("", {"name": host})
+
+    def of_host(self, host: str) -> list[Json]:
+        """Return the hooks around resources that may fire on a host, as the executor takes them."""
+        found = []
+        for each in self.hooks:
+            if each.select.hosts is None or self.engine.within(each.select.hosts, host):
+                wire = around_resources(each)
+                if wire["events"]:
+                    found.append({**wire, **self._for_host(each)} if each.where == "host" else wire)
+        return found
+
+    def _for_host(self, each: Registration) -> Json:
+        """Return what a host needs to run a hook: its files, by name with their mode, and its configuration."""
+        kind = self.engine.types.find(each.type)
+        files: dict[str, Any] = {}
+        total, digest = 0, hashlib.sha256()
+        for path in sorted(path for path in Path(kind.folder).rglob("*") if path.is_file()):
+            name, data = str(path.relative_to(kind.folder)), path.read_bytes()
+            mode = 0o700 if path.stat().st_mode & 0o100 else 0o600
+            total += len(data)
+            digest.update(f"{name}\0{mode:o}\0{len(data)}\0".encode() + data)
+            files[name] = [mode, encode_value(Blob.of(data), INLINE, self.contents)]
+        if total > LARGEST:
+            detail = f"the files of the hook type {each.type} have {total} bytes, and go to every host"
+            raise InvalidInput([problem("SC0651", detail, f"at most {LARGEST}; or let it run on the controller")])
+        object = hooks.get(self.store, each.name)
+        return {
+            "id": object.id if object is not None else None,
+            "digest": digest.hexdigest(),
+            "files": files,
+            "schema": kind.schema,
+            "configuration": dict(each.configuration),
+        }
+
+    def policy(self, playbook: str) -> Json:
+        """Return a playbook as hooks are told of it."""
+        return exec_input.policy(playbook, hooks.bound(self.store, playbook))
+
+    # While hosts are talked to; from many threads
+
+    def planned(self, host: str, report: Json) -> None:
+        """Enter that a host has checked in; fire what is true of it now."""
+        with self._careful():
+            facts = report.get("facts") or {}
+            events = hosts.check_in(self.store, host, facts, report.get("ledger", ""), str(facts.get("boot_id", "")))
+            for event in events:
+                self._fire(event, host, None)
+            if self.mode == "apply" and hosts.bind(self.store, host, self.playbook):
+                self._fire(host_events.BOUND, host, self.playbook)
+
+    def hook(self, host: str, question: Json) -> Json:
+        """Call a hook around a resource that runs here; return {"ok", "error", …} as `Lifecycle` takes it."""
+        try:
+            record = hosts.get(self.store, host)
+            given = self.engine.given(record, self.playbook, question["resource"]) if record is not None else {}
+            judged = self.engine.resource(question["hook"], question["event"], given, float(question["seconds"]))
+        except (StoreError, InvalidInput) as wrong:
+            return {"ok": False, "error": str(wrong)}
+        return {"ok": True} if judged is None else _answer(judged)
+
+    def may_go(self, host: str) -> str:
+        """Tell the HTTP hooks that a host's resources are about to be destroyed; return why they must stay, or ""."""
+        if self.mode != "destroy":
+            return ""
+        if self.silent:
+            self.reconciler.forget(host, self.playbook)
+            return ""
+        try:
+            done = self.reconciler.finalize(host, self.playbook)
+        except (StoreError, InvalidInput) as wrong:
+            return str(wrong)
+        failed = [f"{each['hook']}: {each.get('error', '')}" for each in done.fired if each["status"] != "ok"]
+        return "" if done.ok else f"finalize failed ({'; '.join(failed)}); nothing was removed"
+
+    def finished(self, host: str, report: Json) -> None:
+        """Enter how the run ended on a host; fire what is true now."""
+        with self._careful():
+            for fired in report.get("fired", ()):
+                if fired["where"] == "host":
+                    self._log(host, fired)
+            done = report["status"] == "ok" and not report.get("declined")
+            if self.mode == "apply" and report["status"] in ("ok", "failed", "unknown"):
+                self.reconciler.settled(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
+            if self.mode == "apply" and done:
+                hosts.installed(self.store, host, self.playbook)
+                self._fire(host_events.INSTALLED, host, self.playbook)
+            elif self.mode == "destroy" and done:
+                self._fire(host_events.UNBOUND, host, self.playbook)
+                hosts.unbind(self.store, host, self.playbook)
+
+    def _log(self, host: str, fired: Json) -> None:
+        """Put what a hook did on a host into its log here, and the metadata it set into the host's record."""
+        record, object = hosts.get(self.store, host), hooks.get(self.store, fired["hook"])
+        if record is None or object is None:
+            return
+        severity = fired.get("severity") or ("info" if fired["status"] == "ok" else "error")
+        entry = fired.get("entry") or {"event": fired["event"], "error": fired.get("error", "")}
+        item = hooks.Queued(0, object, fired["event"], record.id, {}, self.playbook)
+        judged = Judged(severity, {**entry, "resource": fired["name"]}, {}, None)
+        self.store.attempt(lambda connection: hooks.log(connection, item, judged))
+        if fired.get("metadata") is not None:
+            hosts.set_metadata(self.store, host, fired["metadata"])
+
+    def begin(self, mode: str, playbook: str) -> None:
+        """Say what the run does, and for which playbook, before any host is talked to."""
+        self.mode, self.playbook = mode, playbook
+
+    def _fire(self, event: str, host: str, playbook: str | None) -> None:
+        """Queue the hooks of a host's event; they run beside the run, in their order."""
+        record = hosts.get(self.store, host)
+        if self.silent or record is None or not self.engine.trigger(event, record, playbook):
+            return
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, daemon=True)
+            self._worker.start()
+        self._triggered.put(True)
+
+    def _work(self) -> None:
+        while self._triggered.get():
+            with self._careful():
+                self.engine.drain(DRAIN)
+
+    @contextlib.contextmanager
+    def _careful(self) -> Any:
+        """Keep what goes wrong with the store for the end of the run."""
+        try:
+            yield
+        except (StoreError, InvalidInput) as wrong:
+            if str(wrong) not in self.problems:
+                self.problems.append(str(wrong))
+
+    # The end
+
+    def enter(self, report: Mapping[str, Any]) -> None:
+        """Enter the run; `report` is of all its hosts, redacted."""
+        with self._careful():
+            runs.record(self.store, report, self.started, time.time(), self.who)
+
+    def close(self) -> None:
+        """Wait for the hooks that are queued, and let go of the store."""
+        if self._worker is not None:
+            self._triggered.put(False)
+            self._worker.join(DRAIN)
+        self.store.close()
+
+
+_GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"
+
+
+class Preview:
+    """The hooks that a run would call, looked up for a plan: nothing is called, and nothing is written.
+
+    :raises InvalidInput: a registration is wrong
+    :raises StoreError: there is a store, and it can't be used
+    """
+
+    def __init__(self, project: Project, inventory: Inventory, url: str | None = None) -> None:
+        declared = registration.load(project)
+        self.types = exec_types.of_project(project)
+        self.inventory = inventory
+        stored: list[Registration] = []
+        if address.chosen(project, url).there():
+            with opened(project, url) as store:
+                stored = exec_hooks.of_project(project, store).registrations()
+        self.hooks = merged(declared, stored, self.types)
+        self.http = [each for each in declared if each.protocol == "http"]
+
+    def of_host(self, host: str) -> list[Json]:
+        """Return the hooks around resources of a host, as the executor takes them."""
+        found = [around_resources(each) for each in self.hooks if self._within(each, host)]
+        return [wire for wire in found if wire["events"]]
+
+    def at_once(self, host: str) -> list[Json]:
+        """Return the hooks that are called for a host as a whole, as reports have them."""
+        return [
+            {"hook": each.name, "event": "pre-reconcile", "name": "", "where": "controller"}
+            for each in self.http
+            if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
+        ]
+
+    def _within(self, each: Registration, host: str) -> bool:
+        pattern = each.select.hosts
+        return pattern is None or any(found.name == host for found in self.inventory.select(pattern))
+
+
+def merged(
+    declared: Iterable[Registration], stored: Iterable[Registration], types: exec_types.HookTypes
+) -> list[Registration]:
+    """Return the exec hooks of a project and of a store, by order and name; what the project says of one counts.
+
+    A hook is called for those events only that its type has a program for.
+    """
+    kept = {each.name: each for each in stored}
+    for each in declared:
+        if each.protocol == "exec":
+            handled = types.find(each.type).events()
+            known = kept.get(each.name)
+            configuration = known.configuration if known is not None else each.configuration
+            events = tuple(event for event in each.events if event in handled)
+            kept[each.name] = replace(each, events=events, configuration=configuration)
+    return sorted(kept.values(), key=lambda each: (each.order, each.name))
+
+
+def around_resources(each: Registration) -> Json:
+    """Return an exec hook as the executor takes it; `events` are those of resources."""
+    return {
+        "name": each.name,
+        "type": each.type,
+        "order": each.order,
+        "events": [event for event in RESOURCE_EVENTS if event in each.events],
+        "select": each.select.wire(),
+        "failure": each.failure,
+        "deadline": each.deadline,
+        "where": each.where,
+    }
+
+
+_GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"
+
+
+def _answer(judged: Judged) -> Json:
+    """Return what came of a hook as the executor takes it."""
+    return {"ok": judged.sound, "severity": judged.severity, "entry": judged.entry, "error": hook_result.why(judged)}
