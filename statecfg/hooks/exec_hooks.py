@@ -45,7 +45,8 @@ class Engine:
     """Runs exec hooks.
 
     An invocation that was being run when its engine was killed is still in the queue, since its effects and its end are
-    stored in one transaction. It is taken up again: nothing its program asked for has been stored yet.
+    stored in one transaction. What is left of its program is ended, and it is taken up again: nothing that its program
+    asked for has been stored yet.
 
     :param store: hooks, queue, log, hosts
     :param types: the types of hooks that there are
@@ -109,7 +110,7 @@ class Engine:
         done: list[tuple[Queued, Judged]] = []
         if not upto or hook_run.RUNNING in os.environ:
             return done
-        with contextlib.suppress(Busy), self.store.turn(TURN, deadline) as turn:
+        with contextlib.suppress(Busy), self._turn(deadline) as turn:
             while time.monotonic() < end:
                 item = self.store.attempt(lambda connection: hooks.begin(connection, upto))
                 if item is None:
@@ -252,7 +253,14 @@ class Engine:
     def _alone(self) -> Iterator[Turn]:
         if hook_run.RUNNING in os.environ:
             raise Busy("a hook started this, and hooks run one at a time", "let the event that you cause call the hook")
-        with self.store.turn(TURN, BUDGET) as turn:
+        with self._turn(BUDGET) as turn:
+            yield turn
+
+    @contextlib.contextmanager
+    def _turn(self, wait: float) -> Iterator[Turn]:
+        """Have the turn, with nothing running any more that an engine left behind which was killed in its own."""
+        with self.store.turn(TURN, wait) as turn:
+            hook_run.end_left(self.store.shown)
             yield turn
 
     def _selects(self, spec: Spec, host: str) -> bool:
@@ -289,7 +297,7 @@ class Engine:
         own = {"hook": exec_input.hook(item.hook, item.event)}
         given = {"node": item.given.get("node"), **own, "policy": item.given.get("policy"), **item.given}
         seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
-        done = hook_run.invoke(str(kind.folder), item.event, given, seconds, self.path)
+        done = hook_run.invoke(str(kind.folder), item.event, given, seconds, self.path, self.store.shown)
         schema, kept = kind.schema, self.keep if keep is None else keep
 
         def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:

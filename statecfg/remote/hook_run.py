@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 from statecfg.remote import process
 
@@ -47,16 +48,19 @@ def serialised(given: Dict[str, Any]) -> bytes:
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def invoke(folder: str, event: str, given: Dict[str, Any], deadline: float, path: Sequence[str] = ()) -> Invocation:
+def invoke(
+    folder: str, event: str, given: Dict[str, Any], deadline: float, path: Sequence[str] = (), mark: str = ""
+) -> Invocation:
     """Run the handler of `event` in a hook type's directory, without arguments.
 
     :param given: the value it reads on stdin as JSON, which is then closed
     :param deadline: seconds; past it the handler and all it started get TERM, and KILL 5 s later
     :param path: directories that come before the plain PATH
+    :param mark: what STATECFG_HOOK is for it, the event where not given; `end_left` finds it by that
     """
     program = os.path.join(os.path.abspath(folder), event)
     data = serialised(given)
-    extra = {RUNNING: event, "PATH": os.pathsep.join([*path, process.PATH])}
+    extra = {RUNNING: mark or event, "PATH": os.pathsep.join([*path, process.PATH])}
     outcome = process.run(
         _command(program),
         deadline,
@@ -69,6 +73,11 @@ def invoke(folder: str, event: str, given: Dict[str, Any], deadline: float, path
         last=True,
     )
     return Invocation(outcome.status, outcome.output, outcome.errors, outcome.reason, data)
+
+
+def end_left(mark: str) -> None:
+    """End the handlers of this mark that are still there because whoever ran them was killed."""
+    process.kill_marked(RUNNING, mark, signal.SIGKILL)
 
 
 def _command(program: str) -> List[str]:

@@ -315,9 +315,14 @@ def _kill(group: int, mark: str, number: int) -> None:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         pass
+    kill_marked(MARK, mark, number)
+
+
+def kill_marked(name: str, value: str, number: int) -> None:
+    """Signal every process that has a variable of this value in its environment."""
     # Again and again, since what is about to die may be starting others.
     for _ in range(10 if number == signal.SIGKILL else 1):
-        if not _kill_marked(("%s=%s" % (MARK, mark)).encode(), number):
+        if not _kill_marked(("%s=%s" % (name, value)).encode(), number):
             return
 
 

@@ -1,0 +1,161 @@
+"""Types of exec hooks: where they are found, what configures them, and which are not to be trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from statecfg.hooks import exec_types
+from statecfg.hooks.exec_types import SHIPPED, HookTypes
+from statecfg.problems import InvalidInput, Problem
+from statecfg.project import Project, Settings
+
+
+def made(parent: Path, name: str, schema: str | None = None, *events: str) -> Path:
+    folder = parent / f"{name}.hook"
+    folder.mkdir(parents=True)
+    if schema is not None:
+        (folder / "configuration.yaml").write_text(schema)
+    for event in events:
+        (folder / event).write_text("#!/bin/sh\n")
+        (folder / event).chmod(0o755)
+    return folder
+
+
+def wrong(types: HookTypes, name: str) -> list[Problem]:
+    with pytest.raises(InvalidInput) as caught:
+        types.find(name)
+    return caught.value.problems
+
+
+def test_the_first_on_the_path_wins(tmp_path: Path) -> None:
+    made(tmp_path / "one", "both", "here: {}", "node-booted")
+    made(tmp_path / "two", "both", "there: {}")
+    made(tmp_path / "two", "other")
+    (tmp_path / "one" / "other.hook").write_text("a plain file is none")
+    types = HookTypes((tmp_path / "missing", tmp_path / "one", tmp_path / "two"))
+    assert types.names() == ["both", "other"]
+    assert types.find("both").schema == {"here": {}}
+    assert types.find("both").events() == ["node-booted"]
+    assert types.find("other").folder == tmp_path / "two" / "other.hook"
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    real = made(tmp_path / "elsewhere", "real", "a: {}", "node-booted")
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "linked.hook").symlink_to(real)
+    types = HookTypes((tmp_path / "hooks",))
+    assert types.names() == ["linked"]
+    assert types.find("linked").schema == {"a": {}}
+
+
+def test_one_that_there_is_not(tmp_path: Path) -> None:
+    made(tmp_path, "counter")
+    types = HookTypes((tmp_path,))
+    (found,) = wrong(types, "conter")
+    assert found.code == "SC0620"
+    assert found.detail == "hook_type must be the name of an existing hook type, but is 'conter'"
+    assert found.help == "did you mean `counter`?"
+    made(tmp_path / "outside", "secret")
+    assert wrong(types, "outside/secret")[0].code == "SC0620"
+
+
+def test_where_it_was_counts_when_it_is_not_on_the_path(tmp_path: Path) -> None:
+    old, new = made(tmp_path / "old", "a", "old: {}"), made(tmp_path / "new", "a", "new: {}")
+    assert HookTypes(()).find("a", old).folder == old
+    assert HookTypes((tmp_path / "new",)).find("a", old).folder == new
+    with pytest.raises(InvalidInput):
+        HookTypes(()).find("a", tmp_path / "gone")
+
+
+@pytest.mark.parametrize("schema", [None, "", "---\n", "# nothing\n", "~\n"])
+def test_no_configuration(tmp_path: Path, schema: str | None) -> None:
+    made(tmp_path, "bare", schema)
+    assert HookTypes((tmp_path,)).find("bare").schema == {}
+
+
+def test_configuration_as_yaml_1_1_has_it(tmp_path: Path) -> None:
+    text = (
+        "flag: {default: no}\nmode: {default: 0755}\nday: {default: 2014-05-21}\n7: {default: x}\nempty:\ntwice: {}\n"
+    )
+    made(tmp_path, "old", text + "twice: {default: 1}\n")
+    assert HookTypes((tmp_path,)).find("old").schema == {
+        "flag": {"default": False},
+        "mode": {"default": 0o755},
+        "day": {"default": "2014-05-21"},
+        "7": {"default": "x"},
+        "empty": {},
+        "twice": {"default": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ('foo:\n  default: 0\nbar:\n  description "what bar is for"\n  default: "B"\n', "SC0315", 5),
+        ("a: [1,\n", "SC0315", 2),
+        ("- a\n- b\n", "SC0621", 1),
+        ("text", "SC0621", 1),
+        ("a: 5\n", "SC0621", 1),
+        ("a: &x {default: [*x]}\n", "SC0621", 1),
+        ("a: {default: 2014-99-99}\n", "SC0315", 1),
+        ("a: !!python/object/apply:os.system [id]\n", "SC0315", 1),
+        ("a: {}\n\0", "SC0313", 2),
+    ],
+)
+def test_configuration_that_is_wrong(tmp_path: Path, text: str, code: str, line: int) -> None:
+    folder = made(tmp_path, "bad", text)
+    (found,) = wrong(HookTypes((tmp_path,)), "bad")
+    assert (found.code, found.places[0].file) == (code, str(folder / "configuration.yaml"))
+    assert found.places[0].line == line
+
+
+def test_wrong_keys_get_a_suggestion(tmp_path: Path) -> None:
+    made(tmp_path, "counter", "count: {default: 0}\nneeded: {required: true}")
+    with pytest.raises(InvalidInput) as caught:
+        HookTypes((tmp_path,)).find("counter").configured({"cuont": 1})
+    (found,) = caught.value.problems
+    assert found.detail == (
+        "configuration key 'cuont' is not defined for this hook type, "
+        "configuration key 'needed' is required by this hook type, but was not supplied"
+    )
+    assert "did you mean `count`?" in found.help
+
+
+@pytest.mark.parametrize("what", ["", "node-booted", "configuration.yaml", "..", "beside"])
+@pytest.mark.parametrize("mode", [0o020, 0o002])
+def test_what_others_could_change_is_refused(tmp_path: Path, what: str, mode: int) -> None:
+    folder = made(tmp_path / "hooks", "counter", "a: {}", "node-booted", "beside")
+    path = Path(os.path.abspath(folder / what))
+    path.chmod(path.stat().st_mode | mode)
+    (found,) = wrong(HookTypes((tmp_path / "hooks",)), "counter")
+    assert found.code == "SC0601"
+    assert found.detail == f"{path} has mode {path.stat().st_mode & 0o7777:04o} and belongs to user {os.geteuid()}"
+    assert found.help == f"look at it, then: chmod go-w {path}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path, "counter", None, "node-booted")
+    os.chown(folder / "node-booted", 12345, -1)
+    (found,) = wrong(HookTypes((tmp_path,)), "counter")
+    assert (found.code, "belongs to user 12345" in found.detail) == ("SC0601", True)
+
+
+def test_the_path_of_a_project(tmp_path: Path) -> None:
+    assert exec_types.of_project(Project(tmp_path)).path == (tmp_path / "hooks", SHIPPED)
+    settings = Settings(hook_path="mine:/opt/theirs::~/x", hook_execution_path="bin:/opt/bin")
+    project = Project(tmp_path, settings)
+    assert exec_types.of_project(project).path == (tmp_path / "mine", Path("/opt/theirs"), Path.home() / "x")
+    assert exec_types.execution_path(project) == (str(tmp_path / "bin"), "/opt/bin")
+
+
+def test_what_is_shipped_can_be_used() -> None:
+    types = HookTypes((SHIPPED,))
+    assert types.names() == ["counter"]
+    for name in types.names():
+        kind = types.find(name)
+        assert kind.events()
+        assert all(os.access(kind.handler(event), os.X_OK) for event in kind.events())
