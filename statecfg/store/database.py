@@ -60,7 +60,7 @@ class Store:
         self.address = address
         self._pid = os.getpid()
         self._writer = threading.Lock()
-        self._wrote = False
+        self._opened = self._wrote = False
         if address.path is not None:
             sqlite.prepare(address, lambda path: _fill(path, address.shown))
         self._engine = self._made()
@@ -69,6 +69,7 @@ class Store:
         except BaseException:
             self.close()
             raise
+        self._opened = True
 
     def _made(self) -> Any:
         path = self.address.path
@@ -294,7 +295,8 @@ class Store:
             return Again(f"{self.shown}: two writers were in each other's way: {text}")
         if state == "55P03":
             return Busy(f"{self.shown}: another process has written for {BUSY:.0f} s", "wait until it is done")
-        if problem.connection_invalidated:
+        # Once connected, the address and the password are right: what fails then is the line or the server.
+        if problem.connection_invalidated or (self._opened and not state and isinstance(problem, exc.OperationalError)):
             detail = f"{self.shown}: the connection was lost; whether the last change was kept is not known: {text}"
             return Lost(detail, "look at the server, then run the same again")
         return StoreError(f"{self.shown}: {text}", "look at the server, the address, and ~/.pgpass for the password")

@@ -21,7 +21,7 @@ BUSY = 10.0  # seconds to wait for another writer. Source: RELIABILITY, "Default
 _HEADER = b"SQLite format 3\0"
 _PRAGMAS = ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF")
 # File systems whose locks or caches are another machine's. Source: https://www.sqlite.org/faq.html, question 5.
-_NETWORK = re.compile(
+NETWORK = re.compile(
     r"nfs4?|cifs|smb3|smbfs|9p|virtiofs|ceph|afs|lustre|gfs2|ocfs2|glusterfs|beegfs|gpfs|orangefs|coda|ncpfs|"
     r"fuse\.(sshfs|glusterfs|s3fs|rclone|ceph|davfs)"
 )
@@ -92,6 +92,8 @@ def prepare(address: Address, fill: Callable[[Path], None]) -> None:
         return
     except OSError as problem:
         raise StoreError(f"{path}: {problem.strerror}", "look at the rights of the directories above it") from None
+    if info.st_nlink > 1:  # whoever made it may have been killed at the last step
+        _sweep(path)
     _look(path, info)
 
 
@@ -119,7 +121,7 @@ def _refuse_network(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):  # a machine that does not tell
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             kind = file_system(os.stat(path.parent).st_dev, mounts)
-        if _NETWORK.fullmatch(kind):
+        if NETWORK.fullmatch(kind):
             raise StoreError(
                 f"{path}: it lies on a network file system ({kind}), where SQLite's locks can't be trusted",
                 "keep it on a local disk; a team shares a store through PostgreSQL",
@@ -142,10 +144,9 @@ def file_system(device: int, mounts: Iterable[str]) -> str:
 
 def _make(path: Path, fill: Callable[[Path], None]) -> None:
     """Make the store beside its place and put it there in one step: a crash leaves none or a whole one."""
-    prefix = f".{path.name}-new-"
     try:
-        _sweep(path.parent, prefix)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{prefix}{os.getpid()}-")  # mode 0600
+        _sweep(path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{_new(path)}{os.getpid()}-")  # mode 0600
         os.close(handle)
         try:
             fill(Path(name))
@@ -159,13 +160,19 @@ def _make(path: Path, fill: Callable[[Path], None]) -> None:
         raise StoreError(detail, "look at the rights of the directory, and at the room on the disk") from None
 
 
-def _sweep(folder: Path, prefix: str) -> None:
-    """Remove what processes left that were killed while they made a store."""
-    for name in os.listdir(folder):
-        pid = name.removeprefix(prefix).partition("-")[0] if name.startswith(prefix) else ""
+def _new(path: Path) -> str:
+    """Return what the names of stores begin with that are being made; the id of the process follows."""
+    return f".{path.name}-new-"
+
+
+def _sweep(path: Path) -> None:
+    """Remove what processes left that were killed while they made the store."""
+    start = _new(path)
+    for name in os.listdir(path.parent):
+        pid = name.removeprefix(start).partition("-")[0] if name.startswith(start) else ""
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
             with contextlib.suppress(FileNotFoundError):  # somebody else sweeps, too
-                os.unlink(folder / name)
+                os.unlink(path.parent / name)
 
 
 def _sync(folder: Path) -> None:

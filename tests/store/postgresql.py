@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: Debian's programs, an unprivileged user, a directory of its own, loopback alone."""
+"""A real PostgreSQL server for tests: Debian's programs, an unprivileged user, its own directory, loopback alone."""
 
 from __future__ import annotations
 
