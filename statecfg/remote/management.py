@@ -106,8 +106,9 @@ class Management:
 
     def compare(self, layers: List[List[Node]]) -> None:
         """Compare what is defined with what is under management."""
-        self.nodes = {node.provides: node for layer in layers for node in layer}
         mode = self.order["mode"]
+        if mode != "destroy":  # which lets go of all there is, whatever is defined
+            self.nodes = {node.provides: node for layer in layers for node in layer}
         self.layers = [] if mode in ("prune", "destroy") else layers
         if self.ledger is None or self.order.get("partial"):
             return
