@@ -28,7 +28,8 @@ Report = dict[str, Any]
 class Job:
     """What one host is to be.
 
-    :param playbook: the name under which the host remembers whose resources they are
+    :param playbook: its file, relative to the project
+    :param owner: the name under which the host remembers whose resources they are; `playbook` where not given
     :param prune: what left the definition is to go
     :param partial: only some of the playbook's resources: what is not among them has not left the definition
     :param ledger: the lineage of the host's ledger as it was last heard of here, "" where it never was
@@ -44,6 +45,7 @@ class Job:
     ledger: str = ""
     node: Mapping[str, Any] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
+    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         Conversation(
             job.host,
             job.definition,
-            job.playbook,
+            job.owner or job.playbook,
             packed,
             order,
             partial(emit, job.host.name),

@@ -107,7 +107,7 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
     from statecfg.fleet import Job
 
     project, chosen = _chosen(path, choice)
-    name = owner(project, path)
+    name, whose = project.relative(path), owner(project, path)
     jobs: list[Job] = []
     wrong = _Shared()
     for host, plays in chosen:
@@ -120,7 +120,7 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
         # With tags, a host that has nothing of them is left alone.
         if definition is not None and (definition.layers or not choice.tags):
             prune = choice.prune or any(play.prune for play in plays)
-            jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags)))
+            jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
     report(*wrong.problems())
     if chosen and not jobs and not wrong.problems():
         report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))

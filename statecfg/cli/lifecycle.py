@@ -64,7 +64,7 @@ def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview
 
 def entered(work: Work, found: Bus) -> Work:
     """Return what is to be done with what the store knows of the hosts."""
-    playbook = work.jobs[0].playbook if work.jobs else ""
+    playbook = work.jobs[0].owner if work.jobs else ""
     found.begin(found.mode, playbook)
     policy = found.policy(playbook) if playbook else {}
     jobs = []
