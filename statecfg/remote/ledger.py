@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from statecfg.remote.state import Account
 
 SCHEMA = 2
+KEPT = 1000  # runs that the ledger remembers, the newest ones
 CUT_OFF = "cut off"  # the status of a run that never came to its end
 PRE_CREATED, RESOLVED = "PRE_CREATED", "RESOLVED"
 RESOLUTION_ERROR, IN_DELETION = "RESOLUTION_ERROR", "IN_DELETION"
@@ -202,6 +203,9 @@ class Ledger:
             )
             self._bring_up(str(self.playbook(run["id"])), run["id"], account, defined or {})
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
+            old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
+            for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
+                database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))  # noqa: S608
 
     def _pay(self, run: str, account: Account) -> None:
         rows = self.database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
