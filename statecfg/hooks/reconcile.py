@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +116,8 @@ class Reconciler:
             return graph
         spec = {"host": host.name, "playbook": playbook, "vars": Held(secrets).shown(dict(variables))}
         digest = _digest(spec, graph, secrets)
-        known = objects.ensure(self.store, playbook, host.name, spec, digest)
-        with self._turn(known, hooks[0], PRE_RECONCILE):
+        with self._turn(host.name, playbook, PRE_RECONCILE):
+            known = objects.ensure(self.store, playbook, host.name, spec, digest)
             known = objects.keep_status(self.store, known, conditions.sanitised(known.status, _types(hooks)))
             for hook in hooks:
                 if PRE_RECONCILE in _http(hook).capabilities:
@@ -153,12 +153,12 @@ class Reconciler:
         A finalizer stands until its hook has succeeded, or said to go on; when none stands any more, the object is
         gone. One of a hook that is registered no more stands until the hook is registered again, or `forget` is called.
         """
-        known = objects.get(self.store, playbook, host)
-        if known is None:
-            return Finalized(True, [], [])
         hooks = self.hooks_of(host, FINALIZE)
         ok, before = True, len(self.fired.get(host, ()))
-        with self._turn(known, hooks[0] if hooks else None, FINALIZE):
+        with self._turn(host, playbook, FINALIZE):
+            known = objects.get(self.store, playbook, host)
+            if known is None:
+                return Finalized(True, [], [])
             known = objects.delete_asked(self.store, known)
             known = objects.keep_status(self.store, known, conditions.sanitised(known.status, _types(hooks)))
             # A hook that was registered after the last apply is asked as well.
@@ -184,16 +184,18 @@ class Reconciler:
 
     def settled(self, host: str, playbook: str, ok: bool, message: str = "") -> None:
         """Enter how the run of a playbook on a host ended: the conditions Applied and Ready."""
-        known = objects.get(self.store, playbook, host)
-        if known is not None:
-            status = conditions.applied(known.status, ok, _types(self.hooks_of(host)), message)
-            objects.keep_status(self.store, known, status)
+        with self._turn(host, playbook, PRE_RECONCILE):
+            known = objects.get(self.store, playbook, host)
+            if known is not None:
+                status = conditions.applied(known.status, ok, _types(self.hooks_of(host)), message)
+                objects.keep_status(self.store, known, status)
 
     def forget(self, host: str, playbook: str) -> None:
         """Take the object out of the store without calling any hook, as `--no-hooks` has it."""
-        known = objects.get(self.store, playbook, host)
-        if known is not None:
-            objects.forget(self.store, known)
+        with self._turn(host, playbook, FINALIZE):
+            known = objects.get(self.store, playbook, host)
+            if known is not None:
+                objects.forget(self.store, known)
 
     # One hook
 
@@ -279,14 +281,17 @@ class Reconciler:
         }
 
     @contextmanager
-    def _turn(self, known: Reconciled, hook: Registration | None, phase: str) -> Iterator[None]:
-        """Let nobody else reconcile the same object meanwhile."""
-        try:
-            with self.store.turn(f"object {known.id}", hook.deadline if hook is not None else 0):
-                yield
-        except Busy as error:
-            name = hook.name if hook is not None else ""
-            raise HookFailure(name, known.host, phase, f"another run reconciles it: {error.detail}", None) from None
+    def _turn(self, host: str, playbook: str, phase: str) -> Iterator[None]:
+        """Let nobody else reconcile the same object meanwhile. Raises HookFailure when somebody does for too long."""
+        name = hashlib.sha256(f"{playbook}\0{host}".encode()).hexdigest()[:32]
+        hooks = self.hooks_of(host)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self.store.turn(f"object {name}", sum(hook.deadline for hook in hooks)))
+            except Busy as error:
+                first = hooks[0].name if hooks else ""
+                raise HookFailure(first, host, phase, f"another run reconciles it: {error.detail}", None) from None
+            yield
 
     def _note(self, hook: Registration, phase: str, known: Reconciled, status: str, error: str = "") -> None:
         entry = self._enter(known.host, hook.name, phase, status, error)

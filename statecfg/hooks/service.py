@@ -15,8 +15,8 @@ service.run(port=8080)
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -151,7 +151,7 @@ class HookService:
         handler = self.handlers.get(request.phase)
         if handler is None:
             return 400, TEXT, f"request for phase {json.dumps(request.phase)} not supported\n"
-        before = copy.deepcopy(request)
+        before = json.loads(body)
         try:
             handler(request)
         except HookError as error:
@@ -160,11 +160,16 @@ class HookService:
             text = f"{type(error).__name__}: {error}"
             return 500, JSON, json.dumps({"message": text}) + "\n"
         reply: Json = {}
-        if request.object != before.object:
+        if _differ(request.object, before["object"]):
             reply["object"] = request.object
-        if request.children != before.children and request.phase == "pre-reconcile":
+        if _differ(request.children, before.get("children") or {}) and request.phase == "pre-reconcile":
             reply["children"] = request.children
         return 200, JSON, json.dumps(reply) + "\n"
+
+
+def _differ(one: Json, other: Json) -> bool:
+    """Tell whether two JSON objects differ; 1 and true do."""
+    return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 
 
 TEXT = "text/plain; charset=utf-8"
@@ -198,7 +203,7 @@ class _Answering(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a request; http.server calls this."""
         length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > MAX_REQUEST:
+        if not re.fullmatch(r"[0-9]{1,12}", length) or int(length) > MAX_REQUEST:
             self.close_connection = True
             self._send(413, TEXT, f"a request has a Content-Length of at most {MAX_REQUEST} bytes\n")
             return
