@@ -196,24 +196,36 @@ def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Parameters: `planned` its report in the plan; `now` its report with `differs`, the names of the nodes.
     """
     before, after = _by_name(planned), _by_name(now)
-    return [f"{name}: {_moved(before.get(name), after.get(name))}" for name in now.get("differs") or []]
+    went, goes = _going(planned), _going(now)
+    return [
+        f"{name}: {_moved(before.get(name), after.get(name), (name in went, name in goes))}"
+        for name in now.get("differs") or []
+    ]
 
 
 def _by_name(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {node["name"]: node for layer in report.get("layers") or [] for node in layer}
+    layers = (*(report.get("removals") or ()), *(report.get("layers") or ()))
+    return {node["name"]: node for layer in layers for node in layer}
 
 
-def _moved(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
-    was, now = _deed(before), _deed(after)
+def _going(report: Mapping[str, Any]) -> set[str]:
+    return {node["name"] for layer in report.get("removals") or () for node in layer}
+
+
+def _moved(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, goes: tuple[bool, bool]) -> str:
+    was, now = _deed(before, goes[0]), _deed(after, goes[1])
     if was != now:
         return f"planned: {was}; now: {now}"
     return f"planned and now: {was}, but from another state or to another one"
 
 
-def _deed(node: Mapping[str, Any] | None) -> str:
-    """Return in a few words what would be done to a node."""
+def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
+    """Return in a few words what would be done to a node; `goes` says that it is to be removed."""
     if node is None:
         return "not there"
+    if goes:
+        ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
+        return f"removed ({ops})" if ops else "forgotten"
     fields: dict[str, None] = dict.fromkeys(str(change.get("field")) for change in node.get("changes") or ())
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
     if not ops:

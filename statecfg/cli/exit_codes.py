@@ -18,6 +18,7 @@ STORE = 8
 UNWRITTEN = 74
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+RESOLVED = "RESOLVED"  # the state of a resource whose making came to its end
 
 WORST_FIRST = (UNKNOWN, STORE, FAILED, UNREACHABLE, LOCKED, STALE, BAD_INPUT, PENDING, DONE)
 
@@ -41,15 +42,27 @@ def of_report(report: Mapping[str, Any], detailed: bool = False) -> int:
 
     Parameters: `report` as the fleet returned it; `detailed` whether pending changes of a plan count (exit 2).
     """
-    planned = report["mode"] == "plan"
+    mode = report["mode"]
+    planned = mode in ("plan", "verify")
+    detailed = mode == "verify" or (detailed and planned)
     codes = []
     for host in report["hosts"].values():
-        codes.append(_BY_STATUS[host["status"]])
-        for layer in host.get("layers") or []:
+        # A refusal that no plan is behind is one of what was asked for.
+        codes.append(BAD_INPUT if host.get("refusal") else _BY_STATUS[host["status"]])
+        for layer in (*(host.get("removals") or ()), *(host.get("layers") or ())):
             codes.extend(_of_node(node["outcome"], planned, detailed) for node in layer)
-        if planned and detailed and host.get("owed"):
+        if detailed and _more_pending(host, mode):
             codes.append(PENDING)
+        if any(fired["status"] in ("failed", "owed") for fired in host.get("fired") or ()):
+            codes.append(FAILED)
     return worst(codes)
+
+
+def _more_pending(host: Mapping[str, Any], mode: str) -> bool:
+    """Say whether there is something to do beside what the nodes say; what stays behind is drift, and nothing to do."""
+    unresolved = any(node.get("state", RESOLVED) != RESOLVED for layer in host.get("layers") or () for node in layer)
+    gone = host.get("removals") or (mode == "verify" and host.get("left"))
+    return bool(unresolved or gone or host.get("owed"))
 
 
 def _of_node(outcome: str, planned: bool, detailed: bool) -> int:

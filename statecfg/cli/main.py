@@ -27,6 +27,10 @@ VERBS = {
     "plan": ("plan", "Show exactly what would change on the hosts; change nothing."),
     "check": ("plan", "The same as plan."),
     "apply": ("apply", "Make the hosts what the playbook or a saved plan says."),
+    "prune": ("prune", "Remove what left a playbook's definition, and nothing else."),
+    "destroy": ("destroy", "Remove everything that a playbook has made on its hosts."),
+    "verify": ("verify", "Look for drift: what the hosts changed, and what the definition did."),
+    "run-history": ("run_history", "Show the runs that hosts remember: who, when, what."),
     "facts": ("facts", "Show what hosts say of themselves: system, kernel, memory, Python."),
     "graph": ("graph", "Draw what requires what, as text or as a picture."),
     "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
@@ -81,10 +85,10 @@ class Verbs(click.Group):
             )
         with formatter.section("Exit status"):
             formatter.write_text(
-                "0 done · 1 a resource failed · 2 changes pending (with --detailed-exitcode) · 3 an outcome is unknown "
-                "· 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved plan is stale · "
-                "7 another run holds the host · 8 the store failed · 74 the report could not be written · "
-                "130 interrupted"
+                "0 done · 1 a resource or hook failed · 2 changes pending (verify, or with --detailed-exitcode) · 3 an "
+                "outcome is unknown · 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved "
+                "plan is stale · 7 another run holds the host · 8 the store failed · 74 the report could not be "
+                "written · 130 interrupted"
             )
 
 

@@ -16,13 +16,14 @@ class Selection:
     """Which hosts and resources, with which variables: what decides what is compiled.
 
     `inventory` a file, None for the project's own; `limit` a host pattern; `tags` of resources; `extra_vars` as written
-    on the command line.
+    on the command line; `prune` whether what left the definition is to go.
     """
 
     inventory: str | None = None
     limit: str | None = None
     tags: tuple[str, ...] = ()
     extra_vars: tuple[str, ...] = ()
+    prune: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,29 +102,39 @@ inventory_option = _option(
     help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml.",
 )
 
-selection = _all(
-    inventory_option,
-    _option(
-        "-l",
-        "--limit",
-        metavar="PATTERN",
-        help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'.",
-    ),
-    _option(
-        "-t",
-        "--tags",
-        metavar="TAG",
-        multiple=True,
-        help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas.",
-    ),
-    _option(
-        "-e",
-        "--extra-vars",
-        metavar="VARS",
-        multiple=True,
-        from_environment=False,
-        help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated.",
-    ),
+_limit_option = _option(
+    "-l",
+    "--limit",
+    metavar="PATTERN",
+    help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'.",
+)
+_tags_option = _option(
+    "-t",
+    "--tags",
+    metavar="TAG",
+    multiple=True,
+    help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas.",
+)
+_extra_vars_option = _option(
+    "-e",
+    "--extra-vars",
+    metavar="VARS",
+    multiple=True,
+    from_environment=False,
+    help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated.",
+)
+selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_option)
+# For what makes sense of a whole definition only.
+selection_of_all = _all(inventory_option, _limit_option, _extra_vars_option)
+prune_option = _option(
+    "--prune", is_flag=True, help="Remove what earlier runs made and the playbook no longer defines. Not with -t."
+)
+yes_option = _option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Don't ask. Needed where nobody can be asked. Written here, not in the environment, it also agrees to the "
+    "removal of more than half of a host's resources.",
 )
 
 conversation = _all(

@@ -16,12 +16,14 @@ statecfg plan playbooks/web.yml -l 'web*,!web3'      some of them
 statecfg plan playbooks/web.yml -e port=8081 --diff  with a variable, and diffs in full
 statecfg plan playbooks/web.yml --out web.plan       save it; `statecfg apply web.plan` does exactly this
 statecfg plan playbooks/web.yml --detailed-exitcode  exit 2 when anything would change, for CI
+statecfg plan playbooks/web.yml --prune              with the removal of what left the definition
 """
 
 
 @click.command("plan", cls=Command, examples=EXAMPLES)
 @click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
 @options.selection
+@options.prune_option
 @options.conversation
 @options.out_option
 @options.detailed_option
@@ -31,7 +33,8 @@ def command(playbook: str, out: str | None, **given: Any) -> int:
 
     PLAYBOOK is a .yml, .py or .hy file. The whole playbook is checked before any host is contacted. Each host answers
     for itself: what it would do is computed there, against the host as each step will find it. What can't be known
-    before is said to be `known after` the resource that decides it.
+    before is said to be `known after` the resource that decides it. What left the definition is shown either way;
+    with --prune its removal is part of the plan.
     """
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import show
-from statecfg.cli.interrupt import Interrupts
+from statecfg.cli import exit_codes, show
+from statecfg.cli.interrupt import Interrupts, interactive
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.vars import extra_vars
 from statecfg.remote.redact import Redactor
@@ -41,12 +41,17 @@ class Finished:
 
 
 def choice(chosen: Selection) -> Choice:
-    """Return the command line's selection as the library takes it. Raises click.BadParameter for wrong variables."""
+    """Return the command line's selection as the library takes it.
+
+    Raises click.BadParameter for wrong variables, click.UsageError where only some of a definition is to be pruned.
+    """
     from statecfg.prepare import Choice
 
     tags = tuple(tag.strip() for given in chosen.tags for tag in given.split(",") if tag.strip())
     inventory = Path(chosen.inventory) if chosen.inventory else None
-    return Choice(inventory, chosen.limit, tags, extra_vars(chosen.extra_vars, Path.cwd()))
+    if chosen.prune and tags:
+        raise click.UsageError("--prune needs the whole definition: what -t leaves out has not left it.")
+    return Choice(inventory, chosen.limit, tags, extra_vars(chosen.extra_vars, Path.cwd()), chosen.prune)
 
 
 def prepare(playbook: Path, chosen: Selection) -> Work:
@@ -81,9 +86,10 @@ class _Talk:
             return True
         self.progress.pause()
         show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
+        question = "Apply these changes?" if report["mode"] == "apply" else "Remove these resources?"
         try:
             with self.interrupts.asking():
-                agreed = click.confirm("\nApply these changes?", default=False, err=True)
+                agreed = click.confirm(f"\n{question}", default=False, err=True)
         except click.Abort:
             agreed = False
         self.declined = not agreed
@@ -105,11 +111,14 @@ def converse(
     *,
     expect: Mapping[str, Mapping[str, str]] | None = None,
     asks: bool = False,
+    agreed: bool = False,
+    history: Mapping[str, Any] | None = None,
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
-    Parameters: `mode` "plan", "apply" or "facts"; `expect` what a saved plan says of each host; `asks` whether to
-    show the plan and ask before applying it.
+    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host; `asks` whether to show the
+    plan and ask before doing it; `agreed` whether more than half of a host's resources may go; `history` which runs
+    to tell of.
     """
     from statecfg import fleet
 
@@ -131,6 +140,8 @@ def converse(
             expect=expect,
             confirm=talk.confirm if asks else None,
             cancel=interrupts.cancel,
+            agreed=agreed,
+            history=history,
         )
         report = fleet.run(work.jobs, options, talk.progress)
     clean = talk.redactor.value(dict(report))
@@ -192,7 +203,7 @@ def save(path: Path, work: Work, chosen: Selection, how: Conversation, finished:
     )
 
 
-def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
+def apply_saved(path: Path, how: Conversation, output: Output, agreed: bool) -> Finished:
     """Apply a saved plan: hosts for which the definition or the executor is another one now are refused, unvisited."""
     from statecfg import saved
 
@@ -210,7 +221,8 @@ def apply_saved(path: Path, how: Conversation, output: Output) -> Finished:
         work = prepare(Path(plan["playbook"]), Selection(**selection))
     refused = saved.refused(plan, saved.digests(work.jobs, work.secrets))
     kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-    finished = converse(replace(work, jobs=kept), "apply", replace(how, **given), output, expect=saved.expected(plan))
+    work, expect = replace(work, jobs=kept), saved.expected(plan)
+    finished = converse(work, "apply", replace(how, **given), output, expect=expect, agreed=agreed)
     visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
     hosts = {**visited, **{name: saved.refusal(differs) for name, differs in refused.items()}}
     return replace(finished, report={**finished.report, "hosts": hosts})
@@ -220,7 +232,7 @@ def _stale(host: Mapping[str, Any], planned: Mapping[str, Any]) -> Mapping[str, 
     """Return a host's report; where it refused, with how it differs from what was planned."""
     from statecfg import saved
 
-    if host["status"] != "refused":
+    if host["status"] != "refused" or host.get("refusal"):
         return host
     return {**host, "error": host.get("error") or dict(saved.STALE), "differs": saved.compared(planned, host)}
 
@@ -238,6 +250,32 @@ def _to_do(words: Sequence[str]) -> Line:
     return make(("To do it: ", "dim"), f"statecfg apply {shlex.join(words)}")._replace(whole=True)
 
 
+def asks(yes: bool) -> bool:
+    """Say whether to ask before anything is done. Raises click.UsageError where nobody can be asked."""
+    if not yes and not interactive():
+        raise click.UsageError(
+            "Nobody can be asked here. Pass --yes, or apply a saved plan (statecfg plan --out FILE)."
+        )
+    return not yes
+
+
+def agreed() -> bool:
+    """Say whether --yes stands on the command line itself: no setting of the environment agrees to losing most."""
+    source = click.get_current_context().get_parameter_source("yes")
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def end(finished: Finished, output: Output) -> int:
+    """Show what was done, or that nothing was; return the exit code."""
+    if finished.declined:
+        click.echo("Nothing was changed.", err=True)
+        return exit_codes.INTERRUPTED
+    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    with show.telling(code):
+        show_outcome(finished, output)
+    return code
+
+
 def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:
     """Return the arguments that choose the same again. Variables given in words may be secrets: they are left out."""
     found = [playbook]
@@ -246,6 +284,7 @@ def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:
     for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
         for value in values:
             found += [flag, value if flag == "-t" or value.startswith("@") else "…"]
+    found += ["--prune"] if chosen.prune else []
     return found + way(how)
 
 

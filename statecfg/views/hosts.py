@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
-from statecfg.views.tally import Group, names, nodes, plural
+from statecfg.views.tally import Group, fates, names, plural
 
 MEANING = {
     "ok": "",
@@ -32,6 +32,8 @@ def heading(group: Group) -> Line:
 
 def status_text(host: Mapping[str, Any]) -> str:
     """Return what became of a host in a few words, "" where all is well."""
+    if host.get("refusal"):
+        return "refused"
     return "stopped before its end" if stopped(host) else MEANING.get(host["status"], host["status"])
 
 
@@ -39,7 +41,7 @@ def stopped(host: Mapping[str, Any]) -> bool:
     """Say whether the user ended the run before this host was done, and nothing failed on it."""
     if host["status"] != "failed" or host.get("error") or host.get("halted"):
         return False
-    outcomes = {node["outcome"] for node in nodes(host)}
+    outcomes = {fate.node["outcome"] for fate in fates(host)}
     return "skipped" in outcomes and "failed" not in outcomes
 
 
@@ -67,23 +69,33 @@ def _holder(holder: Mapping[str, Any]) -> str:
     parts = [str(known.pop("who", "somebody"))]
     since = known.pop("since", None)
     if isinstance(since, int | float):
-        parts.append(time.strftime("since %Y-%m-%d %H:%M:%S", time.localtime(since)))
+        parts.append(f"since {moment(since)}")
     if known:
         parts.append(f"({', '.join(f'{key} {value}' for key, value in known.items())})")
     return " ".join(parts)
 
 
-def owed(host: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the triggers that an earlier, broken run left undone."""
-    listed = host.get("owed") or []
+def owed(host: Mapping[str, Any], done: Container[str] = ()) -> Iterator[Line]:
+    """Yield the triggers that an earlier, broken run left undone, but those of nodes that are `done` now."""
+    listed = [debt for debt in host.get("owed") or [] if debt["node"] not in done]
     if listed:
         yield make(("    ↳ ", "dim"), f"{plural(len(listed), 'trigger')} owed from an earlier run:", hang=6)
     for item in listed:
-        yield make("        ", item if isinstance(item, str) else " ".join(str(part) for part in _parts(item)), hang=10)
+        yield make(
+            "        ", (str(item["node"]), "change"), f" because {item['cause']} changed", _since(item), hang=10
+        )
 
 
-def _parts(item: Any) -> list[Any]:
-    return list(item.values()) if isinstance(item, Mapping) else list(item)
+def _since(debt: Mapping[str, Any]) -> str:
+    """Return when, and by which run, a debt came about."""
+    return f", since {moment(debt['since'])} (run {debt['run']})"
+
+
+def moment(seconds: Any) -> str:
+    """Return a time (epoch seconds, from a host, which may say anything) as people here say it."""
+    if not isinstance(seconds, int | float) or not 0 < seconds < 1e11:
+        return "an unknown time"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def _difference(item: Any) -> str:

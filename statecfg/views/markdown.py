@@ -10,9 +10,23 @@ from typing import Any
 
 from statecfg.views import safe
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
-from statecfg.views.hosts import MEANING
-from statecfg.views.plan import action_text
-from statecfg.views.tally import SYMBOLS, Group, Node, Report, count, fold, kind, names, nodes, plural, sentence
+from statecfg.views.hosts import status_text
+from statecfg.views.plan import GOES, action_text, hooks_by_event, where
+from statecfg.views.tally import (
+    SYMBOLS,
+    Fate,
+    Group,
+    Node,
+    Report,
+    count,
+    fates,
+    fold,
+    names,
+    nodes,
+    plural,
+    sentence,
+    unresolved,
+)
 
 # GitHub holds 65,535 characters in a comment; other tools add their own to it.
 LIMIT = 60_000
@@ -31,11 +45,11 @@ def text(report: Report, limit: int = LIMIT) -> str:
     parts: list[str] = [head]
     used, left, hosts_left = len(head), 0, 0
     for group in fold(report):
-        changed = [node for node in nodes(group.host) if kind(node) != "unchanged"]
+        changed = [fate for fate in fates(group.host) if fate.kind != "unchanged" or unresolved(fate.node)]
         opening, closing = _opening(group), "\n</details>\n"
-        blocks = [_node(node) for node in changed]
+        blocks = [*map(_node, changed), *map(_left, nodes(group.host, "left"))]
         if used + len(opening) + len(closing) + _NOTE > limit:
-            left, hosts_left = left + len(changed), hosts_left + len(group.names)
+            left, hosts_left = left + len(blocks), hosts_left + len(group.names)
             continue
         parts.append(opening)
         used += len(opening) + len(closing)
@@ -63,7 +77,7 @@ def _cut(left: int, hosts: int, limit: int) -> str:
 def _head(report: Report) -> Iterator[str]:
     hosts = report["hosts"]
     kinds = count(hosts.values())
-    applied = report.get("mode") == "apply"
+    applied = report.get("mode") in ("apply", "prune", "destroy")
     title = (
         f"Plan: {sentence(kinds)}"
         if not applied
@@ -72,6 +86,7 @@ def _head(report: Report) -> Iterator[str]:
         .replace(" to add", " added")
         .replace(" to change", " changed")
         .replace(" to destroy", " destroyed")
+        .replace(" to forget", " forgotten")
     )
     yield f"### {title}"
     yield ""
@@ -93,7 +108,8 @@ def _head(report: Report) -> Iterator[str]:
 def _opening(group: Group) -> str:
     host = group.host
     kinds = count([host])
-    status = "" if host["status"] == "ok" else f" — <b>{html.escape(MEANING.get(host['status'], host['status']))}</b>"
+    meaning = status_text(host)
+    status = f" — <b>{html.escape(meaning)}</b>" if meaning else ""
     shared = f" ({len(group.names)} hosts)" if len(group.names) > 1 else ""
     title = f"<b>{escaped(names(group.names, 12))}</b>{shared} — {sentence(kinds)}{status}"
     lines = [f"\n<details><summary>{title}</summary>\n\n"]
@@ -102,6 +118,18 @@ def _opening(group: Group) -> str:
         lines.append(f"{fenced(_error(error))}\n")
     lines.extend(f"> warning: {code(str(text))}\n" for text in host.get("warnings") or [])
     lines.extend(f"- first: {code(action_text(action))}\n" for action in host.get("shutdown") or [])
+    for debt in host.get("owed") or []:
+        lines.append(
+            f"- owed by an earlier run: {code(str(debt['node']))} because {code(str(debt['cause']))} changed\n"
+        )
+    for (hook, event, place), about in hooks_by_event(host).items():
+        many = code(about[0]) if len(about) == 1 else plural(len(about), "resource")
+        lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {place}\n")
+    for fired in host.get("fired") or []:
+        if fired["status"] != "ok":
+            why = f": {code(str(fired['error']))}" if fired.get("error") else ""
+            about = f"{code(str(fired['event']))} of {code(str(fired['name']))}, {where(fired)}"
+            lines.append(f"- hook {code(str(fired['hook']))} ({about}): {escaped(str(fired['status']))}{why}\n")
     if kinds["unchanged"]:
         lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")
     return "".join(lines)
@@ -111,17 +139,26 @@ def _error(error: dict[str, Any]) -> str:
     return "\n".join(str(error[key]) for key in ("summary", "detail", "hint") if error.get(key))
 
 
-def _node(node: Node) -> str:
-    what = kind(node)
+def _left(node: Node) -> str:
+    return f"- `-` **{code(node['name'])}** left the definition, stays (apply --prune removes it){_place(node)}\n"
+
+
+def _place(node: Node) -> str:
+    return f" · {code(node['position'])}" if node.get("position") else ""
+
+
+def _node(fate: Fate) -> str:
+    node, what, goes = fate
     said = f" — known after {code(node['known_after'])}" if node.get("known_after") else ""
-    place = f" · {code(node['position'])}" if node.get("position") else ""
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
-    did = f" {escaped(ops)}" if ops else ""
-    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{place}\n"]
+    did = f" {GOES.get(what, 'to be removed').strip()}" if goes else f" {escaped(ops)}" if ops else ""
+    state = f" — {code(unresolved(node))}" if unresolved(node) else ""
+    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_place(node)}\n"]
     if node.get("triggered_by"):
         out.append(f"  because {code(names(list(node['triggered_by'])))} changes\n")
     if node.get("reason"):
         out.append(f"  {code(str(node['reason']))}\n")
+    out.extend(f"  stays: {code(str(text))}\n" for text in node.get("leaves") or ())
     if node.get("shutdown_first"):
         out.append(f"  - stopped first: {code(action_text(node['shutdown_first']))}\n")
     changes = node.get("changes") or []

@@ -9,8 +9,8 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
-from statecfg.views.plan import BRIEF, Detail, action_text, reasons
-from statecfg.views.tally import Group, Node, Report, count, fold, kind, names, nodes, plural
+from statecfg.views.plan import BRIEF, Detail, action_text, left_lines, reasons, stays, where
+from statecfg.views.tally import Fate, Group, Report, count, fates, fold, names, nodes, plural, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -22,6 +22,15 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 }
 
 
+_SOUND = ("changed", "unchanged")
+_DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
+_REMOVED = {"destroy": "removed", "forget": "forgotten"}
+_HOOKS: dict[str, tuple[str, Style, str]] = {
+    "ok": ("✓", "dim", "done"),
+    "failed": ("✗", "remove", "failed"),
+    "continued": ("!", "change", "failed, and the run went on"),
+    "owed": ("!", "change", "failed, and is tried again by a later run"),
+}
 UNTOUCHED = ("unreachable", "refused", "locked")
 
 
@@ -48,7 +57,7 @@ def _next(report: Report) -> Iterator[Line]:
     hosts = report["hosts"].values()
     if any(host["status"] == "unknown" for host in hosts):
         text = "apply again: each host knows how far it came, and what was under way is looked at anew."
-    elif any(node["outcome"] == "failed" for host in hosts if touched(host) for node in nodes(host)):
+    elif any(fate.kind == "failed" for host in hosts if touched(host) for fate in fates(host)):
         text = "mend the cause and apply again: what is done is not done twice."
     elif any(host_lines.stopped(host) for host in hosts):
         text = "apply again to go on: what is done is not done twice."
@@ -67,6 +76,9 @@ def _summary(report: Report, seconds: float | None) -> Line:
         f"{destroyed} destroyed",
         f"{kinds['unchanged']:,} unchanged",
     ]
+    removing = report.get("mode") in ("prune", "destroy")
+    parts = parts[2:3] if removing else parts
+    parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
     bad: list[tuple[str, Style]] = []
     for what, style in (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown")):
         number = kinds[what]  # type: ignore[index]
@@ -77,7 +89,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
     if lost:
         where = f" on {len(hosts) - lost:,} of {plural(len(hosts), 'host')}", "remove"
     took = f" in {duration(seconds)}" if seconds is not None else ""
-    return make(("Applied:", "bold"), " " + ", ".join(parts), *bad, where, took, ".")
+    return make(("Removed:" if removing else "Applied:", "bold"), " " + ", ".join(parts), *bad, where, took, ".")
 
 
 def duration(seconds: float) -> str:
@@ -93,18 +105,21 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     host = group.host
     yield host_lines.heading(group)
     yield from host_lines.trouble(host)
-    listed = list(nodes(host)) if touched(host) else []
-    skipped = [node for node in listed if node["outcome"] == "skipped"]
-    for node in listed:
-        if node["outcome"] in ("changed", "failed", "unknown") or detail.verbose:
-            yield from _node(node, detail)
+    listed = list(fates(host)) if touched(host) else []
+    skipped = [fate.node for fate in listed if fate.kind == "skipped"]
+    for fate in listed:
+        if fate.kind not in ("unchanged", "skipped") or detail.verbose or unresolved(fate.node):
+            yield from _node(fate, detail)
+    for node in nodes(host, "left") if touched(host) else ():
+        yield from left_lines(node, BRIEF)
     if skipped and not detail.verbose:
         lead = f"  · not attempted: {plural(len(skipped), 'resource')}: "
         yield make((lead, "skip"), names([str(node["name"]) for node in skipped]), hang=4)
-    if any(node["outcome"] == "failed" for node in listed):
+    if any(fate.kind == "failed" and not fate.goes for fate in listed):
         yield _progress(host)
-    yield from host_lines.owed(host)
-    unchanged = sum(node["outcome"] == "unchanged" for node in listed)
+    yield from _fired(host, detail)
+    yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in _SOUND})
+    unchanged = sum(fate.kind == "unchanged" for fate in listed)
     if listed and unchanged == len(listed):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:
@@ -120,11 +135,27 @@ def _progress(host: Mapping[str, Any]) -> Line:
     return make((f"    layers done: {done} of {len(host['layers'])}", "dim"))
 
 
-def _node(node: Node, detail: Detail) -> Iterator[Line]:
+def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+    """Yield the hooks that failed, and what that means; the others, too, where all is to be shown."""
+    for fired in host.get("fired") or []:
+        sign, style, meaning = _HOOKS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
+        if fired["status"] == "ok" and not detail.verbose:
+            continue
+        about = f"  {fired['event']} of {fired['name']}, {where(fired)}: {meaning}"
+        yield make((f"  {sign} ", style), ("hook ", "dim"), (str(fired["hook"]), style), about, hang=6)
+        for text in safe.block(str(fired["error"])) if fired.get("error") else ():
+            yield make("      ", text, hang=6)
+
+
+def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
+    node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
-    said = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}.get(kind(node))
+    said = _REMOVED.get(fate.kind) if fate.goes else _DONE.get(fate.kind)
     right = node.get("position") or "" if node["outcome"] != "changed" else ""
-    yield make((f"  {sign} ", style), (node["name"], style), (f"  {said}" if said else "", "dim"), hang=6, right=right)
+    state = (f"  {unresolved(node)}", "unknown") if unresolved(node) and node["outcome"] != "changed" else ("", "")
+    done = (f"  {said}" if said else "", "dim")
+    yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)  # type: ignore[arg-type]
+    yield from stays(node)
     causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
     yield from reasons(node, said=causes)
     for action in node.get("actions") or []:

@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statecfg.views import hosts as host_lines
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Style, make
-from statecfg.views.tally import SYMBOLS, Group, Kind, Node, Report, count, fold, kind, names, nodes, plural, sentence
+from statecfg.views.tally import (
+    SYMBOLS,
+    Fate,
+    Group,
+    Kind,
+    Node,
+    Report,
+    count,
+    fates,
+    fold,
+    names,
+    nodes,
+    plural,
+    sentence,
+    unresolved,
+)
 
 STYLES: dict[Kind, Style] = {
     "add": "add",
     "change": "change",
     "destroy": "remove",
     "replace": "change",
+    "forget": "remove",
     "unchanged": "dim",
     "unknown": "unknown",
     "failed": "remove",
     "skipped": "skip",
 }
+
+
+# What becomes of a resource that goes.
+GOES: dict[Kind, str] = {"destroy": "  removed", "forget": "  forgotten"}
 
 
 class Detail(NamedTuple):
@@ -56,6 +76,10 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
         yield make(
             (f"{plural(kinds['unknown'], 'more resource')} decided only while applying (known after …).", "unknown")
         )
+    left = sum(1 for host in hosts.values() for _ in nodes(host, "left"))
+    if left:
+        them = "stays: apply --prune removes it" if left == 1 else "stay: apply --prune removes them"
+        yield make((f"{plural(left, 'resource')} left the definition and {them}.", "skip"))
     broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
     if broken:
         yield make(
@@ -75,32 +99,77 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     # A single one is told beside its node; of several, this is the order.
     for action in stopped if len(stopped) > 1 else ():
         yield make(("  ! ", "change"), "first: ", action_text(action), hang=11)
-    listed = list(nodes(host))
-    for node in listed:
-        if kind(node) != "unchanged" or detail.verbose:
-            yield from node_lines(node, detail)
+    listed = list(fates(host))
+    for fate in listed:
+        if fate.kind != "unchanged" or detail.verbose or unresolved(fate.node):
+            yield from node_lines(fate, detail)
+    for node in nodes(host, "left"):
+        yield from left_lines(node, detail)
     yield from host_lines.owed(host)
-    kinds = Counter(kind(node) for node in listed)
+    yield from hook_lines(host)
+    kinds = Counter(fate.kind for fate in listed)
     if listed and kinds["unchanged"] == len(listed):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")
     elif kinds["unchanged"] and not detail.verbose:
         yield make((f"    {kinds['unchanged']:,} unchanged", "dim"))
 
 
-def node_lines(node: Node, detail: Detail) -> Iterator[Line]:
+def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     """Yield the lines for one node of a plan: what becomes of it, why, and every difference."""
-    what = kind(node)
+    node, what, goes = fate
     symbol = f"{SYMBOLS[what]:>3} "
     after = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
-    title = (symbol, STYLES[what]), (node["name"], STYLES[what]), (steps(node), "dim"), after
+    state = (f"  {unresolved(node)}", "unknown") if unresolved(node) else ("", "")
+    done = (GOES.get(what, "  to be removed"), STYLES[what]) if goes else (steps(node), "dim")
+    title = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
     yield make(*title, hang=6, right=node.get("position") or "")  # type: ignore[arg-type]
     yield from reasons(node)
+    yield from stays(node)
     if node.get("shutdown_first"):
         yield make(("      ! ", "change"), "stopped first: ", action_text(node["shutdown_first"]), hang=8)
     yield from change_lines(node, detail.full)
     if detail.verbose or (what == "change" and not node.get("changes")):
         for action in node.get("actions") or []:
             yield make(("      · ", "dim"), action_text(action), hang=8)
+
+
+def left_lines(node: Node, detail: Detail) -> Iterator[Line]:
+    """Yield the lines for a node that left the definition, and that this run leaves alone."""
+    text = "  left the definition, stays (apply --prune removes it)"
+    yield make(("  - ", "skip"), (node["name"], "skip"), (text, "dim"), hang=6, right=node.get("position") or "")
+    if detail.verbose:
+        yield from reasons(node)
+        yield from stays(node)
+        yield from change_lines(node, detail.full)
+
+
+def stays(node: Node) -> Iterator[Line]:
+    """Yield what stays behind of a resource that goes, and why."""
+    for text in node.get("leaves") or []:
+        yield make(("      ↳ ", "dim"), f"stays: {text}", hang=8)
+
+
+def hook_lines(host: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the hooks that would fire: each event of each hook, and for which resources."""
+    found = hooks_by_event(host)
+    if found:
+        yield make(("  hooks that would fire:", "dim"), hang=4)
+    for (hook, event, place), about in found.items():
+        many = about[0] if len(about) == 1 else plural(len(about), "resource")
+        yield make(("    ⚑ ", "dim"), (hook, "bold"), f"  {event}  {many}", (f"  {place}", "dim"), hang=6)
+
+
+def hooks_by_event(host: Mapping[str, Any]) -> dict[tuple[str, str, str], list[str]]:
+    """Return hook, event and where it runs → the names of the resources for which it would fire."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for each in host.get("hooks") or []:
+        found.setdefault((str(each["hook"]), str(each["event"]), where(each)), []).append(str(each["name"]))
+    return found
+
+
+def where(hook: Mapping[str, Any]) -> str:
+    """Return where a hook runs, in words."""
+    return "on the host" if hook.get("where") == "host" else "here"
 
 
 def steps(node: Node) -> str:

@@ -137,6 +137,9 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
             yield f"{outcome} {data.get('name', '')}"
     elif event.kind == "action-finished" and data.get("status") == "error":
         yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
+    elif event.kind == "fired" and (verbose or data.get("status") != "ok"):
+        why = f": {data['error']}" if data.get("error") else ""
+        yield f"hook {data.get('hook', '')} ({data.get('event', '')} of {data.get('name', '')}): {data.get('status')}{why}"
     elif event.kind == "output" and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"

@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 Report = Mapping[str, Any]
 Node = Mapping[str, Any]
-Kind = Literal["add", "change", "destroy", "replace", "unchanged", "unknown", "failed", "skipped"]
+Kind = Literal["add", "change", "destroy", "replace", "forget", "unchanged", "unknown", "failed", "skipped"]
 
 SYMBOLS: dict[Kind, str] = {
     "add": "+",
     "change": "~",
     "destroy": "-",
     "replace": "-/+",
+    "forget": "-",
     "unchanged": " ",
     "unknown": "?",
     "failed": "✗",
@@ -43,28 +44,60 @@ def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
     return "change"
 
 
-def nodes(host: Mapping[str, Any]) -> Iterator[Node]:
-    """Yield the nodes of a host's report in the order of its layers."""
-    for layer in host.get("layers") or []:
+def removal(node: Node) -> Kind:
+    """Return what happens to a resource that goes: destroyed, forgotten (only its record goes), or its outcome."""
+    outcome = node["outcome"]
+    gone: dict[str, Kind] = {"changed": "destroy", "unchanged": "forget", "failed": "failed", "skipped": "skipped"}
+    return gone.get(outcome, "unknown")
+
+
+class Fate(NamedTuple):
+    """A node with what happens to it; `goes` says that it is taken back, not made."""
+
+    node: Node
+    kind: Kind
+    goes: bool = False
+
+
+def nodes(host: Mapping[str, Any], part: str = "layers") -> Iterator[Node]:
+    """Yield the nodes of a part of a host's report in the order of its layers: "layers", "removals" or "left"."""
+    for layer in host.get(part) or []:
         yield from layer
+
+
+def fates(host: Mapping[str, Any]) -> Iterator[Fate]:
+    """Yield what happens to the nodes of a host's report, in order: those that go come first."""
+    for node in nodes(host, "removals"):
+        yield Fate(node, removal(node), goes=True)
+    for node in nodes(host):
+        yield Fate(node, kind(node))
+
+
+def unresolved(node: Node) -> str:
+    """Return the state of a node whose making or removal has not come to its end, "" for all others."""
+    state = str(node.get("state") or "")
+    return "" if state == "RESOLVED" else state
 
 
 def count(hosts: Iterable[Mapping[str, Any]]) -> Counter[Kind]:
     """Return how many nodes of each kind the reports of `hosts` hold; a replacement counts as itself."""
-    return Counter(kind(node) for host in hosts for node in nodes(host))
+    return Counter(fate.kind for host in hosts for fate in fates(host))
 
 
 def sentence(kinds: Counter[Kind]) -> str:
     """Return `N to add, N to change, N to destroy`; a replacement is one to add and one to destroy."""
     added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
-    return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy"
+    forgotten = f", {kinds['forget']} to forget" if kinds["forget"] else ""
+    return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
 
 
 def pending(report: Report) -> bool:
     """Say whether the plan holds anything that an apply would do or may find to do."""
     kinds = count(report["hosts"].values())
-    busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "unknown")
-    return any(kinds[one] for one in busy) or any(host.get("owed") for host in report["hosts"].values())
+    busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "forget", "unknown")
+    if any(kinds[one] for one in busy):
+        return True
+    return any(host.get("owed") or any(map(unresolved, nodes(host))) for host in report["hosts"].values())
 
 
 class Group(NamedTuple):
@@ -85,7 +118,7 @@ def fold(report: Report) -> list[Group]:
 
 
 # What tells nothing of the plan: two hosts that differ in these only still share it.
-_OWN = frozenset({"facts", "duration", "seconds", "round_trips", "peer", "fingerprints"})
+_OWN = frozenset({"facts", "duration", "seconds", "round_trips", "peer", "fingerprints", "ledger"})
 
 
 def plural(number: int, noun: str) -> str:

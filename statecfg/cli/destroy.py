@@ -1,0 +1,47 @@
+"""`statecfg destroy`: remove everything that a playbook has made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import options
+from statecfg.cli.options import Command, Conversation, Output, Selection, take
+
+EXAMPLES = """
+statecfg destroy playbooks/web.yml -l web3        one host: show what would go, ask, remove it
+statecfg destroy playbooks/web.yml -l web3 --yes  without asking
+"""
+
+
+@click.command("destroy", cls=Command, examples=EXAMPLES)
+@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@options.selection_of_all
+@options.conversation
+@options.yes_option
+@options.keep_going_option
+@options.output
+def command(playbook: str, yes: bool, **given: Any) -> int:
+    """Remove everything that the playbook has made on its hosts, whatever it defines now.
+
+    The playbook is compiled as for a plan: it says which hosts, and which secrets must not be shown; a mistake in it
+    is shown before any host is contacted. What goes is what each host remembers of it. Shows that, and asks.
+
+    Refused (exit 5), host by host: what is protected, and more than half of the resources under management there
+    without --yes on the command line.
+    """
+    chosen: Selection = take(Selection, given)
+    how: Conversation = take(Conversation, given)
+    shown: Output = take(Output, given)
+    from statecfg.cli import session
+    from statecfg.compile import Definition
+
+    asks = session.asks(yes)
+    work = session.prepare(Path(playbook), chosen)
+    # What is still defined goes as well: the hosts are told of no definition.
+    jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
+    finished = session.converse(replace(work, jobs=jobs), "destroy", how, shown, asks=asks, agreed=session.agreed())
+    return session.end(finished, shown)

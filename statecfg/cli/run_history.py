@@ -1,0 +1,52 @@
+"""`statecfg run-history`: the runs that hosts remember."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Conversation, Output, Selection, take
+
+EXAMPLES = """
+statecfg run-history                                   the last runs on every host of the inventory
+statecfg run-history web1 -n 5                         the last five on one
+statecfg run-history web --playbook playbooks/web.yml  those of one playbook
+statecfg run-history web1 --run 4f3a                   one run: what became of each resource, and every action
+"""
+
+
+@click.command("run-history", cls=Command, examples=EXAMPLES)
+@click.argument("pattern", metavar="[HOSTS]", default="all")
+@options.inventory_option
+@click.option("--playbook", metavar="PLAYBOOK", help="Only runs of this playbook: a file, or its name as shown here.")
+@click.option("--run", metavar="ID", default="", help="One run by (the beginning of) its id: all that was done.")
+@click.option(
+    "-n", "--number", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True,
+    help="How many runs of each host.",
+)  # fmt: skip
+@options.conversation
+@options.output
+def command(pattern: str, playbook: str | None, run: str, number: int, **given: Any) -> int:
+    """Show the runs that hosts remember: who, when, what, and how it ended.
+
+    HOSTS is a name, a group, a glob or a combination, as for --limit; every host when left out. Runs that were cut
+    off are shown as such, with what was under way.
+    """
+    chosen: Selection = take(Selection, given)
+    how: Conversation = take(Conversation, given)
+    shown: Output = take(Output, given)
+    from statecfg.cli import session, show
+    from statecfg.prepare import owner
+    from statecfg.views.history import history_lines
+
+    work = session.of_hosts(pattern, chosen)
+    name = owner(work.project, Path(playbook)) if playbook and Path(playbook).exists() else playbook or ""
+    asked = {"playbook": name, "run": run, "limit": number}
+    finished = session.converse(work, "history", how, shown, history=asked)
+    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    with show.telling(code):
+        show.report(finished.report, history_lines(finished.report, run), shown)
+    return code

@@ -1,0 +1,41 @@
+"""`statecfg verify`: whether hosts still are what a playbook made them, and who changed what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Conversation, Output, Selection, take
+
+EXAMPLES = """
+statecfg verify playbooks/web.yml         every host; exit 2 where anything drifted
+statecfg verify playbooks/web.yml --diff  with every difference in full
+statecfg verify playbooks/web.yml --json  for a monitoring system
+"""
+
+
+@click.command("verify", cls=Command, examples=EXAMPLES)
+@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@options.selection
+@options.conversation
+@options.output
+def command(playbook: str, **given: Any) -> int:
+    """Look for drift, change nothing: what changed on the hosts, and what changed in the definition.
+
+    The host changed: a resource is no longer as the last apply left it. The definition changed: the playbook says
+    something else than it did then, or nothing any more. Exit 2 if there is any of either.
+    """
+    chosen: Selection = take(Selection, given)
+    how: Conversation = take(Conversation, given)
+    shown: Output = take(Output, given)
+    from statecfg.cli import session, show
+    from statecfg.views.verify import verify_lines
+
+    finished = session.converse(session.prepare(Path(playbook), chosen), "verify", how, shown)
+    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    with show.telling(code):
+        show.report(finished.report, verify_lines(finished.report, session.detail(shown)), shown)
+    return code

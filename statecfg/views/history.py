@@ -1,0 +1,76 @@
+"""The runs that hosts remember, for people: a line for each; of a single one, all that was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.views import hosts as host_lines
+from statecfg.views import safe
+from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.outcome import duration
+from statecfg.views.tally import Group, Report
+
+_STYLES: dict[str, Style] = {"ok": "add", "failed": "remove", "cut off": "unknown", "running": "skip"}
+_OUTCOMES: dict[str, tuple[str, Style]] = {
+    "changed": ("✓", "change"),
+    "unchanged": (" ", "dim"),
+    "failed": ("✗", "remove"),
+    "skipped": ("·", "skip"),
+    "unknown": ("?", "unknown"),
+}
+
+
+def history_lines(report: Report, run: str = "") -> Iterator[Line]:
+    """Yield the lines that show each host's runs, the newest first.
+
+    Parameters: `report` format 1 of mode "history", redacted; `run` the beginning of the id of the run that was asked
+    for, "" for all.
+    """
+    for number, name in enumerate(sorted(report["hosts"])):
+        host = report["hosts"][name]
+        if number:
+            yield BLANK
+        yield host_lines.heading(Group([name], host))
+        yield from host_lines.trouble(host)
+        for past in host.get("history") or []:
+            yield from _run(past)
+        if host["status"] == "ok" and not host.get("history"):
+            known = f"knows of no run that begins with {run}" if run else "knows of no run"
+            yield make(("  ", ""), (f"This host {known}.", "dim"))
+
+
+def _run(past: Mapping[str, Any]) -> Iterator[Line]:
+    status = str(past["status"])
+    took = _took(past)
+    yield make(
+        "  ", (str(past["run"]), "bold"), f"  {host_lines.moment(past['started'])}  {past['mode'] or '?':<7}  ",
+        (status, _STYLES.get(status, "unknown")), (took, "dim"), f"  {past['who'] or 'somebody'}  {past['playbook']}",
+        hang=4,
+    )  # fmt: skip
+    counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(past["summary"].items()))
+    if "outcomes" not in past:
+        if counts:
+            yield make("      ", (counts, "dim"), hang=6)
+        return
+    done: dict[str, list[Mapping[str, Any]]] = {}
+    for action in past.get("actions") or []:
+        done.setdefault(str(action["node"]), []).append(action)
+    for name, outcome in past["outcomes"].items():
+        yield from _node(name, str(outcome), done.get(name, []), status)
+
+
+def _took(past: Mapping[str, Any]) -> str:
+    ended = past.get("ended")
+    return f" in {duration(max(0.0, ended - past['started']))}" if ended and past["status"] != "cut off" else ""
+
+
+def _node(name: str, outcome: str, actions: list[Mapping[str, Any]], status: str) -> Iterator[Line]:
+    sign, style = _OUTCOMES.get(outcome, ("?", "unknown"))
+    said = "was under way when it was cut off" if outcome == "unknown" and status == "cut off" else outcome
+    yield make((f"    {sign} ", style), (name, style), (f"  {said}", "dim"), hang=8)
+    for action in actions:
+        told = {"ok": "", "unknown": "  its end is unknown"}.get(str(action["status"]), f"  {action['status']}")
+        yield make(("        · ", "dim"), str(action["op"]), (told, "remove"), hang=10)
+        for text in safe.block(str(action["reason"])) if action.get("reason") else ():
+            yield make("          ", (text, "remove"), hang=10)

@@ -1,0 +1,84 @@
+"""Drift, for people: what the hosts changed, what the definition changed, and a last line to grep for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from statecfg.views import hosts as host_lines
+from statecfg.views.lines import BLANK, Line, make
+from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
+from statecfg.views.tally import Fate, Group, Report, fates, fold, names, nodes, plural, unresolved
+
+HOST, DEFINITION = "host", "definition"
+
+
+def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
+    """Yield the lines that show drift.
+
+    Parameters: `report` format 1 of mode "verify", redacted; `detail` how much.
+    """
+    for group in fold(report):
+        yield from _group(group, detail)
+        yield BLANK
+    hosts = report["hosts"]
+    broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
+    if broken:
+        text = f"{len(broken)} of {plural(len(hosts), 'host')} could not be verified: {names(broken)}"
+        yield make((text, "remove"))
+    by_host, by_definition, sound, failed = _counts(hosts.values())
+    more = (f", {failed} failed", "remove") if failed else ("", "")
+    text = f" {by_host} changed on the host, {by_definition} in the definition, {sound:,} as defined"
+    yield make(("Drift:", "bold"), text, more, ".")  # type: ignore[arg-type]
+
+
+def _counts(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int, int, int]:
+    """Return how many nodes changed on the host, in the definition (or in both: on the host), not at all, failed."""
+    by_host = by_definition = sound = failed = 0
+    for host in hosts:
+        listed = list(fates(host))
+        by_host += sum(_by_host(fate) for fate in listed)
+        by_definition += sum(_by_definition(fate) for fate in listed) + sum(1 for _ in nodes(host, "left"))
+        sound += sum(fate.kind == "unchanged" for fate in listed)
+        failed += sum(fate.kind in ("failed", "skipped") for fate in listed)
+    return by_host, by_definition, sound, failed
+
+
+def _by_host(fate: Fate) -> bool:
+    return HOST in (fate.node.get("drift") or ())
+
+
+def _by_definition(fate: Fate) -> bool:
+    return DEFINITION in (fate.node.get("drift") or ()) and not _by_host(fate)
+
+
+def _group(group: Group, detail: Detail) -> Iterator[Line]:
+    host = group.host
+    yield host_lines.heading(group)
+    yield from host_lines.trouble(host)
+    listed = list(fates(host))
+    left = list(nodes(host, "left"))
+    by_host = [fate for fate in listed if _by_host(fate)]
+    by_definition = [fate for fate in listed if _by_definition(fate)]
+    if by_host:
+        yield make(("  The host changed:", "bold"))
+    for fate in by_host:
+        yield from node_lines(fate, detail)
+        if DEFINITION in fate.node["drift"]:
+            yield make(("      ↳ ", "dim"), "the definition changed as well", hang=8)
+    if by_definition or left:
+        yield make(("  The definition changed:", "bold"))
+    for fate in by_definition:
+        yield from node_lines(fate, detail)
+    for node in left:
+        yield from left_lines(node, detail)
+    for fate in listed:
+        drifted = _by_host(fate) or _by_definition(fate)
+        if not drifted and (fate.kind != "unchanged" or unresolved(fate.node) or detail.verbose):
+            yield from node_lines(fate, detail)
+    yield from host_lines.owed(host)
+    unchanged = sum(fate.kind == "unchanged" for fate in listed)
+    if listed and unchanged == len(listed) and not left:
+        yield make(("  ✓ ", "add"), f"No drift: {plural(unchanged, 'resource')} as defined.")
+    elif unchanged and not detail.verbose:
+        yield make((f"    {unchanged:,} as defined", "dim"))
