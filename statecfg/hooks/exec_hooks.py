@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TURN = "hooks"
 BUDGET = 120.0  # seconds for all hooks of one event. Source: the limits of RELIABILITY
-MOST = 3  # times that an invocation is begun: one that each time takes down who runs it would stop the queue for ever
+MOST = 10  # times that an invocation is begun: one that each time takes down who runs it would stop the queue for ever
 Within = Callable[[str, str], bool]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.hooks.exec_hooks import Engine
+from statecfg.hooks.exec_hooks import MOST, Engine
 from statecfg.hooks.exec_types import HookTypes
 from statecfg.hooks.registration import Registration
 from statecfg.problems import InvalidInput
@@ -359,12 +359,12 @@ def test_an_invocation_that_kills_who_runs_it_is_given_up(shop: Workshop) -> Non
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\ntouch ran\n"})
     shop.hook("h", "h")
     (place,) = shop.engine.trigger(BOOTED, shop.host)
-    for _ in range(3):  # begun, and never settled
+    for _ in range(MOST):  # begun, and never settled
         shop.store.attempt(lambda connection: hooks.begin(connection, place))
     shop.engine.drain()
     ((severity, entry),) = shop.entries()
     assert severity == "error"
-    assert entry["error"] == "given up: it was begun 3 times, and each time whoever ran it was killed"
+    assert entry["error"] == f"given up: it was begun {MOST} times, and each time whoever ran it was killed"
     assert (hooks.waiting(shop.store), (folder / "ran").exists()) == (0, False)
 
 

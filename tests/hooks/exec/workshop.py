@@ -21,16 +21,18 @@ BOUND = "node-bound-to-policy"
 # Counts in the configuration and in the metadata; an overlap with any other call, it reports as an error.
 COUNTER = """#!/bin/bash
 set -eu
-if ! mkdir ../turn; then
+exec 9>../one-at-a-time
+if ! flock -n 9; then
     echo '{"error": {"message": "two at once"}}'
     exit 1
 fi
+sleep 0.01
 jq '(.hook.configuration.count + 1) as $n | {
     hook: {configuration: {update: {count: $n, again: $n}}},
     node: {metadata: {update: {count: ((.node.metadata.count // 0) + 1)}}}
 }'
-rmdir ../turn
 """
+
 DRAINS = """
 import sys
 from pathlib import Path
