@@ -65,8 +65,9 @@
   (_processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)))
 
 
-(defmethod claims process [attrs]
-  [(.join " " ["process:" (:user attrs) (:pathname attrs) #* (:args attrs)])])
+(defmethod claims process [attrs name]
+  "Claim what runs, and the record of it, which goes by the node's name whatever it is given."
+  [(.join " " ["process:" (:user attrs) (:pathname attrs) #* (:args attrs)]) (+ "process record:" name)])
 
 
 (defmethod check-node process [node world]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from statecfg import schema
 from statecfg.graph import Node
@@ -14,7 +13,7 @@ from statecfg.remote.nodetype import REGISTRY
 # Links that every Linux distribution has, so that both spellings mean one thing.
 SAME = (("/var/run", "/run"), ("/var/lock", "/run/lock"))
 OPPOSITES = ("absent", "purge", "present", "ensure", "state", "masked", "running", "enabled")
-Claims = Callable[[Any], Iterable[str]]
+Claims = Callable[[Node], Iterable[str]]
 
 
 def normal(path: str) -> str:
@@ -38,7 +37,7 @@ def check(nodes: Iterable[Node]) -> list[Problem]:
         if kind not in methods:
             methods[kind] = _claims(kind)
         claims = methods[kind]
-        for thing in claims(node.attrs) if claims is not None else ():
+        for thing in claims(node) if claims is not None else ():
             what, _, identity = thing.partition(":")
             if identity[:1] == "/":
                 thing = f"{what}:{normal(identity)}"
@@ -51,7 +50,7 @@ def _claims(name: str) -> Claims | None:
     if kind is None:
         return None
     if "claims" in kind.methods:
-        return kind.methods["claims"]
+        return kind.run_claims
     try:
         arguments = schema.of(kind).arguments
     except InvalidInput:
@@ -59,7 +58,7 @@ def _claims(name: str) -> Claims | None:
     if not arguments:
         return None
     first = arguments[0]
-    return lambda attrs: (f"{name}:{attrs[first]}",) if isinstance(attrs.get(first), str) else ()
+    return lambda node: (f"{name}:{node.attrs[first]}",) if isinstance(node.attrs.get(first), str) else ()
 
 
 def _clash(thing: str, group: list[Node]) -> Problem:

@@ -125,8 +125,9 @@ class Execution:
                     left = action_report(step.spec.shutdown_first, "not-attempted")
                     self.shutdown.append(dict(left, node=step.node.provides))
                 elif not self.shut(self.state[step.node.provides]):
-                    self.record.finished(step.node.provides, "failed")
-                    self.halted = "%s of %s failed" % (step.spec.shutdown_first.op, step.node.provides)
+                    self.record.finished(step.node.provides, self.state[step.node.provides].outcome)
+                    failed = "%s of %s failed" % (step.spec.shutdown_first.op, step.node.provides)
+                    self.halted = self.stopped() or failed
 
     def reach(self) -> int:
         """Return how many layers will be begun as far as the plan knows: what is not started again is not stopped."""
@@ -144,12 +145,18 @@ class Execution:
             self.manage([node])
         if node.outcome == "failed":
             return False
+        why = self.stopped()
+        if why:
+            node.outcome, node.reason = "skipped", "not started: %s" % why
+            return False
         self.record.intend([name])
         result = self.take(node, action, -1)
         node.shutdown = action_report(action, result["status"], result)
         self.shutdown.append(dict(node.shutdown, node=name))
         if result["status"] != "ok":
             node.fail("%s, to be done before all else, failed: %s" % (action.op, result["reason"]))
+            if self.life is not None:
+                self.life.broke(node.step.node)
         return bool(result["status"] == "ok")
 
     # Layers
@@ -243,8 +250,12 @@ class Execution:
         assert self.life is not None and isinstance(former, Former)
         if former.heir is not None:
             self.life.forget(former, heir=list(former.heir))
-        else:
-            self.unless(node, self.life.gone(former))
+            return
+        why = self.life.gone(former)
+        if why and self.life.entity(former).postponed:  # what was to be done to the host is done
+            node.reason = why
+        elif why:
+            node.fail(why)
 
     def unless(self, node: Doing, why: str) -> bool:
         """Let a node have failed, or be put off, where a hook says why; tell whether it goes on."""

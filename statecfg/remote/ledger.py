@@ -37,7 +37,8 @@ CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT
                        claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
                        after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
                        protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL,
-                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL, PRIMARY KEY (playbook, name));
+                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL,
+                       PRIMARY KEY (playbook, name));
 CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
 """,
 }
@@ -74,7 +75,7 @@ class Ledger:
                 older.backup(self.database)
                 older.close()
             if version < SCHEMA:
-                self._migrate(version)
+                self._migrate(version, not reading)
         except (sqlite3.DatabaseError, OSError) as problem:
             raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None
 
@@ -97,15 +98,18 @@ class Ledger:
         found: int = self.database.execute("PRAGMA user_version").fetchone()[0]
         return found
 
-    def _migrate(self, version: int) -> None:
-        """Bring an older ledger, or a new one, to our format: all of it or nothing."""
-        import uuid
+    def _migrate(self, version: int, lasting: bool) -> None:
+        """Bring an older ledger, or a new one, to our format: all of it or nothing.
 
+        :param lasting: in the file; what is only looked at gets no lineage, as the next look would find another one
+        """
         steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
         self.database.executescript("BEGIN IMMEDIATE;%s" % steps)
-        self.database.executemany(
-            "INSERT INTO meta VALUES (?, ?)", [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
-        )
+        if lasting:
+            import uuid
+
+            begun = [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
+            self.database.executemany("INSERT INTO meta VALUES (?, ?)", begun)
         self.database.execute("PRAGMA user_version=%d" % SCHEMA)
         self.database.commit()
 
@@ -123,10 +127,10 @@ class Ledger:
 
     # Resources
 
-    def resources(self, playbook: str) -> Dict[str, Dict[str, Any]]:
-        """Return a playbook's resources under management, by name."""
-        query = "SELECT %s FROM resource WHERE playbook = ? ORDER BY name" % ", ".join(_COLUMNS)  # noqa: S608
-        return {row[0]: _row(row) for row in self.database.execute(query, (playbook,))}
+    def resources(self, playbook: str, name: str = "") -> Dict[str, Dict[str, Any]]:
+        """Return a playbook's resources under management, by name; or only the one of this name."""
+        query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(_COLUMNS)  # noqa: S608
+        return {row[0]: _row(row) for row in self.database.execute(query, (playbook, name))}
 
     def others(self, playbook: str) -> List[Dict[str, Any]]:
         """Return the resources of all other playbooks: playbook, name, type, claims, digest, since."""
@@ -160,21 +164,38 @@ class Ledger:
     ) -> None:
         """Close a run by its account, and throw its journal away. Raises StateError. See `fold`."""
         self.fold(run, account, status, defined)
-        journal = os.path.join(self.place, RUNS, run["id"] + ".jsonl")
-        if os.path.exists(journal):
-            os.unlink(journal)
-        if account.entities:
+        self._drop([run["id"]])
+        if account.records:
             self._sweep()
 
-    def recall(self, cut_off: Iterable[Tuple[str, Account]]) -> None:
+    def take_over(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
+        """Take in, for good, what runs did that were cut off, and throw their journals away. Raises StateError."""
+        for run, account in self.open_runs(cut_off):
+            self.fold({"id": run}, account, CUT_OFF)
+        self._drop([run for run, _ in cut_off])
+        if cut_off:
+            self._sweep()
+
+    def recall(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
         """Take in what runs did that were cut off, in memory only: the next run that writes does it for good."""
         import sqlite3
 
         stored, self.database = self.database, sqlite3.connect(":memory:")
         stored.backup(self.database)
         stored.close()
-        for run, account in cut_off:
+        for run, account in self.open_runs(cut_off):
             self.fold({"id": run}, account, CUT_OFF)
+
+    def open_runs(self, left: Iterable[Tuple[str, Account]]) -> List[Tuple[str, Account]]:
+        """Return those that the ledger has not closed; of the others nothing is missing but that their journal goes."""
+        query = "SELECT 1 FROM run WHERE id = ? AND ended IS NOT NULL"
+        return [(run, account) for run, account in left if not self.database.execute(query, (run,)).fetchone()]
+
+    def _drop(self, runs: Iterable[str]) -> None:
+        for run in runs:
+            journal = os.path.join(self.place, RUNS, run + ".jsonl")
+            if os.path.exists(journal):
+                os.unlink(journal)
 
     def fold(
         self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
@@ -191,7 +212,6 @@ class Ledger:
                 "INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
                 (run["id"], time.time(), run.get("mode", ""), run.get("who", ""), run.get("playbook", "")),
             )
-            self._pay(run["id"], account)
             outcomes = dict(dict.fromkeys(account.under_way, "unknown"), **account.outcomes)
             database.executemany(
                 "INSERT OR REPLACE INTO outcome VALUES (?, ?, ?)",
@@ -202,8 +222,9 @@ class Ledger:
                 [(run["id"], number, *action) for number, action in enumerate(account.actions)],
             )
             self._bring_up(str(self.playbook(run["id"])), run["id"], account, defined or {})
+            self._pay(run["id"], account)
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
-            old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
+            old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT  # noqa: S608
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
                 database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))  # noqa: S608
 
@@ -220,30 +241,11 @@ class Ledger:
     def _bring_up(self, playbook: str, run: str, account: Account, defined: Mapping[str, Any]) -> None:
         """Bring the playbook's resources up to date with what a run did."""
         database = self.database
-        for row in account.managed.values():
-            fresh = dict(row, first_run=row.get("first_run", run), last_run=run, since=row.get("since", time.time()))
-            if row.get("replaces"):
-                database.execute(
-                    "DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, fresh.pop("replaces"))
-                )
-            database.execute(
-                "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)"  # noqa: S608
-                % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
-                (playbook, *_cells(fresh, _COLUMNS)),
-            )
-        for name, entity in account.entities.items():
-            if entity.get("heir"):
-                self._hand_on(playbook, name, *entity["heir"])
-            if entity["state"] == "":
-                database.execute("DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, name))
-                database.execute(
-                    "DELETE FROM owed WHERE playbook = ? AND (node = ? OR cause = ?)", (playbook, name, name)
-                )
-                continue
-            database.execute(
-                "UPDATE resource SET state = ?, owing = ?, last_run = ? WHERE playbook = ? AND name = ?",
-                (entity["state"], json.dumps(entity.get("owing", [])), run, playbook, name),
-            )
+        for what, record in account.records:
+            if what == "manage":
+                self._enter(playbook, run, record)
+            else:
+                self._become(playbook, run, record)
         database.executemany(
             "UPDATE resource SET last_run = ? WHERE playbook = ? AND name = ?",
             [(run, playbook, name) for name in defined],
@@ -254,14 +256,50 @@ class Ledger:
             [(*_cells(fields, _DEFINED), playbook, name) for name, fields in defined.items() if fields],
         )
 
-    def _hand_on(self, playbook: str, name: str, heir: str, heirs_name: str) -> None:
-        """Let a playbook that manages the same thing, and came later, know what was there before both."""
-        self.database.execute(
-            "UPDATE resource SET (memory, since) = (SELECT memory, since FROM resource WHERE playbook = ? AND name = ?)"
-            " WHERE playbook = ? AND name = ? AND since >"
-            " (SELECT since FROM resource WHERE playbook = ? AND name = ?)",
-            (playbook, name, heir, heirs_name, playbook, name),
+    def _enter(self, playbook: str, run: str, record: Mapping[str, Any]) -> None:
+        """Enter a resource; one of the same name that is about something else makes way, and keeps its record."""
+        database = self.database
+        row = dict(record, first_run=record.get("first_run", run), last_run=run, since=record.get("since", time.time()))
+        former = row.get("replaces")
+        if former:  # the same thing under another name
+            claims = json.dumps(former["claims"])
+            database.execute("DELETE FROM resource WHERE playbook = ? AND claims = ?", (playbook, claims))
+            for column in ("node", "cause"):
+                query = "UPDATE OR REPLACE owed SET %s = ? WHERE playbook = ? AND %s = ?" % (column, column)  # noqa: S608
+                database.execute(query, (row["name"], playbook, former["name"]))
+        there = self.resources(playbook, row["name"]).get(row["name"])
+        if there is not None and (there["type"] != row["type"] or distinct(there["claims"], row["claims"])):
+            query = "UPDATE OR REPLACE resource SET name = ? WHERE playbook = ? AND name = ?"
+            database.execute(query, (displaced(there), playbook, row["name"]))
+        database.execute(
+            "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)"  # noqa: S608
+            % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
+            (playbook, *_cells(row, _COLUMNS)),
         )
+
+    def _become(self, playbook: str, run: str, entity: Mapping[str, Any]) -> None:
+        """Let a resource have another state, or be forgotten."""
+        database, name = self.database, entity["entity"]
+        if entity["state"]:
+            query = "UPDATE resource SET state = ?, owing = ?, last_run = ? WHERE playbook = ? AND name = ?"
+            database.execute(query, (entity["state"], json.dumps(entity.get("owing", [])), run, playbook, name))
+            return
+        if entity.get("heir"):
+            self._hand_on(playbook, name, *entity["heir"])
+        database.execute("DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, name))
+        database.execute("DELETE FROM owed WHERE playbook = ? AND (node = ? OR cause = ?)", (playbook, name, name))
+
+    def _hand_on(self, playbook: str, name: str, heir: str, heirs_name: str) -> None:
+        """Let who manages the same thing, and came later, know what was there before both.
+
+        What another type remembers says nothing to it.
+        """
+        mine, theirs = self.resources(playbook, name).get(name), self.resources(heir, heirs_name).get(heirs_name)
+        if not mine or not theirs or mine["type"] != theirs["type"] or theirs["since"] <= mine["since"]:
+            return
+        if heir != playbook or mine["claims"] == theirs["claims"]:
+            query = "UPDATE resource SET memory = ?, since = ? WHERE playbook = ? AND name = ?"
+            self.database.execute(query, (json.dumps(mine["memory"]), mine["since"], heir, heirs_name))
 
     def _sweep(self) -> None:
         """Remove the content of former files that no resource remembers any more."""
@@ -293,33 +331,6 @@ class Ledger:
         """Return who made a run and when it began."""
         row = self.database.execute("SELECT who, started, playbook FROM run WHERE id = ?", (run,)).fetchone()
         return {"run": run, "who": row[0], "started": row[1], "playbook": row[2]} if row else {"run": run}
-
-    def history(self, playbook: str, run: str, limit: int) -> List[Dict[str, Any]]:
-        """Return runs, the newest first, with their counts of outcomes; of a single run its outcomes and actions, too.
-
-        :param playbook: whose runs; "" for all
-        :param run: the beginning of the id of a single run; "" for all
-        """
-        query = (
-            "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"
-            " AND substr(id, 1, ?) = ? ORDER BY started DESC, rowid DESC LIMIT ?"
-        )
-        names = ("run", "started", "ended", "mode", "who", "playbook", "status")
-        found = []
-        for row in self.database.execute(query, (playbook, playbook, len(run), run, limit)).fetchall():
-            entry: Dict[str, Any] = dict(zip(names, row))
-            counts = self.database.execute(
-                "SELECT outcome, count(*) FROM outcome WHERE run = ? GROUP BY outcome", (row[0],)
-            )
-            entry["summary"] = dict(counts.fetchall())
-            if run:
-                outcomes = "SELECT node, outcome FROM outcome WHERE run = ? ORDER BY node"
-                entry["outcomes"] = dict(self.database.execute(outcomes, (row[0],)).fetchall())
-                actions = "SELECT node, op, status, reason FROM action WHERE run = ? ORDER BY number"
-                parts = ("node", "op", "status", "reason")
-                entry["actions"] = [dict(zip(parts, each)) for each in self.database.execute(actions, (row[0],))]
-            found.append(entry)
-        return found
 
     # Hooks that run on the host
 
@@ -356,6 +367,17 @@ def machine_id() -> str:
             return stream.readline().strip()
     except OSError:
         return ""
+
+
+def distinct(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Tell whether two lists of claims are about different things; who claims nothing is about the same as anybody."""
+    return bool(some and others) and not set(some).intersection(others)
+
+
+def displaced(row: Mapping[str, Any]) -> str:
+    """Return the name of a resource whose own name is another one's by now."""
+    identity = row["claims"][0].partition(":")[2] if row["claims"] else ""
+    return "%s (the %s)" % (row["name"], ("%s %s" % (row["type"], identity)).strip())
 
 
 def _row(row: Sequence[Any]) -> Dict[str, Any]:

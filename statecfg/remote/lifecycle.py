@@ -110,6 +110,8 @@ class Lifecycle:
             only = None if changed else [hook for _, hook in entity.owing]
             before, entity.owing = entity.owing, []
             why = self.fire(POST_UPDATE, node, "changed" if changed else "unchanged", only)
+            if why:  # those after the one that failed were not asked
+                entity.owing += [pair for pair in before if pair not in entity.owing]
             if before != entity.owing:
                 self.become(node, entity.state)
             return why

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 
 from statecfg.remote import state
-from statecfg.remote.ledger import CUT_OFF, PRE_CREATED, RESOLVED, Ledger
+from statecfg.remote.ledger import PRE_CREATED, RESOLVED, Ledger
 from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.removal import Former, Leaving, claims, contents, leaving, refusal, stored
-from statecfg.remote.report import shown, step_report
+from statecfg.remote.removal import Former, Leaving, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.report import step_report
 from statecfg.remote.wire import decode_value, encode_value
 
 TYPE_CHECKING = False
@@ -62,46 +63,42 @@ class Management:
 
     def _open(self) -> None:
         """Open the ledger, see whether it is this machine's, and take in the runs that were cut off."""
-        path = os.path.join(self.place, state.LEDGER)
-        cut_off = state.left_over(self.place)
-        if not self.acting and not os.path.exists(path):
+        if not self.acting and not os.path.exists(os.path.join(self.place, state.LEDGER)):
             return
-        self.ledger = Ledger(self.place, reading=not self.acting)
-        foreign = self.ledger.foreign()
-        if foreign:
-            self.ledger = self._set_aside(self.ledger, path, foreign)
+        ledger = Ledger(self.place, reading=not self.acting)
+        self.ledger = self._set_aside(ledger) if ledger.foreign() else ledger
         if self.ledger is None:
             return
+        left = state.left_over(self.place)
+        cut_off = self.ledger.open_runs(left)
         for run, account in cut_off:
             who = self.ledger.who(run)
             text = "run %s by %s was cut off" % (run, who.get("who", "an unknown user"))
             if account.under_way:
                 text += "; under way were %s" % ", ".join(account.under_way)
             self.warnings.append(text)
-        if cut_off and not self.acting:
-            self.ledger.recall(cut_off)
-        elif cut_off:
-            for run, account in cut_off:
-                self.ledger.end({"id": run}, account, CUT_OFF)
-        else:
+        if not cut_off:
             interrupted = self.ledger.interrupted(self.playbook)
             if interrupted:
                 self.warnings.append("the last run, %s, lost its controller and was cut off" % interrupted)
+        if self.acting:
+            self.ledger.take_over(left)
+        elif cut_off:
+            self.ledger.recall(cut_off)
         self.lineage = self.ledger.meta("lineage")
         self.rows = self.ledger.resources(self.playbook)
         self.owed = self.ledger.owed(self.playbook)
 
-    def _set_aside(self, ledger: Ledger, path: str, why: str) -> Optional[Ledger]:
+    def _set_aside(self, ledger: Ledger) -> Optional[Ledger]:
         """Do without a ledger that came here with a copied disk: what it says is about another machine."""
+        text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % ledger.foreign()
         machine = ledger.meta("machine")
         ledger.close()
-        text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % why
         if not self.acting:
             self.warnings.append(text)
             return None
-        aside = "%s-of-%s" % (path, machine[:12])
-        os.rename(path, aside)
-        self.warnings.append("%s; it is kept as %s, and a new one begins" % (text, aside))
+        aside = state.set_aside(self.place, machine[:12])
+        self.warnings.append("%s; it is kept in %s, and a new one begins" % (text, aside))
         return Ledger(self.place)
 
     def compare(self, layers: List[List[Node]]) -> None:
@@ -110,9 +107,10 @@ class Management:
         if mode != "destroy":  # which lets go of all there is, whatever is defined
             self.nodes = {node.provides: node for layer in layers for node in layer}
         self.layers = [] if mode in ("prune", "destroy") else layers
-        if self.ledger is None or self.order.get("partial"):
+        if self.ledger is None:
             return
-        pruning = mode in ("prune", "destroy") or bool(self.order.get("prune"))
+        partial = bool(self.order.get("partial"))
+        pruning = mode in ("prune", "destroy") or (bool(self.order.get("prune")) and not partial)
         known = self.order.get("ledger")
         if known and known != self.lineage and pruning:
             self.warnings.append(
@@ -122,7 +120,12 @@ class Management:
             pruning = False
         elif pruning and not self.rows and mode != "apply":
             self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
-        self.going = leaving(self.ledger, self.playbook, self.nodes, pruning)
+        self.going = leaving(self.ledger, self.playbook, self.nodes, pruning, partial, self.mask)
+        for name in self.going.displaced:
+            del self.rows[name]
+        names = {row["name"]: name for name, row in self.going.renamed.items()}
+        for debt in self.owed:
+            debt.update((key, names.get(debt[key], debt[key])) for key in ("node", "cause"))
         for former in self.formers():
             former.row["memory"] = stored(former.row["memory"], os.path.join(self.place, state.BEFORE))
         why = refusal(self.going, self.ledger.count(), bool(self.order.get("yes")))
@@ -285,7 +288,8 @@ class Management:
         found = dict(self.fields(node), name=node.provides, digest="", after="", state=PRE_CREATED, owing=[])
         if former is not None:
             kept = ("memory", "state", "owing", "digest", "after", "first_run", "since")
-            found.update({key: former[key] for key in kept}, replaces=former["name"])
+            found.update({key: former[key] for key in kept})
+            found["replaces"] = {key: former[key] for key in ("name", "claims")}
             return found
         kind = REGISTRY[node.type]
         with reading_only():
@@ -300,21 +304,28 @@ class Management:
         folder = os.path.join(self.place, state.BEFORE)
         os.makedirs(folder, 0o700, exist_ok=True)
         path = os.path.join(folder, blob.sha256)
-        if not os.path.exists(path):
-            trial = "%s.%d" % (path, os.getpid())
-            _write(trial, blob, 0o600)
+        if os.path.exists(path):
+            return
+        trial = "%s.%d" % (path, os.getpid())
+        try:
+            if _write(trial, blob, 0o600) != blob.sha256:
+                raise OSError(errno.EBUSY, "it changes while it is being remembered", blob.path)
             os.rename(trial, path)
             handle = os.open(folder, os.O_RDONLY)
             os.fsync(handle)
             os.close(handle)
+        except BaseException:
+            if os.path.exists(trial):
+                os.unlink(trial)
+            raise
 
     def fields(self, node: Node) -> Dict[str, Any]:
         """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
         return {
             "type": node.type,
             "module": self.order["types"].get(node.type, ""),
-            "claims": claims(node),
-            "attrs": self.mask(shown({key: value for key, value in node.attrs.items() if value is not None})),
+            "claims": self.mask(claims(node)),
+            "attrs": self.mask(kept({key: value for key, value in node.attrs.items() if value is not None})),
             "requires": list(node.requires),
             "tags": list(node.options.get("tags") or ()),
             "protect": int(bool(node.options.get("protect"))),
@@ -348,12 +359,12 @@ class Management:
 
         assert self.ledger is not None
         self.facets = Facets()
-        account = state.Account(())
+        account = state.Account()
         sound = [name for name, step in plan.steps.items() if step.outcome == "unchanged"]
         new = [name for name in sound if name not in self.rows]
         for name in new:
             row = self.row(plan.steps[name].node)
-            account.managed[name] = dict(row, state=RESOLVED)
+            account.manage(dict(row, state=RESOLVED))
         self.ledger.end(self.run, account, status, self.defined(sound, new))
 
     def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
@@ -374,10 +385,13 @@ def _digest(lineage: str, value: Any) -> str:
     return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]
 
 
-def _write(path: str, blob: Blob, mode: int) -> None:
-    """Write content to a new file of ours, durably."""
+def _write(path: str, blob: Blob, mode: int) -> str:
+    """Write content to a new file of ours, durably; return its SHA-256."""
+    digest = hashlib.sha256()
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as stream:
         for piece in blob.chunks():
             stream.write(piece)
+            digest.update(piece)
         stream.flush()
         os.fsync(stream.fileno())
+    return digest.hexdigest()

@@ -93,7 +93,7 @@ class NodeType(Generic[P]):
         return self._register("from_wire", function)
 
     def claims(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register which real things a node claims: `function(attrs) -> list of "kind:identity"`.
+        """Register which real things a node claims: `function(attrs[, name]) -> list of "kind:identity"`.
 
         Two nodes that claim the same thing are an error. Without this a node claims `type:first argument`.
         """
@@ -147,6 +147,11 @@ class NodeType(Generic[P]):
             return []
         given = {"node": node, "nodes": nodes, "actions": actions, "world": world}
         return self.methods["check"](*[given[name] for name in self.wanted()])
+
+    def run_claims(self, node: Any) -> Any:
+        """Call the type's claims; None for a type without them."""
+        function = self.methods.get("claims")
+        return None if function is None else function(*(node.attrs, node.provides)[: function.__code__.co_argcount])
 
     def run_remember(self, node: Any, world: Any) -> Any:
         """Call the type's remember; a type without one remembers nothing."""

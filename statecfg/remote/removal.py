@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from statecfg.remote.ledger import IN_DELETION
+from statecfg.remote.changes import content
+from statecfg.remote.ledger import IN_DELETION, displaced, distinct
 from statecfg.remote.model import Blob, Node
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.paths import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.ledger import Ledger
 
@@ -18,7 +19,7 @@ class Former(Node):
     """A node that left the definition, as the ledger remembers it.
 
     :param row: its record
-    :param heir: (playbook, name) of a node of another playbook about the same thing: then only the record goes
+    :param heir: (playbook, name) of another node that is about the same thing: then only the record goes
     """
 
     __slots__ = ("heir", "row")
@@ -43,14 +44,14 @@ class Leaving:
     :param layers: in the order in which it goes: dependents first
     :param left: likewise, what left the definition and stays until somebody prunes
     :param renamed: new name → the record of the same thing under its old one
-    :param refusal: why none of it may go, "" where it may
+    :param displaced: names that are those of other things by now
     """
 
     def __init__(self) -> None:
         self.layers: List[List[Former]] = []
         self.left: List[List[Former]] = []
         self.renamed: Dict[str, Dict[str, Any]] = {}
-        self.refusal = ""
+        self.displaced: Set[str] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self.layers))
@@ -61,9 +62,9 @@ def claims(node: Node) -> List[str]:
     kind = REGISTRY.get(node.type)
     if kind is None:
         return []
-    function = kind.methods.get("claims")
-    if function is not None:
-        return [_plain(claim) for claim in function(node.attrs)]
+    found = kind.run_claims(node)
+    if found is not None:
+        return [_plain(claim) for claim in found]
     if kind.function is not None:
         arguments: Sequence[str] = kind.function.__code__.co_varnames[: kind.function.__code__.co_argcount]
     else:
@@ -77,20 +78,37 @@ def _plain(claim: str) -> str:
     return "%s:%s" % (what, normal(identity)) if identity[:1] == "/" else claim
 
 
-def leaving(ledger: Ledger, playbook: str, nodes: Mapping[str, Node], pruning: bool) -> Leaving:
+def leaving(
+    ledger: Ledger,
+    playbook: str,
+    nodes: Mapping[str, Node],
+    pruning: bool,
+    partial: bool = False,
+    mask: Callable[[Any], Any] = lambda value: value,
+) -> Leaving:
     """Return what left the definition of a playbook.
 
     A thing that only has another name now is renamed; where its type is another one, it goes and comes anew. That,
     and what an earlier run began to remove, goes whether or not anybody prunes.
 
     :param nodes: what is defined now, by name
+    :param partial: there is more that is defined: only what these nodes are about can be known to have left
+    :param mask: takes secrets out of claims
     """
     found = Leaving()
     rows = ledger.resources(playbook)
-    gone = [row for row in rows.values() if row["name"] not in nodes or nodes[row["name"]].type != row["type"]]
+    about: Dict[str, List[str]] = {name: mask(claims(node)) for name, node in nodes.items()}
+    gone = []
+    for name, row in rows.items():
+        node = nodes.get(name)
+        if node is None or node.type != row["type"] or distinct(about[name], row["claims"]):
+            gone.append(row)
+            if node is not None:
+                found.displaced.add(name)
     if not gone:
         return found
-    defined = {claim: node for node in nodes.values() for claim in claims(node)}
+    kept = set(rows).difference(row["name"] for row in gone)
+    defined = {claim: node for name, node in nodes.items() for claim in about[name]}
     others = {
         claim: (other["playbook"], other["name"]) for other in ledger.others(playbook) for claim in other["claims"]
     }
@@ -98,12 +116,16 @@ def leaving(ledger: Ledger, playbook: str, nodes: Mapping[str, Node], pruning: b
     left: Dict[str, Former] = {}
     for row in gone:
         successor = next((defined[claim] for claim in row["claims"] if claim in defined), None)
+        heir = next((others[claim] for claim in row["claims"] if claim in others), None)
         if successor is not None and successor.type == row["type"]:
-            found.renamed[successor.provides] = row
-            continue
+            if successor.provides not in kept and successor.provides not in found.renamed:
+                found.renamed[successor.provides] = row
+                continue
+            heir = (playbook, successor.provides)  # two are one now
         row["replaced"] = successor is not None
-        name = row["name"] if row["name"] not in nodes else "%s (the %s)" % (row["name"], row["type"])
-        former = Former(row, name, next((others[claim] for claim in row["claims"] if claim in others), None))
+        if partial and successor is None:
+            continue
+        former = Former(row, displaced(row) if row["name"] in nodes else row["name"], heir)
         goes = pruning or row["replaced"] or row["state"] == IN_DELETION
         (formers if goes else left)[row["name"]] = former
     found.layers, found.left = _dependents_first(formers), _dependents_first(left)
@@ -142,7 +164,8 @@ def refusal(found: Leaving, total: int, agreed: bool) -> str:
         return "%s %s protected: define %s with `protect: false` and apply that first" % (
             ", ".join(kept), "is" if len(kept) == 1 else "are", "it" if len(kept) == 1 else "them",
         )  # fmt: skip
-    going = sum(former.row["state"] != IN_DELETION and not former.row["replaced"] for former in formers)
+    counted = [former for former in formers if former.heir is None and not former.row["replaced"]]
+    going = sum(former.row["state"] != IN_DELETION for former in counted)
     if going * 2 > total and not agreed:
         return "%d of the %d resources under management on this host would be removed: say --yes if that is meant" % (
             going, total,
@@ -160,6 +183,17 @@ def stored(memory: Any, folder: str) -> Any:
         sha256, size = memory["$blob"]
         return Blob(sha256, size, path="%s/%s" % (folder, sha256))
     return {key[1:] if key[:1] == "$" else key: stored(item, folder) for key, item in memory.items()}
+
+
+def kept(value: Any) -> Any:
+    """Return attributes as the ledger keeps them, for undoing them: content by its digest, all else as it is."""
+    if isinstance(value, Blob):
+        return content(value)
+    if isinstance(value, dict):
+        return {str(key): kept(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [kept(item) for item in value]
+    return value
 
 
 def contents(value: Any) -> Iterable[Blob]:

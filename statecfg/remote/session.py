@@ -114,13 +114,15 @@ class Session:
 
     def history(self, order: Dict[str, Any]) -> Dict[str, Any]:
         """Return the runs that this host remembers."""
+        from statecfg.remote.history import history
+
         ledger = Ledger(self.place, reading=True)
         cut_off = state.left_over(self.place)
         try:
             if cut_off:
                 ledger.recall(cut_off)
             asked = order.get("history") or {}
-            found = ledger.history(asked.get("playbook", ""), asked.get("run", ""), int(asked.get("limit", 20)))
+            found = history(ledger, asked.get("playbook", ""), asked.get("run", ""), int(asked.get("limit", 20)))
             return {"history": found, "ledger": ledger.meta("lineage")}
         finally:
             ledger.close()
@@ -262,8 +264,12 @@ class Session:
         from statecfg.remote.execution import Execution
 
         order = managed.order
-        journal = state.Journal(self.place, order["run"])
-        life = managed.begin(plan, journal, facets, self.channel, self.blobs)
+        journal = state.Journal(self.place, order["run"], managed.mask)
+        try:
+            life = managed.begin(plan, journal, facets, self.channel, self.blobs)
+        except state.StateError:
+            journal.discard()
+            raise
 
         def stopped() -> str:
             return self.channel.stopped() or journal.broken

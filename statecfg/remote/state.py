@@ -11,7 +11,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.model import Result
 
@@ -62,6 +62,22 @@ def sweep(place: str) -> None:
             import shutil
 
             shutil.rmtree(os.path.join(place, name))
+
+
+def set_aside(place: str, mark: str) -> str:
+    """Move the ledger, the journals and the former content away, into a directory of their own; return its path.
+
+    :param mark: what its name ends in
+    """
+    number, aside = 0, os.path.join(place, "of-%s" % mark)
+    while os.path.exists(os.path.join(aside, LEDGER)):
+        number += 1
+        aside = os.path.join(place, "of-%s-%d" % (mark, number))
+    os.makedirs(aside, 0o700, exist_ok=True)
+    for name in (RUNS, BEFORE, LEDGER):  # the ledger last: killed in between, the next run moves the rest
+        if os.path.exists(os.path.join(place, name)):
+            os.rename(os.path.join(place, name), os.path.join(aside, name))
+    return aside
 
 
 class Lock:
@@ -134,7 +150,11 @@ class Lock:
 class Journal:
     """What the run under way is about to do and has done, a line each, appended before and after the act."""
 
-    def __init__(self, place: str, run: str) -> None:
+    def __init__(self, place: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
+        """Begin a journal.
+
+        :param mask: takes the secrets out of what programs and problems say
+        """
         folder = os.path.join(place, RUNS)
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
@@ -143,16 +163,25 @@ class Journal:
             self.descriptor = os.open(self.path, flags, 0o600)
         except OSError as problem:
             raise StateError("cannot journal in %s: %s" % (folder, problem.strerror)) from None
+        self.mask = mask
         self.broken = ""
+        self.torn = False  # the last line is not whole
 
     def add(self, **line: Any) -> None:
         """Append a line. A journal that can't be written ends the run before its next action."""
-        data = (json.dumps(line) + "\n").encode()
+        data = ("\n" * self.torn + json.dumps(line) + "\n").encode()
         try:
-            if os.write(self.descriptor, data) != len(data):
+            written = os.write(self.descriptor, data)
+            self.torn = written != len(data)
+            if self.torn:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
             self.broken = "the journal %s can't be written: %s" % (self.path, problem.strerror)
+
+    def discard(self) -> None:
+        """Throw it away: nothing of what it is about was begun."""
+        os.close(self.descriptor)
+        os.unlink(self.path)
 
     def sync(self) -> None:
         """Make what was appended durable."""
@@ -172,7 +201,7 @@ class Journal:
 
     def took(self, node: str, op: str, result: Result) -> None:
         """Write down how an action ended."""
-        self.add(node=node, took=op, status=result["status"], reason=result.get("reason", ""))
+        self.add(node=node, took=op, status=result["status"], reason=self.mask(result.get("reason", "")))
 
     def finished(self, node: str, outcome: str) -> None:
         """Write down how a node ended."""
@@ -193,14 +222,16 @@ class Journal:
 
 
 class Account:
-    """What a journal says of its run: nodes started, and how nodes ended."""
+    """What a journal says of its run: nodes started, and how nodes ended.
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    `records` has what came under management ("manage", row) and became of entities ("entity", fields), in order.
+    """
+
+    def __init__(self, lines: Sequence[str] = ()) -> None:
         self.started: Set[str] = set()
         self.outcomes: Dict[str, str] = {}
         self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
-        self.managed: Dict[str, Dict[str, Any]] = {}
-        self.entities: Dict[str, Dict[str, Any]] = {}
+        self.records: List[Tuple[str, Dict[str, Any]]] = []
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -212,9 +243,9 @@ class Account:
 
     def _take(self, found: Dict[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
         if isinstance(found.get("manage"), dict):
-            self.managed[found["manage"]["name"]] = found["manage"]
+            self.manage(found["manage"])
         elif isinstance(found.get("entity"), str):
-            self.entities.setdefault(found["entity"], {}).update(found)
+            self.records.append(("entity", found))
         if not isinstance(found.get("node"), str):
             return
         node = found["node"]
@@ -227,6 +258,15 @@ class Account:
         elif found.get("took") is not None and (node, found["took"]) in open_actions:
             at = open_actions[node, found["took"]]
             self.actions[at] = (node, found["took"], found["status"], found["reason"])
+
+    def manage(self, row: Dict[str, Any]) -> None:
+        """Take in that a node came under management."""
+        self.records.append(("manage", row))
+
+    @property
+    def managed(self) -> List[str]:
+        """The nodes that came under management."""
+        return [row["name"] for what, row in self.records if what == "manage"]
 
     @property
     def under_way(self) -> List[str]:
@@ -244,11 +284,11 @@ def left_over(place: str) -> List[Tuple[str, Account]]:
     """Return the journals that runs left behind which never came to their end, oldest first."""
     folder = os.path.join(place, RUNS)
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".jsonl"))
+        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
     found = []
-    for name in names:
+    for name in sorted(names, key=lambda name: (os.stat(os.path.join(folder, name)).st_mtime_ns, name)):
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
             found.append((name[: -len(".jsonl")], Account(stream.read().split("\n"))))
     return found
