@@ -13,6 +13,9 @@ DIFFED = 1 << 20  # bytes; a larger file shows its digests only
 DIFF_LINES = 400
 DIFF_TEXT = 64 << 10  # characters of one diff
 DIFFS = 512 << 10  # characters of all diffs of a node, beyond which the digests must do
+_HOLDS = "holds a secret"
+_NOT_SHOWN = "not shown: it may hold a secret"
+_OPEN = ("kind", "mode", "owner", "group", "present")  # fields that no secret is in
 _NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
 
 
@@ -85,8 +88,28 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     if blob is None:
         return None
     if secret or blob.secret:
-        return "holds a secret (%d bytes)" % blob.size
+        return "%s (%d bytes)" % (_HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
+
+
+def secretive(value: Any) -> bool:
+    """Tell whether a value, as the ledger keeps it, had a secret in it: what the secret was, it does not say."""
+    if isinstance(value, dict):
+        return any(map(secretive, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(secretive, value))
+    return isinstance(value, str) and ("<secret " in value or value.startswith(_HOLDS))
+
+
+def hidden(changes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return changes without what they say of values: one of them is a secret, and which one, nobody knows any more."""
+    found = []
+    for change in changes:
+        change = {key: value for key, value in change.items() if key != "diff"}
+        if change["field"] not in _OPEN:
+            change.update({side: _NOT_SHOWN for side in ("before", "after") if change[side] is not None})
+        found.append(change)
+    return found
 
 
 def _text(blob: Optional[Blob]) -> Optional[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from statecfg.remote.borg import written_at
+from statecfg.remote.changes import hidden, secretive
 from statecfg.remote.guard import WriteAttempt, reading_only
 from statecfg.remote.model import Action, ActionSpec, CheckError, Unknown, error
-from statecfg.remote.removal import Former
+from statecfg.remote.removal import Former, contents
 from statecfg.remote.world import ANYTHING
 
 TYPE_CHECKING = False
@@ -195,7 +196,8 @@ class Planner:
                 return
         if step.spec.steps:
             step.outcome = "changed"
-            step.changes = self.machine.changes.report()
+            found = self.machine.changes.report()
+            step.changes = hidden(found) if isinstance(step.node, Former) and secretive(step.node.attrs) else found
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, which may only look. Raises what it raises."""
@@ -206,6 +208,8 @@ class Planner:
             raise CheckError("no node type is called %s" % node.type)
         with reading_only():
             if isinstance(node, Former):
+                for blob in contents(node.row["memory"]) if secretive(node.attrs) else ():
+                    blob.secret = True
                 spec = normalised(kind.run_undo(node, node.row["memory"], self.machine, self.leaving), node)
                 return ActionSpec(spec.steps, left=spec.left)  # what goes, goes before all else as it is
             return normalised(kind.run_check(node, self.nodes, self.actions, self.machine), node)
