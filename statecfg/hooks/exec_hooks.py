@@ -160,27 +160,6 @@ class Engine:
                 return None
             return self._work(turn, item, deadline, keep)
 
-    def absorb(
-        self,
-        name: str,
-        event: str,
-        given: Mapping[str, Any],
-        exit_status: int,
-        stdout: bytes,
-        stderr: bytes,
-        reason: str,
-    ) -> Judged:
-        """Store what came of a hook that ran on a host; return it, judged by the configuration as it stands here."""
-        hook = self.hook(name)
-        node, policy = given.get("node") or {}, given.get("policy") or {}
-        item = Queued(0, hook, event, node.get("id"), dict(given), policy.get("name"))
-        schema = self.types.find(hook.type, _folder(hook)).schema
-
-        def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
-            return hook_result.judge(event, schema, configuration, metadata, exit_status, stdout, stderr, reason)
-
-        return self.store.attempt(lambda connection: hooks.settle(connection, item, judge))
-
     def given(
         self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -268,15 +247,14 @@ class Engine:
 
     def _ready(self, item: Queued) -> tuple[HookType | None, Judged | None]:
         """Return the type to run, or what is to be logged instead; neither where it has no program for the event."""
-        configuration = item.hook.configuration
         try:
             kind = self.types.find(item.hook.type, _folder(item.hook))
         except InvalidInput as wrong:
             said = "; ".join(f"{each.summary}: {each.detail}" for each in wrong.problems)
-            return None, Judged(hook_result.ERROR, {"event": item.event, "error": said}, configuration, {})
+            return None, _failed(item.event, said)
         path = kind.handler(item.event)
         if path and not hook_run.executable(path):
-            return None, hook_result.not_executable(item.event, path, configuration, {})
+            return None, hook_result.not_executable(item.event, path, {}, {})
         return (kind if path else None), None
 
     def _work(
@@ -286,10 +264,10 @@ class Engine:
         kind, wrong = self._ready(item)
         if item.started >= MOST:
             said = f"given up: it was begun {item.started} times, and each time whoever ran it was killed"
-            wrong = Judged(hook_result.ERROR, {"event": item.event, "error": said}, {}, {})
+            wrong = _failed(item.event, said)
         if kind is None and wrong is None:
             said = f"the program {item.event} is gone from the hook type {item.hook.type}"
-            wrong = Judged(hook_result.ERROR, {"event": item.event, "error": said}, {}, {})
+            wrong = _failed(item.event, said)
         if wrong is not None or kind is None:
             assert wrong is not None
             return self._settle(turn, item, _unchanged(wrong))
@@ -346,9 +324,13 @@ def of_project(project: Project, store: Store) -> Engine:
     return Engine(store, exec_types.of_project(project), within, exec_types.execution_path(project), kept)
 
 
+def _failed(event: str, said: str) -> Judged:
+    return Judged(hook_result.ERROR, {"event": event, "error": said}, {}, {}, sound=False)
+
+
 def _unchanged(judged: Judged) -> hooks.Judge:
     def keep(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
-        return Judged(judged.severity, judged.entry, configuration, metadata, judged.detail)
+        return Judged(judged.severity, judged.entry, configuration, metadata, judged.detail, judged.sound)
 
     return keep
 

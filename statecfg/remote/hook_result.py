@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import json
 
+from statecfg.remote.hook_json import parse
+from statecfg.remote.hook_text import as_text, kind_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
 INFO, WARN, ERROR = "info", "warn", "error"
-DEEPEST = 100  # levels that a hook's JSON may nest, as Ruby's parser has it
-LONGEST = 4300  # digits that an integer may have, as Python has it
 SHOWN = 200  # characters of a stopped hook's output that its event shows
 _EXPECTED = ("output", "error", "hook", "node")
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\f": "\\f",
-    "\v": "\\v",
-    "\b": "\\b",
-    "\a": "\\a",
-    "\x1b": "\\e",
-}
 
 
 class Judged:
@@ -184,59 +173,6 @@ class _Findings:
         self.error = text if self.error in _NO else "%s and %s" % (as_text(self.error), text)
 
 
-def parse(data: bytes) -> Any:
-    """Return the value of a JSON document. Raises ValueError, with line and column, where it is none.
-
-    Strict: no byte order mark, no NaN, one document, at most 100 levels.
-    """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        line, column = data.count(b"\n", 0, problem.start) + 1, problem.start - data.rfind(b"\n", 0, problem.start)
-        raise ValueError("line %d, column %d: not UTF-8" % (line, column)) from None
-    if text.startswith("\ufeff"):
-        raise ValueError("line 1, column 1: a byte order mark")
-    try:
-        value = json.loads(text, parse_constant=_refuse, parse_int=_integer, parse_float=_finite)
-    except json.JSONDecodeError as problem:
-        raise ValueError("line %d, column %d: %s" % (problem.lineno, problem.colno, problem.msg)) from None
-    except RecursionError:
-        raise ValueError("nested more than %d levels deep" % DEEPEST) from None
-    if _deeper(value, DEEPEST):
-        raise ValueError("nested more than %d levels deep" % DEEPEST)
-    return value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError("%s is no JSON" % constant)
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > LONGEST:
-        raise ValueError("an integer of %d digits" % len(digits))
-    return int(digits)
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError("%s is too large a number" % digits[:40])
-    return value
-
-
-def _deeper(value: Any, levels: int) -> bool:
-    """Tell whether a value nests more than so many levels."""
-    row = [value]
-    for _ in range(levels):
-        row = [
-            item
-            for one in row
-            if isinstance(one, (dict, list))
-            for item in (one if isinstance(one, list) else one.values())
-        ]
-    return any(isinstance(one, (dict, list)) for one in row)
-
-
 def _applied(
     said: Any,
     schema: Dict[str, Dict[str, Any]],
@@ -338,63 +274,3 @@ def _parsed(value: Any) -> Any:
         return parse(value.encode("utf-8", "surrogatepass"))
     except ValueError:
         return value
-
-
-def kind_of(value: Any) -> str:
-    """Return what JSON calls the type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
-
-
-def as_text(value: Any) -> str:
-    """Return a JSON value as Ruby puts it into a text: a text as it is, nothing for nil, else as `inspect` shows it."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else inspect(value)
-
-
-def inspect(value: Any) -> str:
-    """Return a JSON value as Ruby (before 3.4) shows it: `{"a"=>[1, nil]}`."""
-    if value is None:
-        return "nil"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, list):
-        return "[%s]" % ", ".join(map(inspect, value))
-    if isinstance(value, dict):
-        return "{%s}" % ", ".join("%s=>%s" % (inspect(key), inspect(item)) for key, item in value.items())
-    return _float(value) if isinstance(value, float) else str(value)
-
-
-def _float(value: float) -> str:
-    """Return a number as Ruby has it: with an exponent from 1.0e+15 on, and never without a fraction (1.0e-05)."""
-    text = repr(value)
-    if text.endswith(".0") and abs(value) >= 1e15:  # Python goes over to exponents one digit later
-        sign, digits = text[: value < 0], text.lstrip("-").replace(".", "").rstrip("0")
-        return "%s%s.%se+15" % (sign, digits[0], digits[1:] or "0")
-    return text.replace("e", ".0e") if "e" in text and "." not in text else text
-
-
-def _quoted(text: str) -> str:
-    import unicodedata
-
-    pieces = []
-    for at, letter in enumerate(text):
-        if letter in _ESCAPES:
-            pieces.append(_ESCAPES[letter])
-        elif letter == "#" and text[at + 1 : at + 2] in ("{", "$", "@"):
-            pieces.append("\\#")
-        elif letter == "\x85" or unicodedata.category(letter) not in ("Cc", "Cs", "Cn", "Zl", "Zp"):
-            pieces.append(letter)
-        else:
-            pieces.append("\\u%04X" % ord(letter) if ord(letter) < 0x10000 else "\\u{%X}" % ord(letter))
-    return '"%s"' % "".join(pieces)

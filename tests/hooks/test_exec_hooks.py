@@ -311,19 +311,13 @@ def test_events_of_resources(shop: Workshop) -> None:
     )
     failed = shop.engine.resource("fails", "pre-reconcile", given, 10)
     assert failed is not None
-    assert (failed.severity, failed.entry["exit_status"]) == ("error", 3)
+    assert (failed.severity, failed.sound, failed.entry["exit_status"]) == ("error", False, 3)
+    (shop.folder / "h.hook" / "pre-reconcile").chmod(0o644)
+    refused = shop.engine.resource("h", "pre-reconcile", given)
+    assert refused is not None
+    assert (refused.severity, refused.sound) == ("warn", False)
     assert shop.engine.resource("h", "post-create", given) is None
-    assert [event.playbook for event in hooks.events(shop.store)] == ["p.yml", "p.yml"]
-
-
-def test_what_came_of_a_hook_on_a_host(shop: Workshop) -> None:
-    shop.simple("h", QUIET, "post-create", "a: {default: 1}")
-    given = shop.engine.given(shop.host, "p.yml", {"name": "x"})
-    output = b'{"hook": {"configuration": {"update": {"a": 2}}}, "node": {"metadata": {"update": {"m": 1}}}}'
-    judged = shop.engine.absorb("h", "post-create", given, 0, output, b"", "")
-    assert judged.severity == "info"
-    assert (shop.configuration("h"), shop.metadata()) == ({"a": 2}, {"m": 1})
-    assert shop.entries() == [("info", judged.entry)]
+    assert [event.playbook for event in hooks.events(shop.store)] == ["p.yml"] * 3
 
 
 def test_inside_a_hook_nothing_waits_for_hooks(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

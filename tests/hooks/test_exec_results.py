@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 from statecfg.remote import hook_run
-from statecfg.remote.hook_result import Judged, as_text, complete, inspect, judge, parse
+from statecfg.remote.hook_json import parse
+from statecfg.remote.hook_result import Judged, complete, judge
+from statecfg.remote.hook_text import as_text, inspect
 
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "exec" / "results.yml").read_text())
 EVENT = "node-booted"
