@@ -7,24 +7,24 @@ with object and children, finalizers added, generation observed; then the childr
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks import conditions, http_hooks, registration
 from statecfg.hooks.address import AddressError, resolve
-from statecfg.hooks.children import API_VERSION, Children
+from statecfg.hooks.children import Children
+from statecfg.hooks.described import described, digest, leak
 from statecfg.hooks.failure import HookFailure
 from statecfg.hooks.held import Held
 from statecfg.hooks.http_hooks import FINALIZE, PRE_RECONCILE, Failure, Reply
-from statecfg.hooks.registration import HttpHook, Registration, Selector
+from statecfg.hooks.registration import HttpHook, Registration
 from statecfg.problems import InvalidInput
-from statecfg.store import Busy, hosts, objects
+from statecfg.store import Busy, objects
 from statecfg.store.objects import Reconciled
 
 if TYPE_CHECKING:
@@ -115,9 +115,14 @@ class Reconciler:
         if not hooks:
             return graph
         spec = {"host": host.name, "playbook": playbook, "vars": Held(secrets).shown(dict(variables))}
-        digest = _digest(spec, graph, secrets)
-        with self._turn(host.name, playbook, PRE_RECONCILE):
-            known = objects.ensure(self.store, playbook, host.name, spec, digest)
+        definition = digest(spec, graph, secrets)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._turn(host.name, playbook))
+            except Busy as error:
+                text = f"another run reconciles it: {error.detail}"
+                raise HookFailure(hooks[0].name, host.name, PRE_RECONCILE, text, None) from None
+            known = objects.ensure(self.store, playbook, host.name, spec, definition)
             known = objects.keep_status(self.store, known, conditions.sanitised(known.status, _types(hooks)))
             for hook in hooks:
                 if PRE_RECONCILE in _http(hook).capabilities:
@@ -155,7 +160,7 @@ class Reconciler:
         """
         hooks = self.hooks_of(host, FINALIZE)
         ok, before = True, len(self.fired.get(host, ()))
-        with self._turn(host, playbook, FINALIZE):
+        with self._turn(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is None:
                 return Finalized(True, [], [])
@@ -184,7 +189,7 @@ class Reconciler:
 
     def settled(self, host: str, playbook: str, ok: bool, message: str = "") -> None:
         """Enter how the run of a playbook on a host ended: the conditions Applied and Ready."""
-        with self._turn(host, playbook, PRE_RECONCILE):
+        with self._turn(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is not None:
                 status = conditions.applied(known.status, ok, _types(self.hooks_of(host)), message)
@@ -192,7 +197,7 @@ class Reconciler:
 
     def forget(self, host: str, playbook: str) -> None:
         """Take the object out of the store without calling any hook, as `--no-hooks` has it."""
-        with self._turn(host, playbook, FINALIZE):
+        with self._turn(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is not None:
                 objects.forget(self.store, known)
@@ -208,8 +213,8 @@ class Reconciler:
         secrets: Mapping[str, str],
     ) -> tuple[Reply, int]:
         """Return the last reply of a hook, and how often it was asked: again and again where its policy is retry."""
-        given = self._object(known)
-        wrong = _leak(given, children, secrets)
+        given = described(self.store, known)
+        wrong = leak(given, children, secrets)
         if wrong is not None:
             return Reply(error=Failure(wrong, permanent=True)), 0
         try:
@@ -256,42 +261,10 @@ class Reconciler:
             return known
         return objects.keep_status(self.store, known, conditions.returned(status, known.status, types))
 
-    def _object(self, known: Reconciled) -> Json:
-        record = hosts.get(self.store, known.host)
-        metadata: Json = {
-            "name": known.host,
-            "namespace": known.playbook,
-            "labels": dict.fromkeys(record.tags if record is not None else (), ""),
-            "annotations": {
-                key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-                for key, value in (record.metadata if record is not None else {}).items()
-            },
-            "generation": known.generation,
-            "creationTimestamp": conditions.moment(known.created),
-            "finalizers": known.finalizers,
-        }
-        if known.deleted is not None:
-            metadata["deletionTimestamp"] = conditions.moment(known.deleted)
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "Playbook",
-            "metadata": metadata,
-            "spec": dict(known.spec),
-            "status": dict(known.status),
-        }
-
-    @contextmanager
-    def _turn(self, host: str, playbook: str, phase: str) -> Iterator[None]:
-        """Let nobody else reconcile the same object meanwhile. Raises HookFailure when somebody does for too long."""
+    def _turn(self, host: str, playbook: str) -> AbstractContextManager[object]:
+        """Let nobody else reconcile the same object meanwhile. Raises Busy when somebody does for too long."""
         name = hashlib.sha256(f"{playbook}\0{host}".encode()).hexdigest()[:32]
-        hooks = self.hooks_of(host)
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(self.store.turn(f"object {name}", sum(hook.deadline for hook in hooks)))
-            except Busy as error:
-                first = hooks[0].name if hooks else ""
-                raise HookFailure(first, host, phase, f"another run reconciles it: {error.detail}", None) from None
-            yield
+        return self.store.turn(f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
 
     def _note(self, hook: Registration, phase: str, known: Reconciled, status: str, error: str = "") -> None:
         entry = self._enter(known.host, hook.name, phase, status, error)
@@ -360,18 +333,3 @@ def _finalizer(hook: Registration) -> str:
 def _types(hooks: Iterable[Registration]) -> list[str]:
     """Return the types of conditions that hooks own."""
     return sorted({name for hook in hooks for name in _http(hook).conditions if name not in conditions.OWN})
-
-
-def _digest(spec: Json, graph: Graph, secrets: Mapping[str, str]) -> str:
-    every = Children(graph, Registration("", "http", (), Selector()), secrets)
-    text = json.dumps([spec, every.sent], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _leak(given: Json, children: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> str | None:
-    """Return why a request may not be sent: a secret stands in it, in a name for one. None where it may."""
-    text = json.dumps([given, children], ensure_ascii=False)
-    for name, value in secrets.items():
-        if json.dumps(value, ensure_ascii=False)[1:-1] in text:
-            return f"the secret {name} stands in the name of a node or of a key, which can't be sent to a hook"
-    return None

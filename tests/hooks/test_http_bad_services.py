@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.hooks import exchange, http_hooks
+from statecfg.hooks import answers, exchange, http_hooks
 from statecfg.hooks.http_hooks import Failure
 from tests.hooks.http.servers import Asked, answer, serving
 
@@ -123,7 +123,7 @@ def test_one_that_sends_100_megabytes_costs_a_few(status: int) -> None:
         assert error == Failure(text, permanent=True)
     else:
         assert error.message.startswith(f'hook request at {server.url} returned 500: "xxxx')
-        assert len(error.message) == http_hooks.MAX_MESSAGE
+        assert len(error.message) == answers.MAX_SHOWN
 
 
 def test_a_body_of_just_the_limit_is_read() -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from statecfg.hooks import exchange, http_hooks, registration
+from statecfg.hooks import answers, exchange, http_hooks, registration
 from statecfg.hooks.registration_yaml import SPEC_KEYS
 from statecfg.project import Project
 from tests.hooks.http.projects import Place
@@ -50,4 +50,4 @@ def test_the_bounds_are_those_of_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"| {exchange.CONNECT:.0f} s |" in text and f"| {exchange.MAX_REDIRECTS}, to the same" in text
     sizes = f"{http_hooks.MAX_REPLY >> 20} MiB, {http_hooks.MAX_ERROR >> 10} KiB"
-    assert sizes in text and f"{http_hooks.MAX_MESSAGE:,} characters" in text
+    assert sizes in text and f"{answers.MAX_SHOWN:,} characters" in text

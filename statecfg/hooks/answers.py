@@ -1,0 +1,109 @@
+"""The JSON of hooks' answers, taken as Go's encoding/json takes it, with the words that it has for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_SHOWN = 4096  # characters of an answer that a message shows
+
+Json = dict[str, Any]
+
+
+def clipped(text: str) -> str:
+    """Return a text as messages show it."""
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+class Unreadable(Exception):
+    """It is not what the contract says; the message says why, in Scoby's words."""
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant)
+_WRONG = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Illegal trailing comma before end of object": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair or array element",
+}
+
+
+def first_value(body: bytes) -> Any:
+    """Return the first value of a body, {} for an empty one; what follows it does not matter."""
+    text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
+    return _decoded(text)[0] if text else {}
+
+
+def only_value(text: str) -> Any:
+    """Return the value of a text that holds nothing else. Raises Unreadable."""
+    stripped = text.strip(" \t\r\n")
+    value, end = _decoded(stripped)
+    if end != len(stripped):
+        raise Unreadable(f"invalid character {stripped[end : end + 1]!r} after top-level value")
+    return value
+
+
+def _decoded(text: str) -> tuple[Any, int]:
+    try:
+        value, end = _DECODER.raw_decode(text)
+        # Half of a surrogate pair could be written nowhere: Go puts U+FFFD in its place.
+        shown = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        whole = shown.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return (value if whole == shown else json.loads(whole)), end
+    except json.JSONDecodeError as error:
+        raise Unreadable(_words(error)) from None
+    except RecursionError:
+        raise Unreadable("exceeded max depth") from None
+    except ValueError as error:
+        raise Unreadable(str(error).partition(":")[0]) from None
+
+
+def _words(error: json.JSONDecodeError) -> str:
+    if error.pos >= len(error.doc) or error.msg.startswith("Unterminated string"):
+        return "unexpected EOF"
+    where = _WRONG.get(error.msg)
+    if where is None:
+        return f"{error.msg} at character {error.pos + 1}"
+    return f"invalid character {error.doc[error.pos]!r} {where}"
+
+
+def fields_of(value: Any, kind: str) -> Json:
+    """Return the fields of an object without regard to case, as Go's decoder finds them."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go value of type {kind}")
+    return {key.lower(): item for key, item in value.items()}
+
+
+def typed(fields: Json, name: str, kind: type, default: Any) -> Any:
+    """Return a field of one type, `default` where it is missing or null. Raises Unreadable for another type."""
+    value = fields.get(name)
+    if value is None:
+        return default
+    if type(value) is not kind:
+        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go struct field HookResponseError.{name}")
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """Return what a value is, in JSON's words."""
+    names = {bool: "bool", str: "string", int: "number", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def object_of(value: Any) -> Json:
+    """Return an object of the reply; {} for one that is not there or empty."""
+    if value is None or value == {}:
+        return {}
+    if not isinstance(value, dict):
+        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}")
+    if not isinstance(value.get("kind"), str) or not value["kind"]:
+        shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        raise Unreadable(f"Object 'Kind' is missing in '{clipped(shown)}'")
+    return value

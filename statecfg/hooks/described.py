@@ -1,0 +1,62 @@
+"""What HTTP hooks are told of a playbook on a host, and what they are never told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks import conditions
+from statecfg.hooks.children import API_VERSION, Children
+from statecfg.hooks.registration import Registration, Selector
+from statecfg.store import hosts
+from statecfg.store.objects import Reconciled
+
+if TYPE_CHECKING:
+    from statecfg.graph import Graph
+    from statecfg.store.database import Store
+
+Json = dict[str, Any]
+
+
+def described(store: Store, known: Reconciled) -> Json:
+    """Return the object of a request: the playbook on the host, with its status, in the shape Kubernetes has."""
+    record = hosts.get(store, known.host)
+    metadata: Json = {
+        "name": known.host,
+        "namespace": known.playbook,
+        "labels": dict.fromkeys(record.tags if record is not None else (), ""),
+        "annotations": {
+            key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            for key, value in (record.metadata if record is not None else {}).items()
+        },
+        "generation": known.generation,
+        "creationTimestamp": conditions.moment(known.created),
+        "finalizers": known.finalizers,
+    }
+    if known.deleted is not None:
+        metadata["deletionTimestamp"] = conditions.moment(known.deleted)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Playbook",
+        "metadata": metadata,
+        "spec": dict(known.spec),
+        "status": dict(known.status),
+    }
+
+
+def digest(spec: Json, graph: Graph, secrets: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a definition: what hooks are told of it, and all of its nodes."""
+    every = Children(graph, Registration("", "http", (), Selector()), secrets)
+    text = json.dumps([spec, every.sent], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def leak(given: Json, children: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> str | None:
+    """Return why a request may not be sent: a secret stands in it, in a name for one. None where it may."""
+    text = json.dumps([given, children], ensure_ascii=False)
+    for name, value in secrets.items():
+        if json.dumps(value, ensure_ascii=False)[1:-1] in text:
+            return f"the secret {name} stands in the name of a node or of a key, which can't be sent to a hook"
+    return None

@@ -1,0 +1,65 @@
+"""The values of a registration's YAML: maps, texts, lists of texts, one of several; what is wrong is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statecfg.dialects import yaml_text
+from statecfg.dialects.yaml_text import Mapping, Node, Scalar, describe
+from statecfg.problems import problem, report, suggest
+
+
+def map_of(parent: Mapping, key: str, example: str, needed: bool = False) -> Mapping | None:
+    """Return a map, None where there is none; report one that is missing or no map."""
+    node = parent.items.get(key)
+    if node is None:
+        if needed:
+            report(problem("SC0602", f"it lacks `{key}:`", f"write {example}", parent.place))
+        return None
+    if isinstance(node, Scalar) and node.value is None and not needed:
+        return None
+    return yaml_text.mapping(node, f"`{key}:`", example)
+
+
+def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
+    """Return a text, "" where there is none; report one that is missing or no text."""
+    node = parent.items.get(key)
+    if node is None or (isinstance(node, Scalar) and node.value is None and not needed):
+        if needed:
+            report(problem("SC0602", f"it lacks `{key}:`", f"write {key}: TEXT", parent.place))
+        return ""
+    if isinstance(node, Scalar) and node.tag is None and isinstance(node.value, str) and (node.value or not needed):
+        return node.value
+    report(problem("SC0603", f"`{key}` is {describe(node)}", "it must be a text", node.place))
+    return ""
+
+
+def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str = "SC0603") -> tuple[str, ...]:
+    """Return a list of texts, which one text alone stands for as well; report what is none, or not valid."""
+    node = parent.items.get(key)
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return ()
+    found: list[Node] | None = [node] if isinstance(node, Scalar) else None
+    if found is None:
+        given = yaml_text.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
+        found = given.items if given is not None else []
+    names = []
+    for item in found:
+        value: Any = item.value if isinstance(item, Scalar) and item.tag is None else None
+        if not isinstance(value, str) or not value:
+            report(problem("SC0603", f"`{key}` holds {describe(item)}", "it must hold texts", item.place))
+        elif valid and value not in valid:
+            report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "there are"), item.place))
+        else:
+            names.append(value)
+    return tuple(dict.fromkeys(names))
+
+
+def choice_of(parent: Mapping, key: str, valid: tuple[str, ...]) -> str:
+    """Return one of the valid texts, "" where there is none; report another one."""
+    value = text_of(parent, key)
+    if value and value not in valid:
+        help = suggest(value, valid, "one of")
+        report(problem("SC0603", f"`{key}` is `{value[:60]}`", help, parent.items[key].place))
+        return ""
+    return value
