@@ -297,6 +297,8 @@ class Conversation:
         if not isinstance(frame.get("resource"), dict) or frame["resource"].get("name") not in self.said.places:
             raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
         self.asking, events = True, self.events
+        about = {"hook": frame["hook"], "event": str(frame.get("event")), "name": frame["resource"]["name"]}
+        self.emit("hook-started", about)
 
         def answer() -> None:
             try:

@@ -53,7 +53,7 @@ class Event:
     """Something that happened on a host while a run is under way.
 
     :param kind: connecting, connected, uploading, planned, node-started, node-finished, action-started,
-        action-finished, output, warning or finished
+        action-finished, hook-started (one that runs here), fired, output, warning or finished
     """
 
     host: str

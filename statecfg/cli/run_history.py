@@ -21,7 +21,12 @@ statecfg run-history web1 --run 4f3a                   one run: what became of e
 @click.command("run-history", cls=Command, examples=EXAMPLES)
 @click.argument("pattern", metavar="[HOSTS]", default="all")
 @options.inventory_option
-@click.option("--playbook", metavar="PLAYBOOK", help="Only runs of this playbook: a file, or its name as shown here.")
+@click.option(
+    "--playbook",
+    metavar="PLAYBOOK",
+    type=click.Path(),
+    help="Only runs of this playbook: a file, or its name as shown here.",
+)
 @click.option("--run", metavar="ID", default="", help="One run by (the beginning of) its id: all that was done.")
 @click.option(
     "-n", "--number", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True,
@@ -33,7 +38,7 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **given: 
     """Show the runs that hosts remember: who, when, what, and how it ended.
 
     HOSTS is a name, a group, a glob or a combination, as for --limit; every host when left out. Runs that were cut
-    off are shown as such, with what was under way.
+    off are shown as such, with what was under way. Exit 5 where no host knows of the run that was asked for.
     """
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
@@ -47,6 +52,8 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **given: 
     asked = {"playbook": name, "run": run, "limit": number}
     finished = session.converse(work, "history", how, shown, history=asked)
     code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    if run and not any(host.get("history") for host in finished.report["hosts"].values()):
+        code = exit_codes.worst([code, exit_codes.BAD_INPUT])
     with show.telling(code):
         show.report(finished.report, history_lines(finished.report, run), shown)
     return code

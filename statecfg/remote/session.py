@@ -117,7 +117,11 @@ class Session:
         from statecfg.remote.history import history
 
         ledger = Ledger(self.place, reading=True)
-        cut_off = state.left_over(self.place)
+        # The journal of a run that is under way is none that was left behind.
+        running = [(self.lock.held(0) or {}).get("run")]
+        left = state.left_over(self.place)
+        running.append((self.lock.held(0) or {}).get("run"))
+        cut_off = [(run, account) for run, account in left if run not in running]
         try:
             if cut_off:
                 ledger.recall(cut_off)

@@ -128,8 +128,8 @@ def _opening(group: Group) -> str:
     for fired in host.get("fired") or []:
         if fired["status"] != "ok":
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""
-            about = f"{code(str(fired['event']))} of {code(str(fired['name']))}, {where(fired)}"
-            lines.append(f"- hook {code(str(fired['hook']))} ({about}): {escaped(str(fired['status']))}{why}\n")
+            what = f"{code(str(fired['event']))} of {code(str(fired['name']))}, {where(fired)}"
+            lines.append(f"- hook {code(str(fired['hook']))} ({what}): {escaped(str(fired['status']))}{why}\n")
     if kinds["unchanged"]:
         lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")
     return "".join(lines)

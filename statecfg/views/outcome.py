@@ -25,7 +25,8 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 _SOUND = ("changed", "unchanged")
 _DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
 _REMOVED = {"destroy": "removed", "forget": "forgotten"}
-_HOOKS: dict[str, tuple[str, Style, str]] = {
+# How a hook ended: sign, style, and what that means for the run.
+HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     "ok": ("✓", "dim", "done"),
     "failed": ("✗", "remove", "failed"),
     "continued": ("!", "change", "failed, and the run went on"),
@@ -105,6 +106,8 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     host = group.host
     yield host_lines.heading(group)
     yield from host_lines.trouble(host)
+    if host.get("refusal"):
+        yield from _refused(host)
     listed = list(fates(host)) if touched(host) else []
     skipped = [fate.node for fate in listed if fate.kind == "skipped"]
     for fate in listed:
@@ -135,10 +138,16 @@ def _progress(host: Mapping[str, Any]) -> Line:
     return make((f"    layers done: {done} of {len(host['layers'])}", "dim"))
 
 
+def _refused(host: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield what would have gone from a host that refused it."""
+    going = [str(node["name"]) for node in nodes(host, "removals")]
+    yield make(("  · would be removed: ", "skip"), names(going, 20), hang=4)
+
+
 def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
     """Yield the hooks that failed, and what that means; the others, too, where all is to be shown."""
     for fired in host.get("fired") or []:
-        sign, style, meaning = _HOOKS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
+        sign, style, meaning = HOOK_ENDS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
         if fired["status"] == "ok" and not detail.verbose:
             continue
         about = f"  {fired['event']} of {fired['name']}, {where(fired)}: {meaning}"

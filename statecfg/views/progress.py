@@ -9,7 +9,7 @@ from typing import Any, Protocol, TextIO
 
 from statecfg.remote.redact import Redactor
 from statecfg.views import safe
-from statecfg.views.outcome import duration
+from statecfg.views.outcome import HOOK_ENDS, duration
 from statecfg.views.tally import plural
 
 HEARTBEAT = 30.0
@@ -94,7 +94,7 @@ class PlainProgress:
         if event.kind == "finished":
             self._finished += 1
             self._current.pop(event.host, None)
-        elif event.kind in ("connecting", "uploading", "planned", "node-started"):
+        elif event.kind in ("connecting", "uploading", "planned", "node-started", "hook-started"):
             self._current[event.host] = doing(event)
         if event.kind == "action-finished" and event.data.get("status") == "error":
             self._failed.add((event.host, str(event.data.get("node"))))
@@ -121,9 +121,15 @@ def doing(event: Event) -> str:
     """Return what a host is doing after this event, in a few words."""
     if event.kind == "node-started":
         return str(event.data.get("name", ""))
+    if event.kind == "hook-started":
+        return f"waits for hook {_hook(event.data)}"
     return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(
         event.kind, event.kind
     )
+
+
+def _hook(data: Mapping[str, Any]) -> str:
+    return f"{data.get('hook', '')} ({data.get('event', '')} of {data.get('name', '')})"
 
 
 def event_text(event: Event, verbose: int) -> Iterator[str]:
@@ -139,7 +145,7 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
         yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
     elif event.kind == "fired" and (verbose or data.get("status") != "ok"):
         why = f": {data['error']}" if data.get("error") else ""
-        yield f"hook {data.get('hook', '')} ({data.get('event', '')} of {data.get('name', '')}): {data.get('status')}{why}"
+        yield f"hook {_hook(data)}: {HOOK_ENDS.get(str(data.get('status')), ('', '', '?'))[2]}{why}"
     elif event.kind == "output" and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"

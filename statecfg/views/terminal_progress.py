@@ -72,7 +72,7 @@ class LiveProgress:
         with self._lock:
             self._take(event)
         for text in event_text(event, self._verbose):
-            if self._verbose or event.kind in ("warning", "action-finished", "finished"):
+            if self._verbose or event.kind in ("warning", "action-finished", "fired", "finished"):
                 clean = safe.line(self._redactor.text(f"{event.host}: {text}"))
                 self._console.print(Text(clean), highlight=False)
 
@@ -90,7 +90,7 @@ class LiveProgress:
             row.done.add(str(event.data.get("name") or event.data.get("node")))
         elif event.kind == "output":
             row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
-        elif event.kind in ("connecting", "connected", "uploading", "node-started"):
+        elif event.kind in ("connecting", "connected", "uploading", "node-started", "hook-started"):
             row.doing, row.output, row.since = doing(event), "", time.monotonic()
 
     def draw(self) -> Group:
