@@ -26,8 +26,10 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, by sudo, asking for it
 @options.conversation
 @options.yes_option
 @options.keep_going_option
+@options.no_hooks_option
+@options.store_option
 @options.output
-def command(source: str, yes: bool, **given: Any) -> int:
+def command(source: str, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
     """Make the hosts what the playbook or a saved plan says.
 
     Shows the plan first and asks. A plan saved by `statecfg plan --out` is done exactly as it was saved, without
@@ -43,7 +45,10 @@ def command(source: str, yes: bool, **given: Any) -> int:
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
     from statecfg import saved
-    from statecfg.cli import session
+    from statecfg.cli import lifecycle, session
+
+    def hooks(playbook: Path, selected: Selection) -> lifecycle.Opened:
+        return lifecycle.bus(playbook, selected, "apply", no_hooks, store)
 
     path = Path(source)
     if saved.is_plan(path):
@@ -51,9 +56,12 @@ def command(source: str, yes: bool, **given: Any) -> int:
             raise click.UsageError(
                 "A saved plan is applied as it is: -i, -l, -t, -e and --prune belong to `statecfg plan`."
             )
-        finished = session.apply_saved(path, how, shown, session.agreed())
+        finished, problems = session.apply_saved(path, how, shown, session.agreed(), hooks)
     else:
         asks = session.asks(yes)
-        work = session.prepare(path, chosen)
-        finished = session.converse(work, "apply", how, shown, asks=asks, agreed=session.agreed())
-    return session.end(finished, shown)
+        with hooks(path, chosen) as events:
+            work = session.prepare(path, chosen, events)
+            agreed = session.agreed()
+            finished = session.converse(work, "apply", how, shown, asks=asks, agreed=agreed, events=events)
+        problems = events.problems
+    return session.end(finished, shown, problems)

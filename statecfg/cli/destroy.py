@@ -23,8 +23,10 @@ statecfg destroy playbooks/web.yml -l web3 --yes  without asking
 @options.conversation
 @options.yes_option
 @options.keep_going_option
+@options.no_hooks_option
+@options.store_option
 @options.output
-def command(playbook: str, yes: bool, **given: Any) -> int:
+def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
     """Remove everything that the playbook has made on its hosts, whatever it defines now.
 
     The playbook is compiled as for a plan: it says which hosts, and which secrets must not be shown; a mistake in it
@@ -36,12 +38,14 @@ def command(playbook: str, yes: bool, **given: Any) -> int:
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import session
+    from statecfg.cli import lifecycle, session
     from statecfg.compile import Definition
 
     asks = session.asks(yes)
-    work = session.prepare(Path(playbook), chosen)
-    # What is still defined goes as well: the hosts are told of no definition.
-    jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
-    finished = session.converse(replace(work, jobs=jobs), "destroy", how, shown, asks=asks, agreed=session.agreed())
-    return session.end(finished, shown)
+    with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store) as events:
+        work = session.prepare(Path(playbook), chosen)
+        # What is still defined goes as well: the hosts are told of no definition.
+        jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
+        work, agreed = replace(work, jobs=jobs), session.agreed()
+        finished = session.converse(work, "destroy", how, shown, asks=asks, agreed=agreed, events=events)
+    return session.end(finished, shown, events.problems)

@@ -6,20 +6,17 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from statecfg.cli import exit_codes, options
+from statecfg.cli.host_store import HostStore, Place
 from statecfg.cli.interrupt import interactive
 from statecfg.cli.options import Command, Group
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
-    from statecfg.store.database import Store
-    from statecfg.store.hosts import HostRecord
     from statecfg.views.lines import Line
 
 EXAMPLES = """
@@ -31,14 +28,6 @@ statecfg hosts bind web1 playbooks/web.yml     bind a playbook to it
 statecfg hosts forget web1                     remove it from the store
 """
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where hosts are looked up: the store's address and the inventory, as the options gave them."""
-
-    store: str | None
-    inventory: str | None
 
 
 @click.group("hosts", cls=Group, examples=EXAMPLES, invoke_without_command=True)
@@ -53,13 +42,13 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
     A host gets into the store when it is met for the first time, or when it is tagged or bound before. Without a verb
     of its own, all hosts are listed. Tags are the store's own; groups are shown as the inventory has them.
     """
-    context.obj = _Place(store, inventory)
+    context.obj = Place(store, inventory)
     if context.invoked_subcommand is not None:
         return
     from statecfg.store import hosts
     from statecfg.views import host_records
 
-    with _Hosts(context.obj) as known:
+    with HostStore(context.obj) as known:
         records = hosts.every(known.store)
         groups = {record.name: known.groups(record.name) for record in records}
         _write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
@@ -70,11 +59,11 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
 @options.json_option
 @options.no_color_option
 @click.pass_obj
-def show(place: _Place, name: str, as_json: bool, no_color: bool) -> None:
+def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
     """Show everything that the store knows of a host."""
     from statecfg.views import host_records
 
-    with _Hosts(place) as known:
+    with HostStore(place) as known:
         record, groups = known.stored(name), known.groups(name)
         _write(host_records.one(record, groups), host_records.data([record], {name: groups}), as_json, no_color)
 
@@ -86,7 +75,7 @@ def show(place: _Place, name: str, as_json: bool, no_color: bool) -> None:
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Take the tags away.")
 @click.pass_obj
-def tag(place: _Place, name: str, tags: Sequence[str], remove: bool) -> None:
+def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
     """Give a host tags, which the selectors of hooks pick hosts by.
 
     A tag has up to 100 letters, digits and the signs _ . : -
@@ -96,7 +85,7 @@ def tag(place: _Place, name: str, tags: Sequence[str], remove: bool) -> None:
             raise click.BadParameter(f"{text!r} is no tag: letters, digits and _ . : - make one.")
     from statecfg.store import hosts
 
-    with _Hosts(place) as known:
+    with HostStore(place) as known:
         record = (hosts.untag if remove else hosts.tag)(known.store, known.name(name), tags)
     _say(f"{name}: {', '.join(record.tags) or 'no tags'}")
 
@@ -109,7 +98,7 @@ def tag(place: _Place, name: str, tags: Sequence[str], remove: bool) -> None:
 @click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. May be repeated.")
 @click.option("--clear", is_flag=True, help="Remove all keys.")
 @click.pass_obj
-def set_values(place: _Place, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
+def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
     """Set or remove metadata of a host.
 
     A value that is JSON counts as such: `spare=true` is a truth value, `rack=12` a number; all else is a text.
@@ -121,7 +110,7 @@ def set_values(place: _Place, name: str, values: Sequence[str], remove: Sequence
         raise click.UsageError("--clear removes all keys: set values afterwards.")
     from statecfg.store import hosts
 
-    with _Hosts(place) as known:
+    with HostStore(place) as known:
         record = hosts.set_metadata(known.store, known.name(name), given, remove, clear)
     _say(f"{name}: {json.dumps(record.metadata)}")
 
@@ -141,7 +130,7 @@ def _pair(text: str) -> tuple[str, Any]:
 @click.argument("name")
 @click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
 @click.pass_obj
-def bind(place: _Place, name: str, playbook: str) -> None:
+def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (the event node-bound-to-policy)."""
     from statecfg import project
     from statecfg.hooks import host_events
@@ -149,7 +138,7 @@ def bind(place: _Place, name: str, playbook: str) -> None:
 
     belongs = project.find(Path(playbook))
     bound = belongs.relative(Path(playbook))
-    with _Hosts(place) as known:
+    with HostStore(place) as known:
         new = hosts.bind(known.store, known.name(name), bound)
         if new:
             host_events.fire(known.store, host_events.BOUND, known.stored(name), bound, belongs)
@@ -160,7 +149,7 @@ def bind(place: _Place, name: str, playbook: str) -> None:
 @click.argument("name")
 @click.argument("playbook", type=click.Path())
 @click.pass_obj
-def unbind(place: _Place, name: str, playbook: str) -> None:
+def unbind(place: Place, name: str, playbook: str) -> None:
     """Take a playbook from a host (the event node-unbound-from-policy). What it made on the host stays there."""
     from statecfg import project
     from statecfg.hooks import host_events
@@ -168,7 +157,7 @@ def unbind(place: _Place, name: str, playbook: str) -> None:
 
     belongs = project.find(Path(playbook))
     bound = belongs.relative(Path(playbook))
-    with _Hosts(place) as known:
+    with HostStore(place) as known:
         record = known.stored(name)
         if playbook in record.playbooks:  # as it is shown, also from elsewhere
             bound = playbook
@@ -184,12 +173,12 @@ def unbind(place: _Place, name: str, playbook: str) -> None:
 @click.argument("name")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def forget(place: _Place, name: str, yes: bool) -> int:
+def forget(place: Place, name: str, yes: bool) -> int:
     """Remove a host from the store (the event node-deleted). The host itself and its ledger stay as they are."""
     from statecfg.hooks import host_events
     from statecfg.store import hosts
 
-    with _Hosts(place) as known:
+    with HostStore(place) as known:
         known.stored(name)
         if not yes and not interactive():
             raise click.UsageError("Nobody can be asked here. Pass --yes.")
@@ -201,57 +190,6 @@ def forget(place: _Place, name: str, yes: bool) -> int:
             host_events.fire(known.store, host_events.DELETED, record, None, known.project)
     _say(f"{name}: forgotten")
     return exit_codes.DONE
-
-
-class _Hosts:
-    """The open store and the inventory side by side."""
-
-    def __init__(self, place: _Place) -> None:
-        from statecfg import project
-
-        self.project: Project = project.find(Path.cwd())
-        self.inventory = self.project.inventory(Path(place.inventory) if place.inventory else None)
-        self._url = place.store
-
-    def __enter__(self) -> _Hosts:
-        from statecfg.store import opened
-
-        self.store: Store = opened(self.project, self._url)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.store.close()
-
-    def groups(self, name: str) -> Sequence[str]:
-        """Return the groups that a host has in the inventory."""
-        host = self.inventory.hosts.get(name)
-        return host.groups if host is not None else ()
-
-    def name(self, name: str) -> str:
-        """Return the name of a host that the store or the inventory knows. Raises InvalidInput for any other."""
-        from statecfg.inventory import LOCAL
-        from statecfg.store import hosts
-
-        if name == LOCAL or name in self.inventory.hosts or hosts.get(self.store, name) is not None:
-            return name
-        raise self._unknown(f"neither the inventory nor the store has a host `{name}`", name, self.inventory.hosts)
-
-    def stored(self, name: str) -> HostRecord:
-        """Return a host of the store. Raises InvalidInput where it is not there."""
-        from statecfg.store import hosts
-
-        record = hosts.get(self.store, name)
-        if record is None:
-            met = ": it was never met, tagged or bound" if name in self.inventory.hosts else ""
-            raise self._unknown(f"the store has no host `{name}`{met}", name, ())
-        return record
-
-    def _unknown(self, detail: str, name: str, others: Iterable[str]) -> Exception:
-        from statecfg.problems import InvalidInput, problem, suggest
-        from statecfg.store import hosts
-
-        names = sorted({record.name for record in hosts.every(self.store)} | set(others))
-        return InvalidInput([problem("SC0404", detail, suggest(name, names, "there are"))])
 
 
 def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool) -> None:

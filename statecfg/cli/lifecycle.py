@@ -6,20 +6,19 @@ import contextlib
 import getpass
 import socket
 import uuid
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from statecfg.cli.options import Selection
 from statecfg.problems import InvalidInput
 
 if TYPE_CHECKING:
-    from statecfg.fleet import Options
     from statecfg.hooks.bus import Bus, Preview
     from statecfg.prepare import Work
+
+    Opened = AbstractContextManager[Bus]
 
 
 @contextlib.contextmanager
@@ -29,6 +28,7 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
     Parameters: `start` the playbook; `no_hooks` whether no hook is to be called; `store` where the store is.
     Raises InvalidInput, and StoreError where the store can't be used before the run.
     """
+    from statecfg import prepare
     from statecfg import project as projects
     from statecfg.hooks.bus import Bus
 
@@ -36,13 +36,9 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
     inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     found = Bus(project, inventory, uuid.uuid4().hex[:12], who, no_hooks, store)
-    found.mode = mode
-    try:
+    found.begin(mode, prepare.owner(project, start))
+    with contextlib.closing(found):
         yield found
-    finally:
-        found.close()
-        for text in found.problems:
-            click.echo(f"error: {text}", err=True)
 
 
 def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview | None:
@@ -62,31 +58,16 @@ def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview
     return Preview(project, inventory, store)
 
 
-def entered(work: Work, found: Bus) -> Work:
-    """Return what is to be done with what the store knows of the hosts."""
-    playbook = work.jobs[0].owner if work.jobs else ""
-    found.begin(found.mode, playbook)
-    policy = found.policy(playbook) if playbook else {}
-    jobs = []
-    for job in work.jobs:
-        ledger, node = found.known(job.host.name)
-        jobs.append(replace(job, ledger=ledger, node=node, policy=policy))
-    return replace(work, jobs=jobs)
-
-
-def listening(options: Options, work: Work, found: Bus | Preview) -> tuple[Options, Work]:
-    """Return how to run, and on what, with the hooks that may fire on each host."""
-    hooks = {job.host.name: found.of_host(job.host.name) for job in work.jobs}
-    more: dict[str, Any] = {"hooks": hooks}
-    contents = getattr(found, "contents", {})
-    if contents:
-        jobs = [replace(job, definition=_with(job.definition, contents)) for job in work.jobs]
-        work = replace(work, jobs=jobs)
-    run = getattr(found, "run", "")
-    if run:
-        more.update(run=run, events=found)
-    return replace(options, **more), work
-
-
-def _with(definition: Any, contents: Any) -> Any:
-    return replace(definition, blobs={**definition.blobs, **contents})
+def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | None) -> dict[str, Any]:
+    """Return a report with what hooks did before the hosts were talked to, or would do."""
+    hosts = {name: dict(host) for name, host in report["hosts"].items()}
+    for failure in work.failed:
+        again = "" if failure.again is None else "It is tried again by the next run, or by `statecfg hook retry`."
+        error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
+        hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
+    if events is not None:
+        for name, host in hosts.items():
+            key, called = events.at_once(name)
+            if called:
+                host[key] = [*called, *host.get(key, ())]
+    return {**report, "hosts": hosts}

@@ -216,6 +216,12 @@ store_option = _option(
     help="The controller's database: a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE. Default: what "
     "statecfg.toml says, or a file in the user's state directory.",
 )
+no_hooks_option = _option(
+    "--no-hooks",
+    is_flag=True,
+    from_environment=False,
+    help="Call no hook. Needs Full Control of every hook that would be called.",
+)
 no_color_option = _option("--no-color", is_flag=True, help="No colours.")
 json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 

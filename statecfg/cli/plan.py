@@ -27,8 +27,9 @@ statecfg plan playbooks/web.yml --prune              with the removal of what le
 @options.conversation
 @options.out_option
 @options.detailed_option
+@options.store_option
 @options.output
-def command(playbook: str, out: str | None, **given: Any) -> int:
+def command(playbook: str, out: str | None, store: str | None, **given: Any) -> int:
     """Show exactly what would change on the hosts; change nothing.
 
     PLAYBOOK is a .yml, .py or .hy file. The whole playbook is checked before any host is contacted. Each host answers
@@ -39,11 +40,11 @@ def command(playbook: str, out: str | None, **given: Any) -> int:
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import session, show
+    from statecfg.cli import lifecycle, session, show
 
     show.check_files(out)
     work = session.prepare(Path(playbook), chosen)
-    finished = session.converse(work, "plan", how, shown)
+    finished = session.converse(work, "plan", how, shown, events=lifecycle.preview(Path(playbook), chosen, store))
     if out:
         session.save(Path(out), work, chosen, how, finished)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)

@@ -23,8 +23,10 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 @options.conversation
 @options.yes_option
 @options.keep_going_option
+@options.no_hooks_option
+@options.store_option
 @options.output
-def command(playbook: str, yes: bool, **given: Any) -> int:
+def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
     """Remove what earlier runs made and the playbook no longer defines; leave all else alone.
 
     Each host remembers what it was before a resource came, and goes back to that: a file that was there before comes
@@ -36,8 +38,11 @@ def command(playbook: str, yes: bool, **given: Any) -> int:
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import session
+    from statecfg.cli import lifecycle, session
 
     asks = session.asks(yes)
-    work = session.prepare(Path(playbook), chosen)
-    return session.end(session.converse(work, "prune", how, shown, asks=asks, agreed=session.agreed()), shown)
+    with lifecycle.bus(Path(playbook), chosen, "prune", no_hooks, store) as events:
+        work = session.prepare(Path(playbook), chosen, events)
+        agreed = session.agreed()
+        finished = session.converse(work, "prune", how, shown, asks=asks, agreed=agreed, events=events)
+    return session.end(finished, shown, events.problems)

@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.tally import pending
 
 if TYPE_CHECKING:
+    from statecfg.hooks.bus import Bus, Preview
     from statecfg.inventory import Host
     from statecfg.prepare import Choice, Work
 
@@ -54,11 +55,14 @@ def choice(chosen: Selection) -> Choice:
     return Choice(inventory, chosen.limit, tags, extra_vars(chosen.extra_vars, Path.cwd()), chosen.prune)
 
 
-def prepare(playbook: Path, chosen: Selection) -> Work:
-    """Return everything that a playbook gives to hosts, compiled. Raises InvalidInput with all that is wrong."""
+def prepare(playbook: Path, chosen: Selection, events: Bus | None = None) -> Work:
+    """Return everything that a playbook gives to hosts, compiled; with `events`, as HTTP hooks reshape it.
+
+    Raises InvalidInput with all that is wrong.
+    """
     from statecfg import prepare as prepared
 
-    return prepared.playbook(playbook, choice(chosen))
+    return prepared.playbook(playbook, choice(chosen), events.reconciler if events is not None else None)
 
 
 def of_hosts(pattern: str, chosen: Selection) -> Work:
@@ -113,14 +117,16 @@ def converse(
     asks: bool = False,
     agreed: bool = False,
     history: Mapping[str, Any] | None = None,
+    events: Bus | Preview | None = None,
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
     Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host; `asks` whether to show the
     plan and ask before doing it; `agreed` whether more than half of a host's resources may go; `history` which runs
-    to tell of.
+    to tell of; `events` what hooks there are, and is told of what happens.
     """
     from statecfg import fleet
+    from statecfg.cli import lifecycle
 
     show.check_files(output.json_into, output.markdown_into)
     work = replace(work, jobs=[replace(job, host=_as_asked(job.host, how, work.project.settings)) for job in work.jobs])
@@ -143,8 +149,13 @@ def converse(
             agreed=agreed,
             history=history,
         )
-        report = fleet.run(work.jobs, options, talk.progress)
-    clean = talk.redactor.value(dict(report))
+        jobs = work.jobs
+        if events is not None:
+            options, jobs = events.join(options, jobs)
+        report = fleet.run(jobs, options, talk.progress)
+    clean = talk.redactor.value(lifecycle.complete(report, work, events))
+    if events is not None:
+        events.enter(clean)
     return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
 
 
@@ -203,8 +214,13 @@ def save(path: Path, work: Work, chosen: Selection, how: Conversation, finished:
     )
 
 
-def apply_saved(path: Path, how: Conversation, output: Output, agreed: bool) -> Finished:
-    """Apply a saved plan: hosts for which the definition or the executor is another one now are refused, unvisited."""
+def apply_saved(
+    path: Path, how: Conversation, output: Output, agreed: bool, hooks: Callable[[Path, Selection], Any]
+) -> tuple[Finished, Sequence[str]]:
+    """Apply a saved plan: hosts for which the definition or the executor is another one now are refused, unvisited.
+
+    Parameters: `hooks` opens the event bus for a playbook. Returns what came of it, and what went wrong with the store.
+    """
     from statecfg import saved
 
     plan = saved.read(path)
@@ -216,16 +232,21 @@ def apply_saved(path: Path, how: Conversation, output: Output, agreed: bool) -> 
     }
     remembered = ("become", "become_user", "user", "ssh_config")
     given = {key: choices.get(key) for key in remembered if getattr(how, key) is None}
+    playbook, selected = Path(plan["playbook"]), Selection(**selection)
+    # Names in the choices (-i, @FILE) start from where the plan was made.
     with contextlib.chdir(plan["directory"]):
-        # Names in the choices (-i, @FILE) start from where the plan was made.
-        work = prepare(Path(plan["playbook"]), Selection(**selection))
-    refused = saved.refused(plan, saved.digests(work.jobs, work.secrets))
-    kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-    work, expect = replace(work, jobs=kept), saved.expected(plan)
-    finished = converse(work, "apply", replace(how, **given), output, expect=expect, agreed=agreed)
+        opened = hooks(playbook, selected)
+    with opened as events:
+        with contextlib.chdir(plan["directory"]):
+            work = prepare(playbook, selected, events)
+        refused = saved.refused(plan, saved.digests(work.jobs, work.secrets))
+        kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
+        work, expect = replace(work, jobs=kept), saved.expected(plan)
+        how = replace(how, **given)
+        finished = converse(work, "apply", how, output, expect=expect, agreed=agreed, events=events)
     visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
     hosts = {**visited, **{name: saved.refusal(differs) for name, differs in refused.items()}}
-    return replace(finished, report={**finished.report, "hosts": hosts})
+    return replace(finished, report={**finished.report, "hosts": hosts}), events.problems
 
 
 def _stale(host: Mapping[str, Any], planned: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -265,12 +286,15 @@ def agreed() -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def end(finished: Finished, output: Output) -> int:
-    """Show what was done, or that nothing was; return the exit code."""
+def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int:
+    """Show what was done, or that nothing was, and what went wrong with the store; return the exit code."""
+    for text in problems:
+        click.echo(f"error: {text}", err=True)
     if finished.declined:
         click.echo("Nothing was changed.", err=True)
         return exit_codes.INTERRUPTED
-    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    codes = [exit_codes.of_report(finished.report), exit_codes.STORE if problems else exit_codes.DONE]
+    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.worst(codes)
     with show.telling(code):
         show_outcome(finished, output)
     return code

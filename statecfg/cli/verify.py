@@ -21,8 +21,9 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 @click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
 @options.selection
 @options.conversation
+@options.store_option
 @options.output
-def command(playbook: str, **given: Any) -> int:
+def command(playbook: str, store: str | None, **given: Any) -> int:
     """Look for drift, change nothing: what changed on the hosts, and what changed in the definition.
 
     The host changed: a resource is no longer as the last apply left it. The definition changed: the playbook says
@@ -31,10 +32,11 @@ def command(playbook: str, **given: Any) -> int:
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import session, show
+    from statecfg.cli import lifecycle, session, show
     from statecfg.views.verify import verify_lines
 
-    finished = session.converse(session.prepare(Path(playbook), chosen), "verify", how, shown)
+    work = session.prepare(Path(playbook), chosen)
+    finished = session.converse(work, "verify", how, shown, events=lifecycle.preview(Path(playbook), chosen, store))
     code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
         show.report(finished.report, verify_lines(finished.report, session.detail(shown)), shown)

@@ -8,7 +8,7 @@ import hashlib
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from statecfg.remote.wire import INLINE, encode_value
 from statecfg.store import StoreError, address, hooks, hosts, opened, runs
 
 if TYPE_CHECKING:
+    from statecfg.fleet import Job, Options
     from statecfg.inventory import Inventory
     from statecfg.project import Project
 
@@ -98,6 +99,25 @@ class Bus:
 
     # Before the run
 
+    def begin(self, mode: str, playbook: str) -> None:
+        """Say what the run does, and for which playbook, before any host is talked to."""
+        self.mode, self.playbook = mode, playbook
+
+    def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
+        """Return how to run, and on what: with the hooks of each host, and with what the store knows of it."""
+        around = {job.host.name: self.of_host(job.host.name) for job in jobs}
+        policy = exec_input.policy(self.playbook, hooks.bound(self.store, self.playbook))
+        known = []
+        for job in jobs:
+            ledger, node = self.known(job.host.name)
+            definition = replace(job.definition, blobs={**job.definition.blobs, **self.contents})
+            known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
+        return replace(options, run=self.run, events=self, hooks=around), known
+
+    def at_once(self, host: str) -> tuple[str, list[Json]]:
+        """Return the key of a report and the hooks that were called for a host as a whole."""
+        return "fired", [{"name": "", **each} for each in self.reconciler.fired.get(host, ())]
+
     def known(self, host: str) -> tuple[str, Json]:
         """Return what the store knows of a host: its ledger's lineage, and the host as hooks are told of it."""
         record = hosts.get(self.store, host)
@@ -135,10 +155,6 @@ class Bus:
             "schema": kind.schema,
             "configuration": dict(each.configuration),
         }
-
-    def policy(self, playbook: str) -> Json:
-        """Return a playbook as hooks are told of it."""
-        return exec_input.policy(playbook, hooks.bound(self.store, playbook))
 
     # While hosts are talked to; from many threads
 
@@ -205,10 +221,6 @@ class Bus:
         if fired.get("metadata") is not None:
             hosts.set_metadata(self.store, host, fired["metadata"])
 
-    def begin(self, mode: str, playbook: str) -> None:
-        """Say what the run does, and for which playbook, before any host is talked to."""
-        self.mode, self.playbook = mode, playbook
-
     def _fire(self, event: str, host: str, playbook: str | None) -> None:
         """Queue the hooks of a host's event; they run beside the run, in their order."""
         record = hosts.get(self.store, host)
@@ -274,9 +286,16 @@ class Preview:
         found = [around_resources(each) for each in self.hooks if self._within(each, host)]
         return [wire for wire in found if wire["events"]]
 
-    def at_once(self, host: str) -> list[Json]:
-        """Return the hooks that are called for a host as a whole, as reports have them."""
-        return [
+    def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
+        """Return how to run, and on what: with the hooks that would be called around resources."""
+        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), list(jobs)
+
+    def enter(self, report: Mapping[str, Any]) -> None:
+        """Leave no trace: nothing was done."""
+
+    def at_once(self, host: str) -> tuple[str, list[Json]]:
+        """Return the key of a report and the hooks that would be called for a host as a whole."""
+        return "hooks", [
             {"hook": each.name, "event": "pre-reconcile", "name": "", "where": "controller"}
             for each in self.http
             if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
