@@ -127,12 +127,12 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0622": ("wrong hook configuration", "A hook's configuration does not fit the keys that its type has."),
     "SC0623": ("hook exists already", "There is a hook of that name, and it is not the same."),
     "SC0624": ("unknown hook", "There is no hook of that name."),
+    "SC0625": ("wrong hook name", "The name of a hook is empty, too long or holds characters that it can't have."),
     "SC0650": (
         "no Full Control",
         "Hooks may be passed by with --no-hooks only by who has Full Control of every one of them.",
     ),
     "SC0651": ("hook too large", "The files of a hook type that runs on hosts are too large to be sent to each."),
-    "SC0625": ("wrong hook name", "The name of a hook is empty, too long or holds characters that it can't have."),
 }
 
 
