@@ -62,3 +62,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{len(tests)} tests: {reason.removeprefix(NOT_RUN)}")
             for test in tests:
                 terminalreporter.write_line(f"    {test}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the tests of a worker a store of their own: nobody's hooks, and nobody's hosts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATECFG_STORE", str(tmp_path_factory.mktemp("store") / "store.db"))
+        yield
