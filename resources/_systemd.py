@@ -161,9 +161,15 @@ def mask(machine: Machine, unit: str) -> Result:
 
 
 @op
-def unmask(machine: Machine, unit: str) -> Result:
-    """Let the unit be started again."""
-    return _change(machine, "unmask", unit, enabled="disabled")
+def unmask(machine: Machine, unit: str, enabled: str = "disabled") -> Result:
+    """Let the unit be started again; `enabled`: how it is to be started at boot under the mask."""
+    return _change(machine, "unmask", unit, enabled=enabled)
+
+
+@op(name="unmask")
+def unmask_nothing(machine: Machine, unit: str) -> Result:
+    """Take a mask away that no unit stands under."""
+    return machine.run(["systemctl", "unmask", "--", unit], {"units": {unit: None}}, timeout=TIMEOUT)
 
 
 @op

@@ -151,7 +151,7 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         return ActionSpec()
     if not memory:  # a unit that did not exist could still be masked
         masks = attrs.get("masked") and state["enabled"] in MASKED
-        return ActionSpec([_systemd.unmask(state["name"])] if masks else [])
+        return ActionSpec([_systemd.unmask_nothing(name)] if masks else [])
     boot = memory["enabled"]
     if state["enabled"] in MASKED and boot not in MASKED and not attrs.get("masked"):
         return ActionSpec(left=["%s is masked by now: it stays as it is" % name])
@@ -162,4 +162,8 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         wanted["enabled"] = boot == "enabled"
     if attrs.get("masked") is not None:
         wanted["masked"] = boot in MASKED
-    return ActionSpec(steps(wanted, state, False))
+    if state["enabled"] not in MASKED or boot in MASKED:
+        return ActionSpec(steps(wanted, state, False))
+    # Under the mask the unit is started at boot as ever, unless the node had a say in that, too.
+    state["enabled"] = boot if attrs.get("enabled") is None else "disabled"
+    return ActionSpec([_systemd.unmask(state["name"], state["enabled"]), *steps(wanted, state, False)])

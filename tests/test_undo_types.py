@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import pwd
 import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -290,6 +297,67 @@ def test_commands_with_an_undo(site: Site) -> None:
     site.apply(resources.command("make", argv=["touch", str(made)], creates=str(made), undo=["rm", str(made)]))
     made.unlink()
     assert site.undo() == []
+
+
+@pytest.fixture
+def sleeper(site: Site) -> Iterator[Any]:
+    """Give a function that declares a process of the test's own; whatever of it still runs at the end is stopped."""
+    me, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
+    program = site.folder / "program"
+    shutil.copy("/bin/sleep", program)
+
+    def declare(**more: Any) -> Graph:
+        attrs = {"user": me, "group": group, "env": {}, "args": ["300"], **more}
+        made = resources.process(str(program), attrs)
+        assert isinstance(made, Graph)
+        return made
+
+    yield declare
+    for pid in running(program):
+        os.kill(pid, signal.SIGKILL)
+
+
+def running(program: Path) -> list[int]:
+    """Return the processes of a program that is the test's own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/exe"):
+        with suppress(OSError):
+            if path.readlink() == program:
+                found.append(int(path.parts[2]))
+    return found
+
+
+def test_processes_are_stopped_and_started_again(site: Site, sleeper: Any) -> None:
+    """One that did not run is stopped; one that somebody had started stays; one that was stopped is started."""
+    program = site.folder / "program"
+    site.apply(sleeper())
+    assert len(running(program)) == 1
+    assert site.undo() == []
+    assert running(program) == []
+    theirs = subprocess.Popen([program, "300"])
+    try:
+        site.apply(sleeper())
+        assert site.undo() == []
+        assert running(program) == [theirs.pid]
+        site.apply(sleeper(absent=True))
+        theirs.wait(10)
+        assert running(program) == []
+        assert site.undo() == []
+        assert len(running(program)) == 1
+    finally:
+        theirs.kill()
+        theirs.wait()
+    site.apply(sleeper(absent=True))
+
+
+def test_a_process_whose_arguments_held_a_secret(site: Site, sleeper: Any) -> None:
+    """What the ledger does not hold can't be started again."""
+    site.apply(sleeper())
+    site.apply(sleeper(absent=True))
+    name = f"process:{site.folder / 'program'}"
+    site.ledger.memory[name]["running"] = True
+    site.ledger.nodes[name].attrs["args"] = ["<secret token>"]
+    assert site.undo() == [f"{name} is not started again: that takes a secret, and none is kept"]
 
 
 NAMES = ("a", "a/x", "a/y", "a/x/1", "b", "b/z", "c")

@@ -1,0 +1,148 @@
+"""Runs on a test's host, isolated, by the host's own Python: nodes come, and go.
+
+They come layer by layer, and what they remember is kept. They go in the opposite order, first on an imagined machine,
+then for good; the two are compared, and it is asked again whether anything is left to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+
+sys.path.insert(0, sys.argv[1])
+from statecfg.remote.execution import Execution
+from statecfg.remote.model import Node
+from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.planned import Planned
+from statecfg.remote.planning import Planner, normalised
+from statecfg.remote.real import Facets, RealMachine
+from statecfg.remote.report import shown
+from statecfg.remote.wire import decode_node, decode_value, encode_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
+
+    from statecfg.remote.model import Action, ActionSpec
+
+    Layers = List[List[Node]]
+
+KEPT = "/var/tmp/remembered.json"
+
+
+class Unrecorded:
+    """A journal for runs that nobody asks about afterwards."""
+
+    def intend(self, nodes: Any) -> None:
+        """Nothing."""
+
+    def started(self, node: str, op: str) -> None:
+        """Nothing."""
+
+    def finished(self, node: str, outcome: str) -> None:
+        """Nothing."""
+
+    def took(self, node: str, op: str, result: Any) -> None:
+        """Nothing."""
+
+
+def come(layers: Layers, kept: Dict[str, Any]) -> List[List[Any]]:
+    """Apply layer by layer; return name, outcome and reason of each node."""
+    report: List[List[Any]] = []
+    for number, layer in enumerate(layers):
+        facets = Facets()
+        for node in layer:
+            memory = REGISTRY[node.type].run_remember(node, RealMachine(facets))
+            kept.setdefault(node.provides, encode_value(memory, 1 << 30))
+        plan = Planner(REGISTRY, Planned(RealMachine(facets))).plan(layers[: number + 1])
+        run = Execution(plan, REGISTRY, facets, lambda event: None, Unrecorded(), lambda: "").run()
+        report = [[node["name"], node["outcome"], node.get("reason")] for found in run for node in found]
+    with open(KEPT, "w") as stream:
+        json.dump(kept, stream)
+    return report
+
+
+def undone(leaving: Dict[str, Node], kept: Dict[str, Any], machine: Any) -> Dict[str, ActionSpec]:
+    """Return what brings back what was before these nodes, which go side by side."""
+    found = {}
+    for name, node in leaving.items():
+        memory = decode_value(kept[name], {})
+        found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
+    return found
+
+
+def perform(machine: Any, steps: List[Action]) -> None:
+    """Take actions on a machine."""
+    for step in steps:
+        result = step.perform(machine)
+        assert result["status"] == "ok", (step.op, result)
+
+
+def different(imagined: Planned, real: RealMachine) -> List[List[Any]]:
+    """Return where the host is not what the imagined machine said it would be."""
+    wrong = []
+    for table, keys in imagined.tables.items():
+        for key, (fields, _) in keys.items():
+            found = real.entry(table, key)
+            known = {field: value for field, value in (fields or {}).items() if value is not None}
+            if (found is None) != (fields is None) or any((found or {}).get(field) != known[field] for field in known):
+                wrong.append([table, key, fields, found])
+    for path in imagined.entries:
+        stands, wanted = real.stat(path), imagined.apparent(path)
+        fields = ("kind", "mode", "owner", "group", "target")
+        if [getattr(stands, each, None) for each in fields] != [getattr(wanted, each, None) for each in fields]:
+            wrong.append([path, repr(wanted), repr(stands)])
+    return wrong
+
+
+def go(layers: Layers, kept: Dict[str, Any]) -> Dict[str, Any]:
+    """Undo layer by layer; return ops by node, what is left, what was not as planned, and what is still to do."""
+    ops: Dict[str, List[str]] = {}
+    rest: Dict[str, List[str]] = {}
+    left: List[str] = []
+    wrong: List[List[Any]] = []
+    for layer in reversed(layers):
+        leaving = {}
+        for node in layer:
+            attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
+            leaving[node.provides] = Node(node.provides, node.type, node.requires, attrs)
+        imagined = Planned(RealMachine(Facets()))
+        imagined.turn("undo")
+        found = undone(leaving, kept, imagined)
+        steps = [step for spec in found.values() for step in spec.steps]
+        perform(imagined, steps)
+        real = RealMachine(Facets())
+        perform(real, steps)
+        wrong += different(imagined, real)
+        real.acted = True
+        for name, spec in undone(leaving, kept, real).items():
+            if spec.steps:
+                rest[name] = [step.op for step in spec.steps]
+        for name, spec in found.items():
+            left += spec.left
+            if spec.steps:
+                ops[name] = [step.op for step in spec.steps]
+    os.unlink(KEPT)
+    return {"ops": ops, "left": left, "wrong": wrong, "rest": rest}
+
+
+def main() -> None:
+    """Do what standard input says."""
+    given = json.load(sys.stdin)
+    blobs: Dict[str, Any] = {}
+    for value in given["blobs"]:
+        decode_value(value, blobs)
+    layers = [[decode_node(wire, blobs) for wire in layer] for layer in given["layers"]]
+    for kind in sorted({node.type for layer in layers for node in layer}):
+        import_module("statecfg.resources." + kind)
+    kept: Dict[str, Any] = {}
+    if given["do"] == "go":
+        with open(KEPT) as stream:
+            kept = json.load(stream)
+    json.dump((come if given["do"] == "come" else go)(layers, kept), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
