@@ -14,10 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from sqlalchemy import Connection, create_engine, delete, exc, func, pool
-from sqlalchemy.engine import make_url
+from sqlalchemy import Connection, create_engine, exc, pool
 
-from statecfg.store import Busy, StoreError, migrations, sqlite, tables
+from statecfg.store import Busy, StoreError, migrations, postgresql, sqlite, tables
 
 if TYPE_CHECKING:
     from statecfg.store.address import Address
@@ -25,27 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BUSY = sqlite.BUSY
-IDLE = 30  # seconds after which PostgreSQL ends a transaction whose client has fallen silent
-MARKS = 86400.0  # seconds for which a commit can be asked after
-_WRITERS = 0x73746174656366  # PostgreSQL's advisory lock of those who write: "statecf"
-_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
-# Source: RELIABILITY, "Default limits". libpq's words: https://www.postgresql.org/docs/current/libpq-connect.html
-_LIBPQ = {
-    "connect_timeout": 10,
-    "keepalives_idle": 5,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 15000,
-    "application_name": "statecfg",
-}
-
-
-class Lost(StoreError):
-    """The connection was lost: what was being written may have been kept, or not."""
-
-
-class Again(StoreError):
-    """Two writers were in each other's way; the same may succeed now."""
 
 
 class Store:
@@ -76,17 +54,7 @@ class Store:
         size: dict[str, Any] = {"pool_size": 5, "max_overflow": 20, "pool_timeout": 60, "hide_parameters": True}
         if path is not None:
             return create_engine("sqlite://", creator=lambda: sqlite.connect(path), poolclass=pool.QueuePool, **size)
-        try:
-            url = make_url(self.address.url)
-            given: dict[str, Any] = {name: value for name, value in _LIBPQ.items() if name not in url.query}
-            # Prepared statements belong to a session, and a pooler between us and the server shares those out.
-            given["prepare_threshold"] = None
-            return create_engine(url, connect_args=given, pool_pre_ping=True, isolation_level="READ COMMITTED", **size)
-        except ModuleNotFoundError:
-            raise StoreError(
-                f"{self.address.shown}: this statecfg can't talk to PostgreSQL: psycopg is missing",
-                "pip install 'statecfg[postgresql]'",
-            ) from None
+        return postgresql.engine(self.address, **size)
 
     @property
     def shown(self) -> str:
@@ -123,7 +91,7 @@ class Store:
             raise Busy(f"{self.shown}: another thread has written for {6 * BUSY:.0f} s")
         try:
             with self._connected() as connection:
-                connection.exec_driver_sql(_BEGIN_POSTGRESQL if self.shared else "BEGIN IMMEDIATE")
+                connection.exec_driver_sql(postgresql.BEGIN if self.shared else "BEGIN IMMEDIATE")
                 self._wrote = True
                 yield connection
                 connection.commit()
@@ -140,17 +108,17 @@ class Store:
         """
         mark = uuid.uuid4().hex
         results: list[T] = []
-        lost: Lost | None = None
+        lost: postgresql.Lost | None = None
         for pause in (0.1, 0.2, 0.4, 0.8, None):
             try:
                 with self.transaction() as connection:
-                    if self.shared and not _marked(connection, mark):
+                    if self.shared and not postgresql.marked(connection, mark):
                         return results[-1]
                     results.append(function(connection))
                 break
             except StoreError as problem:
-                lost = problem if isinstance(problem, Lost) else lost
-                if pause is None or not (lost or isinstance(problem, Again)):
+                lost = problem if isinstance(problem, postgresql.Lost) else lost
+                if pause is None or not (lost or isinstance(problem, postgresql.Again)):
                     raise lost or problem from None
                 time.sleep(pause * secrets.randbelow(1000) / 1000)
         return results[-1]
@@ -212,10 +180,9 @@ class Store:
         if self._pid != os.getpid():
             return
         if self.shared and self._wrote:
-            marks = tables.commit_mark
             # Where it does not work, the next one who closes the store does it.
             with contextlib.suppress(StoreError), self.transaction() as connection:
-                connection.execute(delete(marks).where(marks.c.at < server_time() - MARKS))
+                postgresql.forget_marks(connection)
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -241,7 +208,7 @@ class Store:
                 "`statecfg store migrate` brings it forward; from then on, older versions are refused",
             )
         with self.transaction() as connection:
-            found = self._version(connection) if found or not self._empty(connection) else 0
+            found = self._version(connection) if found or not postgresql.empty(connection) else 0
             if found < migrations.SCHEMA:
                 migrations.forward(connection, found)
 
@@ -249,12 +216,8 @@ class Store:
         """Return the version of the schema, 0 for none."""
         try:
             return self.schema()
-        except _Unmade:
+        except postgresql.Unmade:
             return 0
-
-    def _empty(self, connection: Connection) -> bool:
-        """Tell whether a PostgreSQL database still has no schema of ours, now that nobody else can be making it."""
-        return connection.exec_driver_sql("SELECT to_regclass('schema_version')").scalar() is None
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -272,7 +235,9 @@ class Store:
         except exc.IntegrityError:
             raise  # a mistake of ours
         except exc.DBAPIError as problem:
-            raise self._explained(problem) from None
+            if isinstance(problem.orig, sqlite3.Error):
+                raise sqlite.explain(problem.orig, self.shown) from None
+            raise postgresql.explain(problem, self.address, self._opened) from None
         except sqlite3.Error as problem:
             raise sqlite.explain(problem, self.shown) from None
 
@@ -282,55 +247,6 @@ class Store:
                 f"{self.shown}: it was opened by process {self._pid}, and this is {os.getpid()}",
                 "a process opens the store for itself after it was forked",
             )
-
-    def _explained(self, problem: exc.DBAPIError) -> StoreError:
-        origin = problem.orig
-        if isinstance(origin, sqlite3.Error):
-            return sqlite.explain(origin, self.shown)
-        state = getattr(origin, "sqlstate", None) or ""
-        text = self._without_password(" ".join(str(origin).split()))
-        if state == "42P01" and "schema_version" in text:
-            return _Unmade(f"{self.shown}: it has no store of statecfg")
-        if state in _AGAIN:
-            return Again(f"{self.shown}: two writers were in each other's way: {text}")
-        if state == "55P03":
-            return Busy(f"{self.shown}: another process has written for {BUSY:.0f} s", "wait until it is done")
-        # Once connected, the address and the password are right: what fails then is the line or the server.
-        if problem.connection_invalidated or (self._opened and not state and isinstance(problem, exc.OperationalError)):
-            detail = f"{self.shown}: the connection was lost; whether the last change was kept is not known: {text}"
-            return Lost(detail, "look at the server, then run the same again")
-        return StoreError(f"{self.shown}: {text}", "look at the server, the address, and ~/.pgpass for the password")
-
-    def _without_password(self, text: str) -> str:
-        url = make_url(self.address.url)
-        for secret in (url.password, url.query.get("password")):
-            text = text.replace(str(secret), "********") if secret else text
-        return text
-
-
-class _Unmade(StoreError):
-    """There is no schema of ours."""
-
-
-# Writers queue up; one that waits for ever, or holds the others up for ever, is ended by the server.
-_BEGIN_POSTGRESQL = (
-    f"SELECT set_config('lock_timeout', '{BUSY:.0f}s', true), "
-    f"set_config('idle_in_transaction_session_timeout', '{IDLE}s', true), pg_advisory_xact_lock({_WRITERS})"
-)
-
-
-def server_time() -> Any:
-    """Return PostgreSQL's own clock, in seconds since 1970: those of its clients differ."""
-    return func.extract("epoch", func.clock_timestamp())
-
-
-def _marked(connection: Connection, mark: str) -> bool:
-    """Enter a transaction's mark; False where it is there already, because the commit that got no answer was done."""
-    from sqlalchemy.dialects.postgresql import insert
-
-    marks = tables.commit_mark
-    statement = insert(marks).values(id=mark, at=server_time()).on_conflict_do_nothing().returning(marks.c.id)
-    return connection.execute(statement).scalar() is not None
 
 
 def _fill(path: Path, shown: str) -> None:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from sqlalchemy import select, update
 
 from statecfg.store import Busy, StoreError, tables
-from statecfg.store.database import server_time
+from statecfg.store.postgresql import server_time
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -14,19 +14,21 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 
-from statecfg.store import Busy, StoreError, database, hosts, migrations, opened
+from statecfg.store import Busy, StoreError, hosts, migrations, opened
+from statecfg.store import postgresql as backend
+from statecfg.store.database import Store
 from tests.command import statecfg
 from tests.store import workers
 from tests.store.postgresql import PASSWORD, Server, start
 from tests.store.relay import relay
 
 
-def counted(store: database.Store) -> int:
+def counted(store: Store) -> int:
     record = hosts.get(store, "web1")
     return 0 if record is None else int(record.metadata["count"])
 
 
-def add(store: database.Store) -> int:
+def add(store: Store) -> int:
     return store.attempt(lambda connection: workers.add_one(connection, "web1"))
 
 
@@ -134,7 +136,7 @@ def test_a_database_with_tables_of_the_same_name_is_left_alone(postgresql: Serve
 def test_a_writer_that_falls_silent_is_not_waited_for_for_ever(
     postgresql: Server, url_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_BEGIN_POSTGRESQL", database._BEGIN_POSTGRESQL.replace("'10s'", "'300ms'"))
+    monkeypatch.setattr(backend, "BEGIN", backend.BEGIN.replace("'10s'", "'300ms'"))
     with opened(url=url_of) as one, opened(url=url_of) as other, one.transaction(), pytest.raises(Busy):
         add(other)
 

@@ -1,0 +1,115 @@
+"""The store on a PostgreSQL server: connections that notice a dead peer, one writer at a time, commits resolved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, create_engine, delete, exc, func
+from sqlalchemy.engine import make_url
+
+from statecfg.store import Busy, StoreError, sqlite
+from statecfg.store.tables import commit_mark
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from statecfg.store.address import Address
+
+BUSY = sqlite.BUSY
+IDLE = 30  # seconds after which the server ends a transaction whose client has fallen silent
+MARKS = 86400.0  # seconds for which a commit can be asked after
+_WRITERS = 0x73746174656366  # the advisory lock of those who write: "statecf"
+# Writers queue up; one that waits for ever, or holds the others up for ever, is ended by the server.
+BEGIN = (
+    f"SELECT set_config('lock_timeout', '{BUSY:.0f}s', true), "
+    f"set_config('idle_in_transaction_session_timeout', '{IDLE}s', true), pg_advisory_xact_lock({_WRITERS})"
+)
+# Source: RELIABILITY, "Default limits". libpq's words: https://www.postgresql.org/docs/current/libpq-connect.html
+_LIBPQ = {
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15000,
+    "application_name": "statecfg",
+}
+
+
+class Lost(StoreError):
+    """The connection was lost: what was being written may have been kept, or not."""
+
+
+class Again(StoreError):
+    """Two writers were in each other's way; the same may succeed now."""
+
+
+class Unmade(StoreError):
+    """There is no schema of ours."""
+
+
+def engine(address: Address, **pool: Any) -> Engine:
+    """Return what makes connections. Raises StoreError without a driver."""
+    try:
+        url = make_url(address.url)
+        given: dict[str, Any] = {name: value for name, value in _LIBPQ.items() if name not in url.query}
+        # Prepared statements belong to a session, and a pooler between us and the server shares those out.
+        given["prepare_threshold"] = None
+        return create_engine(url, connect_args=given, pool_pre_ping=True, isolation_level="READ COMMITTED", **pool)
+    except ModuleNotFoundError:
+        raise StoreError(
+            f"{address.shown}: this statecfg can't talk to PostgreSQL: psycopg is missing",
+            "pip install 'statecfg[postgresql]'",
+        ) from None
+
+
+def explain(problem: exc.DBAPIError, address: Address, connected: bool) -> StoreError:
+    """Return what a failure means.
+
+    :param connected: whether there was a connection before: then the address and the password are right, and what
+        fails is the line or the server
+    """
+    state = getattr(problem.orig, "sqlstate", None) or ""
+    text = _without_password(" ".join(str(problem.orig).split()), address)
+    if state == "42P01" and "schema_version" in text:  # undefined table
+        return Unmade(f"{address.shown}: it has no store of statecfg")
+    if state in ("40001", "40P01"):  # serialization failure, deadlock
+        return Again(f"{address.shown}: two writers were in each other's way: {text}")
+    if state == "55P03":  # lock not available
+        return Busy(f"{address.shown}: another process has written for {BUSY:.0f} s", "wait until it is done")
+    if problem.connection_invalidated or (connected and not state and isinstance(problem, exc.OperationalError)):
+        detail = f"{address.shown}: the connection was lost; whether the last change was kept is not known: {text}"
+        return Lost(detail, "look at the server, then run the same again")
+    return StoreError(f"{address.shown}: {text}", "look at the server, the address, and ~/.pgpass for the password")
+
+
+def _without_password(text: str, address: Address) -> str:
+    url = make_url(address.url)
+    for secret in (url.password, url.query.get("password")):
+        text = text.replace(str(secret), "********") if secret else text
+    return text
+
+
+def empty(connection: Connection) -> bool:
+    """Tell whether a database has no schema of ours."""
+    return connection.exec_driver_sql("SELECT to_regclass('schema_version')").scalar() is None
+
+
+def server_time() -> Any:
+    """Return the server's own clock, in seconds since 1970: those of its clients differ."""
+    return func.extract("epoch", func.clock_timestamp())
+
+
+def marked(connection: Connection, mark: str) -> bool:
+    """Enter a transaction's mark; False where it is there already, because the commit that got no answer was done.
+
+    A transaction of the same mark that is still under way is waited for.
+    """
+    from sqlalchemy.dialects.postgresql import insert
+
+    statement = insert(commit_mark).values(id=mark, at=server_time()).on_conflict_do_nothing()
+    return connection.execute(statement.returning(commit_mark.c.id)).scalar() is not None
+
+
+def forget_marks(connection: Connection) -> None:
+    """Remove the marks of commits that nobody asks after any more."""
+    connection.execute(delete(commit_mark).where(commit_mark.c.at < server_time() - MARKS))
