@@ -23,11 +23,11 @@ from statecfg.remote.wire import decode_node, decode_value, encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any
 
     from statecfg.remote.model import Action, ActionSpec
 
-    Layers = List[List[Node]]
+    Layers = list[list[Node]]
 
 KEPT = "/var/tmp/remembered.json"
 
@@ -48,9 +48,9 @@ class Unrecorded:
         """Nothing."""
 
 
-def come(layers: Layers, kept: Dict[str, Any]) -> List[List[Any]]:
+def come(layers: Layers, kept: dict[str, Any]) -> list[list[Any]]:
     """Apply layer by layer; return name, outcome and reason of each node."""
-    report: List[List[Any]] = []
+    report: list[list[Any]] = []
     for number, layer in enumerate(layers):
         facets = Facets()
         for node in layer:
@@ -64,7 +64,7 @@ def come(layers: Layers, kept: Dict[str, Any]) -> List[List[Any]]:
     return report
 
 
-def undone(leaving: Dict[str, Node], kept: Dict[str, Any], machine: Any) -> Dict[str, ActionSpec]:
+def undone(leaving: dict[str, Node], kept: dict[str, Any], machine: Any) -> dict[str, ActionSpec]:
     """Return what brings back what was before these nodes, which go side by side."""
     found = {}
     for name, node in leaving.items():
@@ -73,14 +73,14 @@ def undone(leaving: Dict[str, Node], kept: Dict[str, Any], machine: Any) -> Dict
     return found
 
 
-def perform(machine: Any, steps: List[Action]) -> None:
+def perform(machine: Any, steps: list[Action]) -> None:
     """Take actions on a machine."""
     for step in steps:
         result = step.perform(machine)
         assert result["status"] == "ok", (step.op, result)
 
 
-def different(imagined: Planned, real: RealMachine) -> List[List[Any]]:
+def different(imagined: Planned, real: RealMachine) -> list[list[Any]]:
     """Return where the host is not what the imagined machine said it would be."""
     wrong = []
     for table, keys in imagined.tables.items():
@@ -91,18 +91,18 @@ def different(imagined: Planned, real: RealMachine) -> List[List[Any]]:
                 wrong.append([table, key, fields, found])
     for path in imagined.entries:
         stands, wanted = real.stat(path), imagined.apparent(path)
-        fields = ("kind", "mode", "owner", "group", "target")
-        if [getattr(stands, each, None) for each in fields] != [getattr(wanted, each, None) for each in fields]:
+        shape = ("kind", "mode", "owner", "group", "target")
+        if [getattr(stands, each, None) for each in shape] != [getattr(wanted, each, None) for each in shape]:
             wrong.append([path, repr(wanted), repr(stands)])
     return wrong
 
 
-def go(layers: Layers, kept: Dict[str, Any]) -> Dict[str, Any]:
+def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
     """Undo layer by layer; return ops by node, what is left, what was not as planned, and what is still to do."""
-    ops: Dict[str, List[str]] = {}
-    rest: Dict[str, List[str]] = {}
-    left: List[str] = []
-    wrong: List[List[Any]] = []
+    ops: dict[str, list[str]] = {}
+    rest: dict[str, list[str]] = {}
+    left: list[str] = []
+    wrong: list[list[Any]] = []
     for layer in reversed(layers):
         leaving = {}
         for node in layer:
@@ -131,13 +131,13 @@ def go(layers: Layers, kept: Dict[str, Any]) -> Dict[str, Any]:
 def main() -> None:
     """Do what standard input says."""
     given = json.load(sys.stdin)
-    blobs: Dict[str, Any] = {}
+    blobs: dict[str, Any] = {}
     for value in given["blobs"]:
         decode_value(value, blobs)
     layers = [[decode_node(wire, blobs) for wire in layer] for layer in given["layers"]]
     for kind in sorted({node.type for layer in layers for node in layer}):
         import_module("statecfg.resources." + kind)
-    kept: Dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     if given["do"] == "go":
         with open(KEPT) as stream:
             kept = json.load(stream)
