@@ -71,6 +71,15 @@ LIMITS = (
     ("statecfg.transport.limits", "MAX_BEFORE_LOGIN", "what a server may send before login", "bytes"),
     ("statecfg.transport.identities", "MAX_OFFERS", "keys offered to a server", ""),
     ("statecfg.transport.route", "MAX_HOPS", "hosts to go through on the way to a host", ""),
+    ("statecfg.hooks.exchange", "CONNECT", "time for connecting to an HTTP hook", "s"),
+    ("statecfg.hooks.exchange", "MAX_REDIRECTS", "redirects of an HTTP hook, all within its host", ""),
+    ("statecfg.hooks.http_hooks", "MAX_REPLY", "answer of an HTTP hook", "bytes"),
+    ("statecfg.hooks.http_hooks", "MAX_ERROR", "what is read of an HTTP hook's error", "bytes"),
+    ("statecfg.hooks.durations", "DEFAULT_TIMEOUT", "time for one call of an HTTP hook that gives no timeout", "s"),
+    ("statecfg.hooks.registration", "HTTP_DEADLINE", "time for all tries of an HTTP hook that gives no deadline", "s"),
+    ("statecfg.hooks.registration", "DEADLINE", "time for a program that is a hook and gives no deadline", "s"),
+    ("statecfg.hooks.durations", "LONGEST", "longest deadline of a hook", "s"),
+    ("statecfg.hooks.held", "LARGEST", "characters of a text that an HTTP hook is sent; else its digest", ""),
     ("statecfg.views.markdown", "LIMIT", "characters of a Markdown report", ""),
 )  # fmt: skip
 
@@ -81,6 +90,7 @@ ELSEWHERE = {
     "XDG_STATE_HOME": "on hosts, for users other than root: where the executor, the lock and the ledger are kept, in "
     "`statecfg/` (default `~/.local/state`; root's place is `/var/lib/statecfg`)",
     "STATECFG_CHILD": "set by the executor in the programs it starts, so that it finds what they leave running",
+    "STATECFG_HOOK": "set in the programs of exec hooks: a statecfg that such a one starts waits for no hook",
 }
 
 
@@ -250,6 +260,7 @@ def limits() -> str:
 
 AREAS = {"1": "Nodes and graphs", "2": "Values", "3": "YAML and templates", "4": "Inventory, project and command line"}
 AREAS["5"] = "Python and Hy"
+AREAS["6"] = "Hooks"
 
 
 def errors() -> str:
