@@ -72,7 +72,15 @@ def invoke(
         most=(STDOUT, STDERR),
         last=True,
     )
-    return Invocation(outcome.status, outcome.output, outcome.errors, outcome.reason, data)
+    reason = outcome.reason + _missing(program) if outcome.status == 127 and outcome.reason else outcome.reason
+    return Invocation(outcome.status, outcome.output, outcome.errors, reason, data)
+
+
+def _missing(program: str) -> str:
+    """Return which interpreter of a script that could not be started is not there."""
+    words = _start(program)[2:].split(b"\n")[0].split()
+    interpreter = os.fsdecode(words[0]) if words and _start(program).startswith(b"#!") else ""
+    return " (its interpreter %s is missing)" % interpreter if interpreter and not os.path.exists(interpreter) else ""
 
 
 def end_left(mark: str) -> None:
@@ -82,10 +90,14 @@ def end_left(mark: str) -> None:
 
 def _command(program: str) -> List[str]:
     """Return the arguments that start a program: one without `#!` is a script of the shell's, as for execvp(3)."""
-    try:
-        with open(program, "rb") as stream:
-            start = stream.read(128)
-    except OSError:
-        return [program]  # starting it says what is wrong
+    start = _start(program)
     plain = start and not start.startswith(b"#!") and b"\0" not in start
     return ["/bin/sh", program] if plain else [program]
+
+
+def _start(program: str) -> bytes:
+    try:
+        with open(program, "rb") as stream:
+            return stream.read(256)
+    except OSError:
+        return b""  # starting it says what is wrong
