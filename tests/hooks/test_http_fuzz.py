@@ -21,10 +21,10 @@ from statecfg.hooks.registration import HttpHook, Registration
 from statecfg.problems import InvalidInput
 from tests.hooks.http.projects import Place
 
-KEYS = st.sampled_from(
-    "object children kind metadata name spec requires restartOn status message permanent continue apiVersion path "
-    "content mode $secret $content $$x template tags provides".split()
-)
+OF_REPLIES = ["object", "children", "message", "permanent", "continue"]
+OF_CHILDREN = ["apiVersion", "kind", "metadata", "name", "spec", "requires", "restartOn", "status"]
+OF_NODES = ["path", "content", "mode", "template", "tags", "provides", "$secret", "$content", "$$x"]
+KEYS = st.sampled_from([*OF_REPLIES, *OF_CHILDREN, *OF_NODES])
 TEXTS = st.one_of(
     st.sampled_from(["File", "statecfg/v1", "file:/etc/motd", "/etc/x", "0644", "key", ""]), st.text(max_size=5)
 )
