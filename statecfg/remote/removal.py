@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from statecfg.remote.changes import content
 from statecfg.remote.ledger import IN_DELETION, displaced, distinct
 from statecfg.remote.model import Blob, Node
@@ -139,6 +141,9 @@ def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
         for needed in former.row["requires"]:
             if needed in waits and needed != name:
                 waits[needed].add(name)
+    for inner, outer in _inside(formers):
+        waits[outer].add(inner)
+        waits[inner].discard(outer)
     for name, dependents in waits.items():
         formers[name].requires = tuple(formers[each].provides for each in sorted(dependents))
     layers: List[List[Former]] = []
@@ -150,6 +155,19 @@ def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
         for dependents in waits.values():
             dependents.difference_update(free)
     return layers
+
+
+def _inside(formers: Mapping[str, Former]) -> Iterable[Tuple[str, str]]:
+    """Yield pairs of names: what stands in a directory, and that directory, which can't go before it is empty."""
+    present = {name: former for name, former in formers.items() if not former.attrs.get("absent")}
+    places = {claim[5:]: name for name, each in present.items() for claim in each.row["claims"] if claim[:5] == "path:"}
+    for name, former in present.items():
+        path = former.attrs.get("path")
+        above = posixpath.dirname(normal(path)) if isinstance(path, str) and path[:1] == "/" else "/"
+        while above != "/":
+            if above in places:
+                yield name, places[above]
+            above = posixpath.dirname(above)
 
 
 def refusal(found: Leaving, total: int, agreed: bool) -> str:
