@@ -100,6 +100,12 @@ def run(
     return machine.run(argv, effect, cwd, env, user, timeout=timeout, codes=tuple(codes or (0,)))
 
 
+@command.claims
+def claims(attrs: Dict[str, Any]) -> List[str]:
+    """Claim nothing: in another playbook a command of this name is another one."""
+    return []
+
+
 @command.validate
 def contradictions(attrs: Dict[str, Any]) -> None:
     """Refuse a command without a program, or with two, and effects that mean nothing."""

@@ -22,6 +22,7 @@ from statecfg import resources
 from statecfg.graph import Graph
 from statecfg.remote.model import Node
 from statecfg.remote.real import RealMachine
+from tests.command import statecfg
 from tests.test_types_cases import arrange, cases, declared, layers, meant, placed, project
 from tests.undo import Ledger, different, snapshot
 
@@ -358,6 +359,62 @@ def test_a_process_whose_arguments_held_a_secret(site: Site, sleeper: Any) -> No
     site.ledger.memory[name]["running"] = True
     site.ledger.nodes[name].attrs["args"] = ["<secret token>"]
     assert site.undo() == [f"{name} is not started again: that takes a secret, and none is kept"]
+
+
+PLAYBOOK = """
+hosts: "@local"
+resources:
+  - directory: {root}/site
+    mode: "0750"
+  - file: {root}/site/index
+    content: "hello\\n"
+    requires: ["directory:{root}/site"]
+  - file: {root}/there
+    content: "new\\n"
+    mode: "0600"
+  - symlink: {root}/link
+    target: there
+    replace: true
+  - directory: {root}/old
+    absent: true
+    recursive: true
+  - line_in_file: {root}/settings
+    line: port = 7
+    match: ^port
+  - command: notes
+    argv: [touch, {root}/notes]
+    creates: {root}/notes
+    undo: [rm, {root}/notes]
+"""
+
+
+@pytest.mark.parametrize("verb", ["apply", "prune", "destroy"])
+def test_from_the_command_line(tmp_path: Path, verb: str) -> None:
+    """What leaves the definition goes, also where it came one by one; the rest stays, until all is destroyed."""
+    root = tmp_path / "host"
+    (root / "old/deep").mkdir(parents=True)
+    (root / "old/deep/file").write_text("old")
+    (root / "there").write_text("was")
+    (root / "link").write_text("a file")
+    (root / "settings").write_text("user = x\nport = 1\n# end\n")
+    before = snapshot(root)
+    playbook = tmp_path / "site.yml"
+    first = "resources:\n  - file: {root}/first\n    content: x\n"
+    playbook.write_text(PLAYBOOK.replace("resources:\n", first).format(root=root))
+    statecfg("apply", playbook, "--yes", cwd=tmp_path)
+    # A file that came later, into a directory that stood by then, requires nothing.
+    playbook.write_text(PLAYBOOK.format(root=root) + f"  - file: {root}/site/later\n    content: x\n")
+    statecfg("apply", playbook, "--yes", "--prune", cwd=tmp_path)
+    assert not (root / "first").exists()
+    kept = f'hosts: "@local"\nresources:\n  - file: {root}/kept\n    content: x\n'
+    if verb == "destroy":
+        statecfg("destroy", playbook, "--yes", cwd=tmp_path)
+    else:
+        playbook.write_text(kept)
+        statecfg(verb, playbook, "--yes", *(["--prune"] if verb == "apply" else []), cwd=tmp_path)
+        assert (root / "kept").exists() == (verb == "apply")
+        statecfg("destroy", playbook, "--yes", cwd=tmp_path)
+    assert different(before, snapshot(root)) == {}
 
 
 NAMES = ("a", "a/x", "a/y", "a/x/1", "b", "b/z", "c")
