@@ -30,6 +30,15 @@ statecfg hosts forget web1                     remove it from the store
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 
 
+def _text(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return an argument that a database takes: what the command line could not decode is none."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("it is not UTF-8.", context, parameter) from None
+    return value
+
+
 @click.group("hosts", cls=Group, examples=EXAMPLES, invoke_without_command=True)
 @options.inventory_option
 @options.store_option
@@ -55,7 +64,7 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
 
 
 @command.command("show", cls=Command, examples="statecfg hosts show web1\nstatecfg hosts show web1 --json")
-@click.argument("name")
+@click.argument("name", callback=_text)
 @options.json_option
 @options.no_color_option
 @click.pass_obj
@@ -71,7 +80,7 @@ def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
 @command.command(
     "tag", cls=Command, examples="statecfg hosts tag web1 canary blue\nstatecfg hosts tag web1 canary --remove"
 )
-@click.argument("name")
+@click.argument("name", callback=_text)
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Take the tags away.")
 @click.pass_obj
@@ -93,7 +102,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
 @command.command(
     "set", cls=Command, examples="statecfg hosts set web1 rack=12 spare=true\nstatecfg hosts set web1 --remove rack"
 )
-@click.argument("name")
+@click.argument("name", callback=_text)
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. May be repeated.")
 @click.option("--clear", is_flag=True, help="Remove all keys.")
@@ -127,8 +136,8 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 @command.command("bind", cls=Command, examples="statecfg hosts bind web1 playbooks/web.yml")
-@click.argument("name")
-@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@click.argument("name", callback=_text)
+@click.argument("playbook", type=click.Path(exists=True, dir_okay=False), callback=_text)
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (the event node-bound-to-policy)."""
@@ -146,8 +155,8 @@ def bind(place: Place, name: str, playbook: str) -> None:
 
 
 @command.command("unbind", cls=Command, examples="statecfg hosts unbind web1 playbooks/web.yml")
-@click.argument("name")
-@click.argument("playbook", type=click.Path())
+@click.argument("name", callback=_text)
+@click.argument("playbook", type=click.Path(), callback=_text)
 @click.pass_obj
 def unbind(place: Place, name: str, playbook: str) -> None:
     """Take a playbook from a host (the event node-unbound-from-policy). What it made on the host stays there."""
@@ -170,7 +179,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
 
 
 @command.command("forget", cls=Command, examples="statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
-@click.argument("name")
+@click.argument("name", callback=_text)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(place: Place, name: str, yes: bool) -> int:

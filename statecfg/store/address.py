@@ -74,7 +74,7 @@ def parse(text: str, base: Path) -> Address:
 
 def _file(text: str, base: Path) -> Address:
     # It is not shown: it may be a URL that lost a sign, password and all.
-    if not text or text.startswith((":memory:", "//")) or re.search(r"[\0?]|//.*@", text):
+    if not text or text.startswith((":memory:", "//")) or re.search(r"[\0?\ud800-\udfff]|//.*@", text):
         raise InvalidInput([problem("SC0413", "this is not the path of a file", _FORMS)])
     # Links are followed: the turns lie beside the file, and all who write it have to find the same ones.
     path = Path(os.path.realpath(base / os.path.expanduser(text)))

@@ -240,6 +240,11 @@ class Store:
             raise postgresql.explain(problem, self.address, self._opened) from None
         except sqlite3.Error as problem:
             raise sqlite.explain(problem, self.shown) from None
+        except UnicodeDecodeError:
+            if self.shared:
+                raise
+            # Python can't even read what SQLite says of it.
+            raise StoreError(f"{self.shown}: it is damaged", sqlite.RESTORE) from None
 
     def _same_process(self) -> None:
         if self._pid != os.getpid():

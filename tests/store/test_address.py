@@ -63,6 +63,7 @@ def test_servers(text: str, shown: str, tmp_path: Path) -> None:
         ":memory:",
         "sqlite://",
         "hosts.db?mode=pa55w0rd",
+        "\udcff.db",
     ],
 )
 def test_what_is_no_address_is_refused_and_not_shown(text: str, tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def test_nobody_is_forgotten_unasked(run: Run) -> None:
     assert list(run("--json").json()["hosts"]) == ["web1"]
 
 
+@pytest.mark.parametrize("words", [["show"], ["tag"], ["forget", "--yes"], ["unbind", "web1"]])
+def test_a_name_that_is_no_text(run: Run, words: list[str]) -> None:
+    assert "it is not UTF-8" in run(*words, "\udcff", *(["x"] if words == ["tag"] else []), code=5).err
+
+
 def test_a_verb_that_there_is_not(run: Run) -> None:
     assert "Did you mean 'forget'?" in run("forgte", "web1", code=5).err
     assert "show, tag, set" in run("xyzzy", code=5).err

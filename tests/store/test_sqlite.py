@@ -100,6 +100,28 @@ def test_damage_inside_is_found_by_a_check(filled: Path, page: int) -> None:
     assert filled.read_bytes() == data
 
 
+def test_bytes_changed_anywhere_are_no_traceback(filled: Path) -> None:
+    """A store of which bytes were changed at random is used, or refused; nothing else comes of it."""
+    data, seed = filled.read_bytes(), random.randrange(1 << 32)
+    chance = random.Random(seed)
+    refused = 0
+    for attempt in range(200):
+        broken = bytearray(data)
+        for _ in range(chance.choice((1, 20, 2000))):
+            # Half of them in the first page: that is where SQLite keeps the words of the schema.
+            broken[chance.randrange(chance.choice((4096, len(data))))] = chance.randrange(256)
+        filled.write_bytes(broken)
+        try:
+            with opened(url=str(filled)) as store:
+                hosts.every(store)
+                hosts.tag(store, "host7", ["a"])
+        except StoreError:
+            refused += 1
+        except Exception as problem:
+            raise AssertionError(f"seed {seed}, attempt {attempt}") from problem
+    assert refused > 50
+
+
 def test_a_row_that_belongs_to_nothing_is_found(path: Path) -> None:
     opened(url=str(path)).close()
     with contextlib.closing(sqlite3.connect(path)) as plain:
