@@ -23,14 +23,22 @@ def statecfg(project: Path, *arguments: str) -> str:
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").touch()
     blocks = BLOCK.findall(PAGE.read_text())
-    assert len(blocks) == PAGE.read_text().count("```hy") == 2
+    assert len(blocks) == PAGE.read_text().count("```hy") == 3
     for name, text in blocks:
         path = tmp_path / name
-        path.parent.mkdir()
-        path.write_text(text)
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a") as stream:
+            stream.write(text)
     motd = tmp_path / "welcome" / "motd"
     assert "Welcome to @local." in statecfg(tmp_path, "plan", "playbooks/welcome.hy")
     assert not motd.exists()
     statecfg(tmp_path, "apply", "--yes", "playbooks/welcome.hy")
     assert motd.read_text() == "Welcome to @local.\n -- ops\n"
     assert "Nothing to do" in statecfg(tmp_path, "apply", "--yes", "playbooks/welcome.hy")
+    statecfg(tmp_path, "destroy", "--yes", "playbooks/welcome.hy")
+    assert not motd.parent.exists()
+    motd.parent.mkdir()
+    motd.write_text("before")
+    statecfg(tmp_path, "apply", "--yes", "playbooks/welcome.hy")
+    statecfg(tmp_path, "destroy", "--yes", "playbooks/welcome.hy")
+    assert motd.read_text() == "before"
