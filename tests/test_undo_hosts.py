@@ -15,6 +15,7 @@ from statecfg.context import WireContext
 from statecfg.graph import Graph, merge_graphs
 from statecfg.remote.wire import encode_value
 from tests import hosts
+from tests.command import reach, statecfg
 from tests.test_types_real import PLACE, UNIT, prepared, web
 
 LIBRARY = "/usr/lib/systemd/system"  # what stands in /etc can't be masked
@@ -108,9 +109,61 @@ def test_a_web_server_comes_and_goes(managed: Managed) -> None:
         "file:/srv/site/index": ["remove"],
         "group:site": ["groupdel"],
         "package:webd": ["remove"],
-        "user:site": ["userdel"],
+        "user:site": ["userdel", "groupadd"],  # userdel takes the group of its name along, which was there before
     }
     assert left == []
+
+
+PLAYBOOK = """
+hosts: undo
+resources:
+  - package: webd
+  - package: tool-b
+  - package: tool-a
+  - package: first
+  - package: second
+  - group: site
+    gid: 4242
+  - user: site
+    group: site
+    remove_home: true
+    requires: ["group:site"]
+  - directory: /srv/site/pages
+    owner: site
+    parents: true
+    requires: ["user:site"]
+  - file: /etc/webd/webd.conf
+    content: "port = 8080\\nmessage = ours\\n"
+    requires: ["package:webd"]
+  - service: webd
+    running: true
+    enabled: true
+    restart_on: ["file:/etc/webd/webd.conf"]
+  - line_in_file: /etc/hosts
+    line: 192.0.2.1 site
+  - process: /usr/bin/sleep
+    args: ["4242"]
+    user: site
+    group: site
+    env: {}
+    requires: ["user:site"]
+"""
+
+
+def test_from_the_command_line(managed: Managed, tmp_path: Path) -> None:
+    """Everything at once, over SSH: half of it goes when it leaves the definition, the rest when it is destroyed."""
+    options = reach(tmp_path, [managed.host])
+    playbook = tmp_path / "site.yml"
+    before = managed.state()
+    playbook.write_text(PLAYBOOK)
+    statecfg("apply", playbook, "--yes", *options, cwd=tmp_path)
+    playbook.write_text(PLAYBOOK.partition("  - directory")[0].replace("  - package: webd\n", ""))
+    statecfg("apply", playbook, "--yes", "--prune", *options, cwd=tmp_path)
+    ran = statecfg("destroy", playbook, "--yes", *options, cwd=tmp_path)
+    assert "stays" not in ran.out
+    after = managed.state()
+    assert sorted(set(before) ^ set(after)) == []
+    assert managed.host.run(["pgrep", "-f", "sleep 4242"], check=False).returncode == 1
 
 
 def test_packages_go_with_what_came_along(managed: Managed) -> None:
