@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from statecfg.remote.real import Facets
 
 ACTING = ("apply", "prune", "destroy")  # the modes that change the host; the others look at it
-HOOKS = "hooks"  # the directory of hooks that run on this host
 
 
 class Management:
@@ -238,7 +237,7 @@ class Management:
 
     def folder(self, hook: Mapping[str, Any]) -> str:
         """Return where a hook's files are kept on this host: a directory for each state of them."""
-        return os.path.join(self.place, HOOKS, hook["digest"], hook["type"] + ".hook")
+        return os.path.join(self.place, state.HOOKS, hook["digest"], hook["type"] + ".hook")
 
     def install(self) -> None:
         """Put the files of hooks in their place, all of a hook's or none."""

@@ -19,6 +19,7 @@ LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
 BEFORE = "before"  # the directory of content that stood in the place of ours
+HOOKS = "hooks"  # the directory of hooks that run on this host
 SPOOL = "spool-"  # what the names of directories of content that has arrived begin with
 LOOKING = 0.2  # seconds that another process may look at the lock
 
@@ -55,13 +56,18 @@ def prepare(place: str) -> None:
 
 
 def sweep(place: str) -> None:
-    """Remove the content that runs had been sent which were killed; a spool carries the id of its process."""
-    for name in os.listdir(place):
-        pid = name[len(SPOOL) :].partition("-")[0] if name.startswith(SPOOL) else ""
+    """Remove what runs had been sent which were killed, and not put in its place; it carries the id of its process."""
+    found = [
+        (place, name, name[len(SPOOL) :].partition("-")[0]) for name in os.listdir(place) if name.startswith(SPOOL)
+    ]
+    hooks = os.path.join(place, HOOKS)
+    if os.path.isdir(hooks):
+        found += [(hooks, name, name.rpartition(".")[2]) for name in os.listdir(hooks)]
+    for folder, name, pid in found:
         if pid.isdigit() and not os.path.exists("/proc/" + pid):
             import shutil
 
-            shutil.rmtree(os.path.join(place, name))
+            shutil.rmtree(os.path.join(folder, name))
 
 
 def set_aside(place: str, mark: str) -> str:

@@ -1,0 +1,57 @@
+"""Node types for tests of what is under management: one that can't be undone, and one about several things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statecfg.remote.model import Action, Blob, Node
+from statecfg.remote.nodetype import node_type
+from statecfg.remote.ops import op
+from statecfg.remote.world import Machine, World
+
+
+@op
+def put(machine: Machine, path: str) -> Any:
+    """Write an empty file."""
+    return machine.write(path, Blob.of(""))
+
+
+@op
+def take(machine: Machine, path: str) -> Any:
+    """Remove a file."""
+    return machine.remove(path)
+
+
+@node_type
+def t_lasting(path: str) -> None:
+    """A file that stays."""
+
+
+@t_lasting.check
+def check_lasting(node: Node, world: World) -> list[Action]:
+    return [] if world.stat(node.attrs["path"]) else [put(node.attrs["path"])]
+
+
+@node_type
+def t_several(name: str, *, paths: list[str]) -> None:
+    """Empty files."""
+
+
+@t_several.claims
+def claim_several(attrs: dict[str, Any]) -> list[str]:
+    return [f"path:{path}" for path in attrs["paths"]]
+
+
+@t_several.check
+def check_several(node: Node, world: World) -> list[Action]:
+    return [put(path) for path in node.attrs["paths"] if world.stat(path) is None]
+
+
+@t_several.remember
+def remember_several(node: Node, world: World) -> dict[str, Any]:
+    return {"new": [path for path in node.attrs["paths"] if world.stat(path) is None]}
+
+
+@t_several.undo
+def undo_several(node: Node, memory: dict[str, Any], world: World) -> list[Action]:
+    return [take(path) for path in memory["new"] if world.stat(path) is not None]
