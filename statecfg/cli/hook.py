@@ -77,7 +77,6 @@ def types(as_json: bool, no_color: bool) -> int:
 @click.option(
     "-c",
     "--configuration",
-    "--c",
     metavar="KEY=VALUE",
     multiple=True,
     help="Set a key of its configuration; JSON counts as such, all else is a text. A JSON object sets all. Repeatable.",
@@ -323,7 +322,12 @@ def _access(store: str | None, name: str, user: str, more: bool) -> None:
 @options.no_color_option
 @click.pass_obj
 def retry(store: str | None, as_json: bool, no_color: bool) -> int:
-    """Run what is still queued: calls whose run was ended before their turn came."""
+    """Run what is still queued, and what HTTP hooks are still owed.
+
+    Calls of programs are queued whose run was ended before their turn came. An HTTP hook that failed is called again
+    here where its playbook was to be destroyed; for a playbook that was to be applied, the next apply calls it.
+    """
+    from statecfg.hooks.reconcile import retry_due
     from statecfg.remote.hook_result import ERROR
     from statecfg.store import hooks
     from statecfg.views import hooks as view
@@ -332,11 +336,14 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
         done = [item.id for item, _ in known.engine.drain()]
         found = hooks.events(known.store, invocations=done) if done else []
         waiting = hooks.waiting(known.store)
+        owed = retry_due(known.store, known.project)
     lines = [line for event in reversed(found) for line in view.event_lines(event)]
+    lines += [line for fired in owed for line in view.called_lines(fired)]
     lines.append(_line(f"{len(done)} run, {waiting} still queued"))
     data = {"format": 1, "events": [view.event_data(event) for event in reversed(found)], "queued": waiting}
-    _write(lines, data, as_json, no_color)
-    return exit_codes.FAILED if any(event.severity == ERROR for event in found) else exit_codes.DONE
+    _write(lines, {**data, "called": owed}, as_json, no_color)
+    failed = any(event.severity == ERROR for event in found) or any(each["status"] != "ok" for each in owed)
+    return exit_codes.FAILED if failed else exit_codes.DONE
 
 
 def _line(text: str) -> Line:

@@ -27,6 +27,15 @@ def hook_data(hook: HookObject) -> dict[str, Any]:
     return {key: value for key, value in asdict(hook).items() if key != "folder"}
 
 
+def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield what came of calling an HTTP hook again that was owed: hook, event, host, playbook, status, error."""
+    style: Style = "" if fired["status"] == "ok" else "remove"
+    about = f"  {fired['event']} of {fired['playbook']} on {fired['host']}: {fired['status']}"
+    yield make((str(fired["hook"]), style or "bold"), about, hang=4)
+    for text in safe.block(str(fired["error"])) if fired.get("error") else ():
+        yield make("    ", text, hang=4)
+
+
 def hook_table(hooks: Sequence[HookObject], waiting: int) -> Iterator[Line]:
     """Yield a line for each hook, and how many invocations are queued."""
     heads = ("HOOK", "TYPE", "CONFIGURATION")

@@ -128,7 +128,7 @@ def _opening(group: Group) -> str:
     for fired in host.get("fired") or []:
         if fired["status"] != "ok":
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""
-            what = f"{code(str(fired['event']))} of {code(str(fired['name']))}, {where(fired)}"
+            what = f"{code(str(fired['event']))} of {code(str(fired['name'] or 'the playbook'))}, {where(fired)}"
             lines.append(f"- hook {code(str(fired['hook']))} ({what}): {escaped(str(fired['status']))}{why}\n")
     if kinds["unchanged"]:
         lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")

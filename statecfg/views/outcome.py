@@ -150,7 +150,7 @@ def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
         sign, style, meaning = HOOK_ENDS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
         if fired["status"] == "ok" and not detail.verbose:
             continue
-        about = f"  {fired['event']} of {fired['name']}, {where(fired)}: {meaning}"
+        about = f"  {fired['event']} of {fired['name'] or 'the playbook'}, {where(fired)}: {meaning}"
         yield make((f"  {sign} ", style), ("hook ", "dim"), (str(fired["hook"]), style), about, hang=6)
         for text in safe.block(str(fired["error"])) if fired.get("error") else ():
             yield make("      ", text, hang=6)

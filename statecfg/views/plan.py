@@ -163,7 +163,8 @@ def hooks_by_event(host: Mapping[str, Any]) -> dict[tuple[str, str, str], list[s
     """Return hook, event and where it runs → the names of the resources for which it would fire."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for each in host.get("hooks") or []:
-        found.setdefault((str(each["hook"]), str(each["event"]), where(each)), []).append(str(each["name"]))
+        key = str(each["hook"]), str(each["event"]), where(each)
+        found.setdefault(key, []).append(str(each["name"] or "the playbook"))
     return found
 
 

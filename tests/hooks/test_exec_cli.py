@@ -116,8 +116,10 @@ def test_configuration_that_is_none(given: str, detail: str) -> None:
     assert caught.value.problems[0].detail == detail
 
 
-def test_both_spellings_of_the_short_option(project: Path) -> None:
-    hook(project, "create", "a", "tally", "--c", "count=3")
+def test_the_short_option_has_one_dash(project: Path) -> None:
+    refused = hook(project, "create", "a", "tally", "--c", "count=3", code=5)
+    assert "No such option '--c'" in refused.err
+    hook(project, "create", "a", "tally", "-c", "count=3")
     assert said(project, "show", "a")["configuration"] == {"count": 3}
 
 
