@@ -141,12 +141,12 @@ def _pair(text: str) -> tuple[str, Any]:
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (the event node-bound-to-policy)."""
-    from statecfg import project
+    from statecfg import prepare, project
     from statecfg.hooks import host_events
     from statecfg.store import hosts
 
     belongs = project.find(Path(playbook))
-    bound = belongs.relative(Path(playbook))
+    bound = prepare.owner(belongs, Path(playbook))
     with HostStore(place) as known:
         new = hosts.bind(known.store, known.name(name), bound)
         if new:
@@ -160,12 +160,12 @@ def bind(place: Place, name: str, playbook: str) -> None:
 @click.pass_obj
 def unbind(place: Place, name: str, playbook: str) -> None:
     """Take a playbook from a host (the event node-unbound-from-policy). What it made on the host stays there."""
-    from statecfg import project
+    from statecfg import prepare, project
     from statecfg.hooks import host_events
     from statecfg.store import hosts
 
     belongs = project.find(Path(playbook))
-    bound = belongs.relative(Path(playbook))
+    bound = prepare.owner(belongs, Path(playbook))
     with HostStore(place) as known:
         record = known.stored(name)
         if playbook in record.playbooks:  # as it is shown, also from elsewhere

@@ -153,6 +153,7 @@ def test_programs_get_json(tmp_path: Path) -> None:
 def test_the_moments_that_hooks_wait_for(run: Run, tmp_path: Path) -> None:
     """Bound when it is bound, unbound while the playbook is still there, deleted when the host is gone; each once."""
     playbook, seen = tmp_path / "playbooks/web.yml", tmp_path / "seen"
+    whose = f"{tmp_path.name}/playbooks/web.yml"
     playbook.parent.mkdir()
     playbook.write_text("resources: []\n")
     folder = tmp_path / "hooks/note.hook"
@@ -161,16 +162,16 @@ def test_the_moments_that_hooks_wait_for(run: Run, tmp_path: Path) -> None:
         (folder / event).write_text(f"#!/bin/sh\ncat >> '{seen}'\necho >> '{seen}'\n")
         (folder / event).chmod(0o700)
     statecfg("hook", "create", "note", "note", cwd=tmp_path, STATECFG_STORE=str(tmp_path / "store.db"))
-    assert run("bind", "web1", "playbooks/web.yml").out == "web1: bound to playbooks/web.yml\n"
-    assert run("bind", "web1", str(playbook)).out == "web1: it was bound to playbooks/web.yml before\n"
-    assert "bound are: playbooks/web.yml" in run("unbind", "web1", "playbooks/wbe.yml").out
+    assert run("bind", "web1", "playbooks/web.yml").out == f"web1: bound to {whose}\n"
+    assert run("bind", "web1", str(playbook)).out == f"web1: it was bound to {whose} before\n"
+    assert f"bound are: {whose}" in run("unbind", "web1", "playbooks/wbe.yml").out
     playbook.unlink()
-    assert run("unbind", "web1", "playbooks/web.yml").out == "web1: no longer bound to playbooks/web.yml\n"
-    assert run("forget", "web1", "--yes").out == "web1: forgotten\n"
+    assert run("unbind", "web1", "playbooks/web.yml").out == f"web1: no longer bound to {whose}\n"
+    assert run("forget", "web1", "--yes").out == f"web1: forgotten\n"
     told = [json.loads(line) for line in seen.read_text().splitlines()]
     assert [(each["hook"]["cause"], (each["policy"] or {}).get("name"), each["node"]["name"]) for each in told] == [
-        (host_events.BOUND, "playbooks/web.yml", "web1"),
-        (host_events.UNBOUND, "playbooks/web.yml", "web1"),
+        (host_events.BOUND, whose, "web1"),
+        (host_events.UNBOUND, whose, "web1"),
         (host_events.DELETED, None, "web1"),
     ]
     assert "Invalid value" in run("bind", "web1", "playbooks/none.yml", code=5).err
