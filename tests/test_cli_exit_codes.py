@@ -18,6 +18,9 @@ def host(status="ok", *outcomes, **more):
     return {"status": status, "layers": [nodes], **more}
 
 
+GOING, FORGOTTEN = [{"outcome": "changed"}], [{"outcome": "unchanged"}]
+
+
 @pytest.mark.parametrize(
     ("given", "detailed", "expected"),
     [
@@ -39,6 +42,26 @@ def host(status="ok", *outcomes, **more):
         (report("apply", a=host("failed"), b=host("unreachable"), c=host("unknown")), False, 3),
         (report("apply", a=host("locked"), b=host("unreachable"), c=host("refused")), False, 4),
         (report("plan", a=host("ok", "changed"), b=host("refused")), True, 6),
+        (report("plan", a=host("ok", removals=[GOING])), False, 0),
+        (report("plan", a=host("ok", removals=[GOING])), True, 2),
+        (report("plan", a=host("ok", removals=[FORGOTTEN])), True, 2),
+        (report("plan", a=host("ok", left=[GOING])), True, 0),
+        (report("plan", a={**host(), "layers": [[{"outcome": "unchanged", "state": "PRE_CREATED"}]]}), True, 2),
+        (report("verify", a=host("ok", "unchanged")), False, 0),
+        (report("verify", a=host("ok", "changed")), False, 2),
+        (report("verify", a=host("ok", "unknown")), False, 2),
+        (report("verify", a=host("ok", left=[GOING])), False, 2),
+        (report("verify", a=host("ok", owed=["service:x"])), False, 2),
+        (report("verify", a=host("failed", "changed", "failed")), False, 1),
+        (report("prune", a=host("ok", removals=[GOING])), True, 0),
+        (report("destroy", a=host("failed", removals=[[{"outcome": "failed"}]])), False, 1),
+        (report("prune", a=host("unknown", removals=[[{"outcome": "unknown"}]])), False, 3),
+        (report("apply", a=host("refused", refusal="3 of the 4 resources")), False, 5),
+        (report("apply", a=host("refused", refusal="it is protected"), b=host("refused")), False, 6),
+        (report("apply", a=host("ok", "changed", fired=[{"status": "ok"}, {"status": "continued"}])), False, 0),
+        (report("apply", a=host("ok", "changed", fired=[{"status": "owed"}])), False, 1),
+        (report("apply", a=host("ok", fired=[{"status": "failed"}])), False, 1),
+        (report("history", a=host("ok")), False, 0),
     ],
 )
 def test_status_of_a_report(given, detailed, expected):

@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from statecfg.views import stream
+from statecfg.views.history import history_lines
 from statecfg.views.lines import make, plain
 from statecfg.views.outcome import duration, outcome_lines
 from statecfg.views.plan import Detail, plan_lines
-from statecfg.views.tally import of_changes
+from statecfg.views.tally import of_changes, pending
 from statecfg.views.terminal import render
+from statecfg.views.verify import verify_lines
 
 REPORTS = Path(__file__).parent / "reports"
 
@@ -28,9 +31,21 @@ class Terminal(io.StringIO):
 
 def lines_of(name, **detail):
     report = json.loads((REPORTS / f"{name}.json").read_text())
-    if report["mode"] == "plan":
-        return list(plan_lines(report, Detail(**detail)))
-    return list(outcome_lines(report, Detail(**detail), 12.3))
+    if report["mode"] == "history":
+        return list(history_lines(report))
+    if report["mode"] == "apply":
+        return list(outcome_lines(report, Detail(**detail), 12.3))
+    return list((verify_lines if report["mode"] == "verify" else plan_lines)(report, Detail(**detail)))
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch):
+    """Let times be shown as they are in the expected texts."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def shown(lines, monkeypatch, columns, color=False):
@@ -38,7 +53,10 @@ def shown(lines, monkeypatch, columns, color=False):
     return render(lines, Terminal(), color)
 
 
-@pytest.mark.parametrize("name", ["plan", "converged", "apply-failed"])
+NAMES = ["plan", "converged", "apply-failed", "lifecycle", "applied-lifecycle", "verify", "history"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_plain_text_is_as_agreed(name):
     """Set REGENERATE=1 to write the expected texts anew, and read the difference before committing it."""
     expected = REPORTS / f"{name}.txt"
@@ -48,11 +66,12 @@ def test_plain_text_is_as_agreed(name):
     assert text == expected.read_text()
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("columns", [40, 80, 160])
-def test_terminal_rows_fit_and_say_the_same(columns, monkeypatch):
+def test_terminal_rows_fit_and_say_the_same(columns, name, monkeypatch):
     from rich.cells import cell_len
 
-    lines = lines_of("plan", full=True, verbose=True)
+    lines = lines_of(name, full=True, verbose=True)
     text = shown(lines, monkeypatch, columns)
     assert max(cell_len(row) for row in text.splitlines()) <= columns
     squeezed = "".join(text.replace("─", "").split())
@@ -72,6 +91,34 @@ def test_colours(monkeypatch):
 
 def test_the_last_line_can_be_searched_for():
     assert plain(lines_of("plan")).splitlines()[-1] == "Plan: 15 to add, 9 to change, 6 to destroy."
+
+
+def test_what_stays_and_hooks_are_told_when_asked_for():
+    brief, verbose = plain(lines_of("lifecycle")), plain(lines_of("lifecycle", verbose=True))
+    assert "- unused" not in brief
+    assert "- unused" in verbose
+    assert "hook announce" not in plain(lines_of("applied-lifecycle"))
+    assert "✓ hook announce  pre-delete of file:/etc/motd, here: done" in plain(
+        lines_of("applied-lifecycle", verbose=True)
+    )
+
+
+def test_what_is_only_pending_by_its_state_is_pending():
+    report = json.loads((REPORTS / "converged.json").read_text())
+    assert not pending(report)
+    host = next(iter(report["hosts"].values()))
+    for key, value in (
+        ("owed", [{"node": "a", "cause": "b", "since": 1, "run": "r"}]),
+        ("removals", [[{"name": "a", "outcome": "unchanged"}]]),
+        ("layers", [[{"name": "a", "outcome": "unchanged", "state": "PRE_CREATED"}]]),
+    ):
+        before = host.get(key)
+        host[key] = value
+        assert pending(report)
+        host[key] = before
+    host["left"] = [[{"name": "a", "outcome": "changed"}]]
+    host["hooks"] = [{"hook": "h", "event": "pre-reconcile", "name": "a", "where": "host"}]
+    assert not pending(report)
 
 
 def test_a_dry_run_says_so_first_and_last():

@@ -61,6 +61,22 @@ def test_plain_lines_say_what_changes_and_what_fails():
     ]
 
 
+def test_hooks_are_said_when_they_fail_and_what_is_waited_for():
+    about = {"hook": "gate", "event": "pre-delete", "name": "file:/a", "where": "controller"}
+    for verbose, expected in ((0, []), (1, ["web1: hook gate (pre-delete of file:/a): done"])):
+        stream = io.StringIO()
+        with PlainProgress(stream, 1, Redactor({"db": "hunter22"}), verbose) as show:
+            show(Event("web1", "hook-started", about))
+            show(Event("web1", "fired", {**about, "status": "ok"}))
+            show(Event("web1", "fired", {**about, "status": "owed", "error": "hunter22\n\x1b[1m"}))
+        last = "hook gate (pre-delete of file:/a): failed, and is tried again by a later run: <secret db>\\n\\x1b[1m"
+        assert stream.getvalue().splitlines() == [*expected, f"web1: {last}"]
+    live = LiveProgress(Terminal(), 1, Redactor({}), color=False)
+    live(Event("web1", "planned", {"summary": {"changed": 1}}))
+    live(Event("web1", "hook-started", about))
+    assert "waits for hook gate (pre-delete of" in drawn(live, 160)
+
+
 def test_output_of_commands_is_shown_when_asked_for():
     for verbose, expected in ((0, ""), (2, "web1: c | one\nweb1: c | two\n")):
         stream = io.StringIO()

@@ -12,11 +12,13 @@ import pytest
 from statecfg.problems import Place, Problem
 from statecfg.views import as_json, markdown, pictures, safe
 from statecfg.views.facts import facts_lines
+from statecfg.views.history import history_lines
 from statecfg.views.lines import plain
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.problems import problem_lines
 from statecfg.views.terminal import render
+from statecfg.views.verify import verify_lines
 
 REPORTS = Path(__file__).parent / "reports"
 BYTES = [bytes([number]).decode("utf-8", "surrogateescape") for number in range(256)]
@@ -75,12 +77,12 @@ def test_a_block_keeps_its_lines_and_aligns_tabs():
     assert safe.block("a\tb\n\x1b\n") == ["a       b", "\\x1b"]
 
 
-@pytest.mark.parametrize("name", ["plan.json", "apply-failed.json", "converged.json"])
+@pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.glob("*.json")))
 @pytest.mark.parametrize("full", [False, True])
 def test_no_view_lets_anything_through(name, full):
     report = poisoned(json.loads((REPORTS / name).read_text()), HOSTILE)
     detail = Detail(verbose=full, full=full)
-    for make in (plan_lines, outcome_lines):
+    for make in (plan_lines, outcome_lines, verify_lines, lambda given, _: history_lines(given, HOSTILE)):
         lines = list(make(report, detail))
         assert_harmless(plain(lines))
         assert_harmless(render(lines, Terminal(), color=False))

@@ -129,7 +129,7 @@ def doing(event: Event) -> str:
 
 
 def _hook(data: Mapping[str, Any]) -> str:
-    return f"{data.get('hook', '')} ({data.get('event', '')} of {data.get('name', '')})"
+    return f"{data.get('hook', '')} ({data.get('event', '')} of {data.get('name') or 'the playbook'})"
 
 
 def event_text(event: Event, verbose: int) -> Iterator[str]:

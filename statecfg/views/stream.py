@@ -10,7 +10,20 @@ from statecfg.views.lines import Line, plain
 
 # For streams whose encoding has none of the signs that we draw with.
 _ASCII = str.maketrans(
-    {"→": "->", "✗": "x", "✓": "ok", "…": "...", "·": "-", "↳": ">", "─": "-", "│": "|", "—": "-", "⏳": "*"}
+    {
+        "→": "->",
+        "✗": "x",
+        "✓": "ok",
+        "…": "...",
+        "·": "-",
+        "↳": ">",
+        "─": "-",
+        "│": "|",
+        "—": "-",
+        "⏳": "*",
+        "⚑": "*",
+        "≠": "!=",
+    }
 )
 
 
