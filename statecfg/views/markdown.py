@@ -158,7 +158,7 @@ def _node(fate: Fate) -> str:
         out.append(f"  because {code(names(list(node['triggered_by'])))} changes\n")
     if node.get("reason"):
         out.append(f"  {code(str(node['reason']))}\n")
-    out.extend(f"  stays: {code(str(text))}\n" for text in node.get("leaves") or ())
+    out.extend(f"  {code(str(text))}\n" for text in node.get("leaves") or ())
     if node.get("shutdown_first"):
         out.append(f"  - stopped first: {code(action_text(node['shutdown_first']))}\n")
     changes = node.get("changes") or []

@@ -146,7 +146,7 @@ def left_lines(node: Node, detail: Detail) -> Iterator[Line]:
 def stays(node: Node) -> Iterator[Line]:
     """Yield what stays behind of a resource that goes, and why."""
     for text in node.get("leaves") or []:
-        yield make(("      ↳ ", "dim"), f"stays: {text}", hang=8)
+        yield make(("      ↳ ", "dim"), text, hang=8)
 
 
 def hook_lines(host: Mapping[str, Any]) -> Iterator[Line]:
