@@ -214,6 +214,7 @@ class Management:
             return ""
         try:
             found = encode_value(kind.run_remember(node, RealMachine(facets)), -1)
+            found.pop("context", None)
         except Exception:  # it can't be looked at: then it is not what it was
             return "unreadable"
         return _digest(self.lineage, found)
@@ -240,17 +241,22 @@ class Management:
         return os.path.join(self.place, state.HOOKS, hook["digest"], hook["type"] + ".hook")
 
     def install(self) -> None:
-        """Put the files of hooks in their place, all of a hook's or none."""
+        """Put the files of hooks in their place, all of a hook's or none. Raises StateError."""
         for hook in self.hooks:
             for_good = self.folder(hook) if hook.get("decoded") else ""
             if not for_good or os.path.isdir(for_good):
                 continue
             trial = "%s.%d" % (os.path.dirname(for_good), os.getpid())
-            for name, (mode, blob) in sorted(hook["decoded"].items()):
-                path = os.path.join(trial, os.path.basename(for_good), name)
-                os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                _write(path, blob, mode)
-            os.rename(trial, os.path.dirname(for_good))
+            try:
+                for name, (mode, blob) in sorted(hook["decoded"].items()):
+                    path = os.path.join(trial, name)
+                    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+                    _write(path, blob, mode)
+                os.makedirs(os.path.dirname(for_good), 0o700, exist_ok=True)
+                os.rename(trial, for_good)
+            except OSError as problem:
+                text = "the files of the hook %s can't be kept in %s: %s"
+                raise state.StateError(text % (hook["name"], for_good, problem.strerror)) from None
 
     # The run
 

@@ -111,7 +111,8 @@ class NodeType(Generic[P]):
         """Register what of a real thing must be known to undo a node: `function(node, world) -> map`.
 
         Called once, before the node's first action, when it comes under management. The map holds JSON values and
-        content (`Blob`); the host's ledger keeps it, so it must hold no secret.
+        content (`Blob`); the host's ledger keeps it, so it must hold no secret. What it has under `context` is about
+        the thing's surroundings: where only that differs, the thing itself has not changed.
         """
         return self._register("remember", function)
 
