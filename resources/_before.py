@@ -81,7 +81,7 @@ class Looking:
         waiting = [""]
         while waiting:
             above = waiting.pop()
-            for name in self.world.listdir(posixpath.join(root, above)):
+            for name in self._names(posixpath.join(root, above)):
                 path = posixpath.join(above, name)
                 stat = self.world.stat(posixpath.join(root, path))
                 if stat is None:
@@ -94,6 +94,13 @@ class Looking:
                 if stat.kind == "directory":
                     waiting.append(path)
         return found
+
+    def _names(self, path: str) -> List[str]:
+        try:
+            return self.world.listdir(path)
+        except PermissionError:
+            self.lost.append("what is in %s is not remembered: it may not be read" % path)
+            return []
 
     def kept(self, path: str, suffix: str) -> Entry:
         """Return what stands where a node keeps the old file."""

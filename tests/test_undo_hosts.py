@@ -218,8 +218,7 @@ def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) ->
     host.run(["apt-get", "-qy", "purge", "webd"])
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(("enabled", "running"), [(True, True), (False, False)])
 def test_units_stand_as_they_stood(managed: Managed, enabled: bool, running: bool) -> None:
     """Running, started at boot, masked: what the node was given comes back, from each beginning."""
     host = managed.host
