@@ -132,6 +132,7 @@ OPTIONS = [
     ("`requires`", "a list of names or nodes", "what has to come first"),
     ("`restart_on`", "a list of names or nodes", "requirements whose change makes this node act as well"),
     ("`tags`", "a list of texts", "for `--tags`, which picks nodes and what they require"),
+    ("`protect`", "true or false", "true: no run removes the node once it has left the definition"),
 ]
 
 
