@@ -109,7 +109,7 @@ def why(judged: Judged) -> str:
     if isinstance(error, dict) and isinstance(error.get("message"), str):
         return str(error["message"])
     if error:
-        return error if isinstance(error, str) else json.dumps(error)
+        return error.strip() if isinstance(error, str) else json.dumps(error)
     if judged.sound:
         return ""
     return judged.detail or str(judged.entry.get("msg") or "it exited with status %s" % judged.entry.get("exit_status"))
