@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ class Run:
     """A project in a directory of its own, and the command run in it."""
 
     def __init__(self, base: Path) -> None:
-        self.base, self.scratch = base / "project", base / "scratch"
+        # As root there is one ledger for the machine; what it says of other tests' projects is not said of this one.
+        self.base, self.scratch = base / f"project-{uuid.uuid4().hex[:12]}", base / "scratch"
         self.base.mkdir()
         (self.base / "statecfg.toml").write_text("")
         (self.base / "hello.py").write_text(PLAYBOOK.format(scratch=self.scratch))

@@ -102,6 +102,24 @@ def test_anything_but_yes_changes_nothing(terminal, answer):
     assert not terminal.run.scratch.exists()
 
 
+def test_prune_and_destroy_show_what_goes_and_ask(terminal):
+    run = terminal.run
+    assert run("apply", "hello.py", "--yes").returncode == 0
+    text = (run.base / "hello.py").read_text()
+    (run.base / "hello.py").write_text(re.sub(r", file\(.*other.*\)\]", "]", text))
+    for answer, code in (("n\n", 130), ("y\n", 0)):
+        assert (run.scratch / "other.txt").exists()
+        screen = terminal("prune", "hello.py")
+        shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.until("Remove these resources? [y/N]"))
+        assert "0 to add, 0 to change, 1 to destroy." in shown
+        screen.type(answer)
+        assert screen.end() == code, screen.shown
+    assert sorted(path.name for path in run.scratch.iterdir()) == ["hello.txt"]
+    screen = terminal("prune", "hello.py")
+    assert screen.end() == 0, screen.shown
+    assert "[y/N]" not in screen.shown
+
+
 def test_nothing_to_do_is_no_question(terminal):
     assert terminal.run("apply", "hello.py", "--yes").returncode == 0
     screen = terminal("apply", "hello.py")
