@@ -201,6 +201,14 @@ class Session:
                 wanted.update({blob.sha256: blob for blob in found if blob.data is None})
         if not wanted:
             return
+        try:
+            self.spool_up(wanted)
+        except OSError as problem:
+            text = "content can't be taken in, in %s: %s" % (self.place, problem.strerror)
+            raise state.StateError(text) from None
+
+    def spool_up(self, wanted: Dict[str, Blob]) -> None:
+        """Take in content, to a directory of this run. Raises OSError."""
         state.prepare(self.place)
         self.spool = os.path.join(self.place, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
         os.mkdir(self.spool, 0o700)
