@@ -61,11 +61,17 @@ class Events(Protocol):
     def planned(self, host: str, report: Json) -> None:
         """Take in that a host has checked in and planned: `facts` and `ledger` are in its report."""
 
-    def hook(self, host: str, question: Json) -> Json:
-        """Call a hook that runs here (`hook`, `event`, `resource`, `seconds`); return {"ok", "error", …}."""
+    def hook(self, host: str, question: Json, gone: Callable[[], bool]) -> Json:
+        """Call a hook that runs here (`hook`, `event`, `resource`, `seconds`); return {"ok", "error", …}.
+
+        `gone` tells whether the host waits no longer.
+        """
 
     def may_go(self, host: str) -> str:
         """Say why a host, planned, must not go on, "" where it may; called once, before anything is done there."""
+
+    def going(self, host: str) -> None:
+        """Take in that a host, planned, goes on to do it."""
 
     def finished(self, host: str, report: Json) -> None:
         """Take in how a run ended on a host."""
@@ -118,6 +124,7 @@ class Conversation:
         self.given: set[str] = set()
         self.writing = threading.Lock()
         self.waiting = threading.Event()
+        self.over = threading.Event()
 
     def run(self) -> Json:
         """Talk to the host; return its part of the report. A failing host is a report too, never an exception."""
@@ -145,6 +152,7 @@ class Conversation:
         except wire.ProtocolError as problem:
             self.broke(f"what it is to be can't be sent: {problem}", "Let single nodes be smaller.")
         finally:
+            self.over.set()
             self.waiting.set()
             if self.entered and self.gate is not None:
                 self.gate.slots.release()
@@ -282,6 +290,8 @@ class Conversation:
             if not self.gate.slots.acquire(blocking=False):
                 return
             self.entered = True
+        if yes and self.events is not None:
+            self.events.going(self.host.name)
         # From here on, what became of the host is unknown until it says so.
         self.answered, self.said.acting = True, yes
         self.say(stream, wire.encode({"type": "go" if yes else "no"}))
@@ -302,7 +312,7 @@ class Conversation:
 
         def answer() -> None:
             try:
-                found = events.hook(self.host.name, frame)
+                found = events.hook(self.host.name, frame, self.over.is_set)
             except Exception as problem:  # our own mistake: the host is told that the hook failed, and why
                 found = {"ok": False, "error": f"statecfg failed: {problem!r}"}
             self.asking = False
@@ -435,7 +445,7 @@ class Listening:
 
     def check(self, now: float) -> None:
         """See that nothing has been waited for too long. Raises Broken."""
-        if self.of.said.waits and not self.of.answered:
+        if self.of.asking or (self.of.said.waits and not self.of.answered):
             self.news = now  # it waits for us
         if self.started and now - self.heard > DEAD:
             raise Broken(f"nothing came from it for {DEAD:.0f} s", "Is the host up, and the network between?")

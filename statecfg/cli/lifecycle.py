@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from statecfg.cli.options import Selection
 from statecfg.problems import InvalidInput
 
@@ -37,8 +39,12 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     found = Bus(project, inventory, uuid.uuid4().hex[:12], who, no_hooks, store)
     found.begin(mode, prepare.owner(project, start))
+    _warn(found)
     with contextlib.closing(found):
         yield found
+    if found.left:
+        queued = "1 invocation of a hook is" if found.left == 1 else f"{found.left} invocations of hooks are"
+        click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
 
 
 def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview | None:
@@ -55,7 +61,16 @@ def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview
         inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
     except InvalidInput:  # the playbook's own mistakes are reported with it
         return None
-    return Preview(project, inventory, store)
+    found = Preview(project, inventory, store)
+    _warn(found)
+    return found
+
+
+def _warn(found: Bus | Preview) -> None:
+    """Show what in the registrations of hooks is probably not meant."""
+    for warning in found.warnings:
+        place = f"{warning.places[0]}: " if warning.places else ""
+        click.echo(f"warning: {place}{warning.detail}", err=True)
 
 
 def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import hashlib
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from statecfg.problems import InvalidInput, problem
 from statecfg.remote import hook_result
 from statecfg.remote.hook_result import Judged
 from statecfg.remote.model import Blob
+from statecfg.remote.process import CHILDREN
 from statecfg.remote.wire import INLINE, encode_value
 from statecfg.store import StoreError, address, hooks, hosts, opened, runs
 
@@ -63,13 +64,18 @@ class Bus:
         self.playbook = ""
         self.contents: dict[str, Blob] = {}  # large files of hooks that run on hosts, by digest
         self.mode = ""
+        self.left = 0  # invocations of hooks that are still queued at the end
+        self.cancel = cancel or threading.Event()
+        self._metadata: dict[str, Json] = {}  # of hosts, as hooks that run on them know it
+        self._calls, self._called = 0, threading.Condition()
         self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         with contextlib.ExitStack() as undo:
             undo.callback(self.store.close)
             self.engine = exec_hooks.of_project(project, self.store)
             declared = registration.load(project)
-            self.reconciler = Reconciler(self.store, () if silent else declared, run, inventory, cancel)
+            self.warnings = [warning for each in declared for warning in each.warnings]
+            self.reconciler = Reconciler(self.store, () if silent else declared, run, inventory, self.cancel)
             user = getpass.getuser()
             self.hooks = self._exec_hooks(declared, user)
             if silent:
@@ -105,18 +111,20 @@ class Bus:
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return how to run, and on what: with the hooks of each host, and with what the store knows of it."""
+        self.cancel = self.reconciler.cancel = options.cancel
         around = {job.host.name: self.of_host(job.host.name) for job in jobs}
         policy = exec_input.policy(self.playbook, hooks.bound(self.store, self.playbook))
         known = []
         for job in jobs:
             ledger, node = self.known(job.host.name)
+            self._metadata[job.host.name] = node.get("metadata") or {}
             definition = replace(job.definition, blobs={**job.definition.blobs, **self.contents})
             known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
         return replace(options, run=self.run, events=self, hooks=around), known
 
     def at_once(self, host: str) -> tuple[str, list[Json]]:
         """Return the key of a report and the hooks that were called for a host as a whole."""
-        return "fired", [{"name": "", **each} for each in self.reconciler.fired.get(host, ())]
+        return "fired", [{**each, "name": ""} for each in self.reconciler.fired.get(host, ())]
 
     def known(self, host: str) -> tuple[str, Json]:
         """Return what the store knows of a host: its ledger's lineage, and the host as hooks are told of it."""
@@ -165,18 +173,38 @@ class Bus:
             events = hosts.check_in(self.store, host, facts, report.get("ledger", ""), str(facts.get("boot_id", "")))
             for event in events:
                 self._fire(event, host, None)
+
+    def going(self, host: str) -> None:
+        """Enter that a playbook is about to be applied to a host."""
+        with self._careful():
             if self.mode == "apply" and hosts.bind(self.store, host, self.playbook):
                 self._fire(host_events.BOUND, host, self.playbook)
 
-    def hook(self, host: str, question: Json) -> Json:
+    def hook(self, host: str, question: Json, gone: Callable[[], bool]) -> Json:
         """Call a hook around a resource that runs here; return {"ok", "error", …} as `Lifecycle` takes it."""
+        asked = begun = time.monotonic()
+
+        def begin() -> None:
+            nonlocal begun
+            begun = time.monotonic()
+
+        def stopped() -> bool:
+            return gone() or self.cancel.is_set() or self.engine.over.is_set()
+
         try:
+            with self._called:
+                self._calls += 1
             record = hosts.get(self.store, host)
             given = self.engine.given(record, self.playbook, question["resource"]) if record is not None else {}
-            judged = self.engine.resource(question["hook"], question["event"], given, float(question["seconds"]))
+            name, event, seconds = question["hook"], question["event"], float(question["seconds"])
+            judged = self.engine.resource(name, event, given, seconds, stopped, begin)
         except (StoreError, InvalidInput) as wrong:
             return {"ok": False, "error": str(wrong)}
-        return {"ok": True} if judged is None else _answer(judged)
+        finally:
+            with self._called:
+                self._calls -= 1
+                self._called.notify_all()
+        return {"ok": True, "waited": begun - asked} if judged is None else {**_answer(judged), "waited": begun - asked}
 
     def may_go(self, host: str) -> str:
         """Tell the HTTP hooks that a host's resources are about to be destroyed; return why they must stay, or ""."""
@@ -198,10 +226,13 @@ class Bus:
             for fired in report.get("fired", ()):
                 if fired["where"] == "host":
                     self._log(host, fired)
-            done = report["status"] == "ok" and not report.get("declined")
-            if self.mode == "apply" and report["status"] in ("ok", "failed", "unknown"):
+        done = report["status"] == "ok" and not report.get("declined")
+        if self.mode == "apply" and report["status"] in ("ok", "failed", "unknown"):
+            with self._careful():
                 self.reconciler.settled(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
+        with self._careful():
             if self.mode == "apply" and done:
+                self.going(host)
                 hosts.installed(self.store, host, self.playbook)
                 self._fire(host_events.INSTALLED, host, self.playbook)
             elif self.mode == "destroy" and done:
@@ -219,7 +250,8 @@ class Bus:
         judged = Judged(severity, {**entry, "resource": fired["name"]}, {}, None)
         self.store.attempt(lambda connection: hooks.log(connection, item, judged))
         if fired.get("metadata") is not None:
-            hosts.set_metadata(self.store, host, fired["metadata"])
+            gone = set(record.metadata) - set(fired["metadata"])
+            hosts.set_metadata(self.store, host, fired["metadata"], remove=gone)
 
     def _fire(self, event: str, host: str, playbook: str | None) -> None:
         """Queue the hooks of a host's event; they run beside the run, in their order."""
@@ -253,11 +285,35 @@ class Bus:
             runs.record(self.store, report, self.started, time.time(), self.who)
 
     def close(self) -> None:
-        """Wait for the hooks that are queued, and let go of the store."""
+        """Wait for the hooks that are queued, at most two minutes, and let go of the store.
+
+        What runs by then, or when the user stops, may end; what was not begun stays queued.
+        """
+        try:
+            if self._worker is not None:
+                self._triggered.put(False)
+                end = time.monotonic() + DRAIN
+                while self._worker.is_alive() and time.monotonic() < end and not self.cancel.is_set():
+                    self._worker.join(0.2)
+            self.engine.over.set()
+            self._await_calls()
+        except KeyboardInterrupt:
+            CHILDREN.stop()
+            self.engine.over.set()
+            self._await_calls()
+            raise
+        finally:
+            with self._careful():
+                self.left = hooks.waiting(self.store)
+            self.store.close()
+
+    def _await_calls(self) -> None:
+        """Wait until no hook runs any more; each has its deadline."""
+        with self._called:
+            while self._calls:
+                self._called.wait(1.0)
         if self._worker is not None:
-            self._triggered.put(False)
-            self._worker.join(DRAIN)
-        self.store.close()
+            self._worker.join()
 
 
 _GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"
@@ -272,12 +328,13 @@ class Preview:
 
     def __init__(self, project: Project, inventory: Inventory, url: str | None = None) -> None:
         declared = registration.load(project)
+        self.warnings = [warning for each in declared for warning in each.warnings]
         self.types = exec_types.of_project(project)
         self.inventory = inventory
         stored: list[Registration] = []
         if address.chosen(project, url).there():
             with opened(project, url) as store:
-                stored = exec_hooks.of_project(project, store).registrations()
+                stored = exec_hooks.of_project(project, store).registrations(each.name for each in declared)
         self.hooks = merged(declared, stored, self.types)
         self.http = [each for each in declared if each.protocol == "http"]
 
@@ -336,9 +393,6 @@ def around_resources(each: Registration) -> Json:
         "deadline": each.deadline,
         "where": each.where,
     }
-
-
-_GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"
 
 
 def _answer(judged: Judged) -> Json:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks import durations, exec_input, exec_types
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
+from statecfg.hooks.line import Line, never
 from statecfg.hooks.registration import EVENTS, Registration, Selector
 from statecfg.problems import InvalidInput, problem, suggest
 from statecfg.remote import hook_result, hook_run
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from statecfg.store.hosts import HostRecord
     from statecfg.store.turns import Turn
 
-TURN = "hooks"
 BUDGET = 120.0  # seconds for all hooks of one event. Source: the limits of RELIABILITY
+WAIT = 1800.0  # seconds that the turn is waited for while a host waits: hooks of other hosts are no failure of its own
 MOST = 10  # times that an invocation is begun: one that each time takes down who runs it would stop the queue for ever
 Within = Callable[[str, str], bool]
 
@@ -64,6 +66,9 @@ class Engine:
         keep: frozenset[str] = frozenset(),
     ) -> None:
         self.store, self.types, self.within, self.path, self.keep = store, types, within, path, keep
+        self.line = Line(store)
+        self.declared: dict[str, Registration] = {}
+        self.over = threading.Event()  # once it is set, nothing more is begun of the queue
 
     def trigger(self, event: str, host: HostRecord, policy: str | None = None) -> list[int]:
         """Queue what an event of a host calls for; return the places in the queue.
@@ -81,7 +86,8 @@ class Engine:
         queue: list[Queued] = []
         refused: list[tuple[Queued, Judged]] = []
         for hook in known:
-            if (hook.spec.events and event not in hook.spec.events) or not self._selects(hook.spec, host.name):
+            spec = self._spec(hook)
+            if spec is None or (spec.events and event not in spec.events) or not self._selects(spec, host.name):
                 continue
             item = Queued(0, hook, event, host.id, given, playbook)
             kind, wrong = self._ready(item)
@@ -110,12 +116,16 @@ class Engine:
         done: list[tuple[Queued, Judged]] = []
         if not upto or hook_run.RUNNING in os.environ:
             return done
-        with contextlib.suppress(Busy), self._turn(deadline) as turn:
-            while time.monotonic() < end:
-                item = self.store.attempt(lambda connection: hooks.begin(connection, upto))
-                if item is None:
-                    break
-                done.append((item, self._work(turn, item)))
+        with contextlib.suppress(Busy):
+            while not self.over.is_set():
+                # A turn for each: a host may be waiting for a hook of its own.
+                with self._turn(end - time.monotonic(), self.over.is_set) as turn:
+                    if time.monotonic() >= end:
+                        break
+                    item = self.store.attempt(lambda connection: hooks.begin(connection, upto))
+                    if item is None:
+                        break
+                    done.append((item, self._work(turn, item)))
         return done
 
     def run(
@@ -132,33 +142,42 @@ class Engine:
             raise InvalidInput([problem("SC0604", detail, suggest(event, HOST_EVENTS))])
         playbook = exec_input.playbook_of(host, policy)
         keep = self.keep | {"input", "output"} if debug else self.keep
-        return self._at_once(name, event, self.given(host, playbook), playbook, None, keep)
+        item = self._item(name, event, self.given(host, playbook), playbook)
+        with self._alone(BUDGET) as turn:
+            return self._now(turn, item, None, keep)
 
-    def resource(self, name: str, event: str, given: Mapping[str, Any], deadline: float | None = None) -> Judged | None:
-        """Run a hook at once for an event of a resource; return as `run` does.
-
-        :param given: what the program reads, as `given` makes it
-        :param deadline: seconds; the hook's own where not given
-        """
-        policy = given.get("policy") or {}
-        return self._at_once(name, event, given, policy.get("name"), deadline, self.keep)
-
-    def _at_once(
+    def resource(
         self,
         name: str,
         event: str,
         given: Mapping[str, Any],
-        playbook: str | None,
-        deadline: float | None,
-        keep: frozenset[str],
+        deadline: float | None = None,
+        stopped: Callable[[], bool] = never,
+        begun: Callable[[], object] = never,
     ) -> Judged | None:
+        """Run a hook for an event of a resource as soon as it is its turn; return as `run` does.
+
+        :param given: what the program reads, as `given` makes it
+        :param deadline: seconds, from when it is its turn; the hook's own where not given
+        :param stopped: tells whether to wait for the turn no longer
+        :param begun: called when the turn has come
+        :raises Busy: the turn did not come in half an hour, it was stopped, or this is a hook itself
+        """
+        policy = given.get("policy") or {}
+        item = self._item(name, event, given, policy.get("name"))
+        with self._alone(WAIT, stopped) as turn:
+            begun()
+            return self._now(turn, item, deadline, self.keep)
+
+    def _item(self, name: str, event: str, given: Mapping[str, Any], playbook: str | None) -> Queued:
         node = given.get("node") or {}
-        item = Queued(0, self.hook(name), event, node.get("id"), dict(given), playbook)
-        with self._alone() as turn:
-            kind, wrong = self._ready(item)
-            if kind is None and wrong is None:
-                return None
-            return self._work(turn, item, deadline, keep)
+        return Queued(0, self.hook(name), event, node.get("id"), dict(given), playbook)
+
+    def _now(self, turn: Turn, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
+        kind, wrong = self._ready(item)
+        if kind is None and wrong is None:
+            return None
+        return self._work(turn, item, deadline, keep)
 
     def given(
         self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None
@@ -190,18 +209,34 @@ class Engine:
             chosen = registration.select
             spec = Spec(chosen.hosts, chosen.types, chosen.names, chosen.tags, registration.events)
             spec = replace(spec, where=registration.where, order=registration.order, on_failure=registration.failure)
-            spec = replace(spec, deadline=f"PT{registration.deadline:g}S")
+            spec = replace(spec, deadline=f"PT{registration.deadline:g}S", declared=True)
             complete = kind.configured(registration.configuration)
             known, _ = hooks.create(self.store, registration.name, kind.name, str(kind.folder), complete, spec, user)
         if known.type != registration.type:
             detail = f"The hook {registration.name} already exists, and the hook_type fields do not match"
             hint = f"it is of the type {known.type}; rename one, or: statecfg hook delete {known.name}"
             raise InvalidInput([problem("SC0623", detail, hint, registration.position)])
+        self.declared[registration.name.casefold()] = registration
         return known
 
-    def registrations(self) -> list[Registration]:
-        """Return the hooks of the store as registrations, by order and name."""
-        found = [self._registration(hook) for hook in hooks.every(self.store)]
+    def _spec(self, hook: HookObject) -> Spec | None:
+        """Return what a hook is called for: as the project says now; None for one that only others' projects declare.
+
+        Such a hook is kept, with its configuration, for when it is declared again.
+        """
+        declared = self.declared.get(hook.name.casefold())
+        if declared is None:
+            return None if hook.spec.declared else hook.spec
+        return replace(hook.spec, hosts=declared.select.hosts, events=declared.events)
+
+    def registrations(self, declared: Iterable[str] = ()) -> list[Registration]:
+        """Return the hooks of the store as registrations, by order and name.
+
+        :param declared: names of those that this project declares; hooks that only other projects declare are left out
+        """
+        names = {*self.declared, *(name.casefold() for name in declared)}
+        every = [hook for hook in hooks.every(self.store) if not hook.spec.declared or hook.name.casefold() in names]
+        found = [self._registration(hook) for hook in every]
         return sorted(found, key=lambda each: (each.order, each.name))
 
     def _registration(self, hook: HookObject) -> Registration:
@@ -229,16 +264,16 @@ class Engine:
     # One invocation
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[Turn]:
+    def _alone(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Turn]:
         if hook_run.RUNNING in os.environ:
             raise Busy("a hook started this, and hooks run one at a time", "let the event that you cause call the hook")
-        with self._turn(BUDGET) as turn:
+        with self._turn(wait, stopped) as turn:
             yield turn
 
     @contextlib.contextmanager
-    def _turn(self, wait: float) -> Iterator[Turn]:
+    def _turn(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Turn]:
         """Have the turn, with nothing running any more that an engine left behind which was killed in its own."""
-        with self.store.turn(TURN, wait) as turn:
+        with self.line.turn(wait, stopped) as turn:
             hook_run.end_left(self.store.shown)
             yield turn
 
@@ -282,6 +317,8 @@ class Engine:
             judged = hook_result.judge(
                 item.event, schema, configuration, metadata, done.exit_status, done.stdout, done.stderr, done.reason
             )
+            if item.given.get("resource"):
+                judged.entry["resource"] = item.given["resource"].get("name")
             texts = {"input": done.given, "output": done.stdout}
             for name in sorted(kept):
                 if texts[name]:

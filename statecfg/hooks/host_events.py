@@ -28,8 +28,13 @@ def fire(store: Store, event: str, record: HostRecord, playbook: str | None, pro
     :param playbook: the one it is about; None for none
     :param project: whose directories have the types of hooks
     """
-    from statecfg.hooks import exec_hooks
+    import getpass
+
+    from statecfg.hooks import exec_hooks, registration
 
     engine = exec_hooks.of_project(project, store)
+    for each in registration.load(project):
+        if each.protocol == "exec":
+            engine.adopt(each, getpass.getuser())
     engine.trigger(event, record, playbook)
     engine.drain(DEADLINE)

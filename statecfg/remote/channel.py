@@ -76,15 +76,18 @@ class Channel:
                 except OSError as problem:
                     self._lose("the connection broke: %s" % problem.strerror)
 
-    def receive(self, *types: str) -> Tuple[Dict[str, Any], bytes]:
-        """Return the next frame of one of these types. Raises ProtocolError where the controller is gone."""
+    def receive(self, *types: str, cancelled: bool = False) -> Tuple[Dict[str, Any], bytes]:
+        """Return the next frame of one of these types. Raises ProtocolError where the controller is gone.
+
+        :param cancelled: wait for it although the user stops: it is the end of something that runs
+        """
         with self.arrived:
             while True:
                 for index, frame in enumerate(self.frames):
                     if frame[0]["type"] in types:
                         self.backlog -= len(frame[1])
                         return self.frames.pop(index)
-                if self.lost or self.cancelled:
+                if self.lost or (self.cancelled and not cancelled):
                     raise ProtocolError(self.lost or "cancelled")
                 self.arrived.wait(1.0)
 

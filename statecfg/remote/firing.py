@@ -31,8 +31,11 @@ class Firing:
         self.count = 0
 
     def call(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
-        """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks."""
-        resource["playbook"] = self.managed.playbook
+        """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks.
+
+        Of a hook that runs on the controller, `waited` says how many seconds it waited for its turn there.
+        """
+        resource = dict(self.managed.mask(resource), playbook=self.managed.playbook)
         if hook["where"] == "host":
             return self._here(hook, event, resource, seconds)
         self.count += 1
@@ -40,7 +43,7 @@ class Firing:
         self.channel.send(dict(question, resource=resource))
         try:
             while True:
-                answer, _ = self.channel.receive("hooked")
+                answer, _ = self.channel.receive("hooked", cancelled=True)
                 if answer["id"] == self.count:
                     return answer
         except ProtocolError as problem:

@@ -33,6 +33,7 @@ class Spec:
     :param order: hooks of one resource event are called by order, then by name
     :param deadline: of one invocation, ISO 8601
     :param on_failure: "abort", "continue" or "retry": what follows a failure at a resource event
+    :param declared: it was made by a project that declares it, and is called where one still does
     """
 
     hosts: str | None = None
@@ -44,6 +45,7 @@ class Spec:
     order: int = 100
     deadline: str = DEADLINE
     on_failure: str = "abort"
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
