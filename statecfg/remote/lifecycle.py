@@ -39,12 +39,13 @@ class Entity:
     :param owing: pairs of event and hook that are to be done by a later run
     """
 
-    __slots__ = ("name", "owing", "postponed", "state")
+    __slots__ = ("name", "owing", "postponed", "state", "why")
 
     def __init__(self, name: str, state: str = "", owing: Iterable[Sequence[str]] = ()) -> None:
         self.name, self.state = name, state
         self.owing = [list(pair) for pair in owing]
         self.postponed = False  # a hook, not a failure, put it off to a later run
+        self.why = ""  # what that hook said
 
 
 class Lifecycle:
@@ -67,7 +68,7 @@ class Lifecycle:
         """Let things happen from now on.
 
         :param record: the journal
-        :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str}
+        :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
         :param tell: takes what was fired, for the report
         :param row: from a node that comes under management to its record
         """
@@ -162,8 +163,9 @@ class Lifecycle:
         """Fire an event without which things can't go on; return why they must not, or not in this run."""
         why = self.fire(event, node, outcome)
         if not why and self.owed(node, event):
-            self.entity(node).postponed = True
-            return "a %s hook failed, and is to be tried again by a later run" % event
+            entity = self.entity(node)
+            entity.postponed = True
+            return "%s; a later run tries again" % entity.why
         return why
 
     def owed(self, node: Node, event: str) -> bool:
@@ -220,15 +222,18 @@ class Lifecycle:
                 answer: Mapping[str, Any] = {"ok": False, "error": "the event's hooks took %g s together" % ALL_HOOKS}
             else:
                 answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook["deadline"]))
+                end += answer.get("waited", 0.0)  # while hooks of other hosts had their turn
             status = OK if answer["ok"] else {"abort": FAILED, "continue": CONTINUED, "retry": OWED}[hook["failure"]]
             told: Dict[str, Any] = {"hook": hook["name"], "event": event, "name": node.provides, "where": hook["where"]}
             told["status"] = status
             told.update((key, answer[key]) for key in ("error", "severity", "entry", "metadata") if answer.get(key))
             self.tell(told)
+            said = "the %s hook %s failed: %s" % (event, hook["name"], answer.get("error") or "it gave no reason")
             if status == OWED:
                 entity.owing.append([event, hook["name"]])
+                entity.why = said
             elif status == FAILED:
-                return "the %s hook %s failed: %s" % (event, hook["name"], answer.get("error") or "it gave no reason")
+                return said
         return ""
 
 

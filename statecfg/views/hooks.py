@@ -122,7 +122,7 @@ def event_lines(event: Event) -> Iterator[Line]:
         value = parts[key]
         lines = safe.block(value) if isinstance(value, str) else [value_text(value, 1000)]
         for number, text in enumerate(lines[:_SHOWN]):
-            yield make(("    ", "dim"), (f"{key if not number else '':<8}", "skip"), text, hang=12)
+            yield make(("    ", "dim"), (f"{key if not number else '':<9}", "skip"), text, hang=13)
         if len(lines) > _SHOWN:
             yield make((f"            … {len(lines) - _SHOWN} more lines", "dim"))
 
