@@ -14,11 +14,17 @@ from statecfg.cli.options import Command, Conversation, Output, Selection, take
 EXAMPLES = """
 statecfg destroy playbooks/web.yml -l web3        one host: show what would go, ask, remove it
 statecfg destroy playbooks/web.yml -l web3 --yes  without asking
+statecfg destroy shop/old.yml --hosts 'web*'      what a playbook made that is no more
 """
 
 
 @click.command("destroy", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@click.argument("playbook", type=click.Path(dir_okay=False))
+@click.option(
+    "--hosts",
+    metavar="PATTERN",
+    help="On these hosts, without a look at the playbook: for one that is broken or gone, or names a host no longer.",
+)
 @options.selection_of_all
 @options.conversation
 @options.yes_option
@@ -26,11 +32,12 @@ statecfg destroy playbooks/web.yml -l web3 --yes  without asking
 @options.no_hooks_option
 @options.store_option
 @options.output
-def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
+def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
     """Remove everything that the playbook has made on its hosts, whatever it defines now.
 
     The playbook is compiled as for a plan: it says which hosts, and which secrets must not be shown; a mistake in it
     is shown before any host is contacted. What goes is what each host remembers of it. Shows that, and asks.
+    With --hosts, PLAYBOOK only has to be what hosts know it by: the file's path, or its name as `run-history` shows it.
 
     Refused (exit 5), host by host: what is protected, and more than half of the resources under management there
     without --yes on the command line.
@@ -41,11 +48,18 @@ def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given
     from statecfg.cli import lifecycle, session
     from statecfg.compile import Definition
 
+    if hosts is None and not Path(playbook).exists():
+        raise click.BadParameter(f"there is no file {playbook!r}; with --hosts, none is needed.", param_hint="PLAYBOOK")
     asks = session.asks(yes)
     with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store) as events:
-        work = session.prepare(Path(playbook), chosen)
-        # What is still defined goes as well: the hosts are told of no definition.
-        jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
+        if hosts is None:
+            work = session.prepare(Path(playbook), chosen)
+            # What is still defined goes as well: the hosts are told of no definition.
+            jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
+        else:
+            work, name = session.of_hosts(hosts, chosen), session.owner(playbook)
+            jobs = [replace(job, playbook=name) for job in work.jobs]
+            events.begin("destroy", name)
         work, agreed = replace(work, jobs=jobs), session.agreed()
         finished = session.converse(work, "destroy", how, shown, asks=asks, agreed=agreed, events=events)
     return session.end(finished, shown, events.problems)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -44,12 +43,10 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **given: 
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
     from statecfg.cli import session, show
-    from statecfg.prepare import owner
     from statecfg.views.history import history_lines
 
     work = session.of_hosts(pattern, chosen)
-    name = owner(work.project, Path(playbook)) if playbook and Path(playbook).exists() else playbook or ""
-    asked = {"playbook": name, "run": run, "limit": number}
+    asked = {"playbook": session.owner(playbook) if playbook else "", "run": run, "limit": number}
     finished = session.converse(work, "history", how, shown, history=asked)
     code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
     if run and not any(host.get("history") for host in finished.report["hosts"].values()):

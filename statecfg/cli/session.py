@@ -72,6 +72,15 @@ def of_hosts(pattern: str, chosen: Selection) -> Work:
     return prepared.hosts(pattern, choice(chosen))
 
 
+def owner(playbook: str) -> str:
+    """Return the name by which hosts know a playbook: a file's, or the text itself where there is no such file."""
+    from statecfg import prepare as prepared
+    from statecfg import project as projects
+
+    path = Path(playbook)
+    return prepared.owner(projects.find(path), path) if path.exists() else playbook
+
+
 class _Talk:
     """What the fleet calls back: progress, and the question before an apply."""
 

@@ -105,6 +105,21 @@ def test_a_playbook_with_a_mistake_in_it_destroys_nothing(site: Site, light_host
     assert listed(light_host, place) == ["a"]
 
 
+def test_what_a_playbook_made_that_is_no_more_can_be_destroyed(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a"))
+    site("apply", "site.py", "--yes")
+    (site.base / "site.py").unlink()
+    assert "there is no file 'site.py'; with --hosts, none is needed." in site("destroy", "site.py", code=5).err
+    nothing = site("destroy", "site.py", "--hosts", "all", "--yes")
+    assert "the ledger knows of nothing that site.py has made" in nothing.out
+    assert listed(light_host, place) == ["a"]
+    done = site("destroy", f"{site.name}/site.py", "--hosts", light_host.name, "--yes")
+    assert "Removed: 2 destroyed on 1 host" in done.out
+    assert not light_host.path(place).exists()
+    (run, *_) = site.report("run-history", "--playbook", f"{site.name}/site.py")["history"]
+    assert (run["mode"], run["summary"]) == ("destroy", {"changed": 2})
+
+
 def test_what_is_protected_stays(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place), *text(place, "a", more=", protect=True")[1:], *text(place, "b")[1:])
     site("apply", "site.py", "--yes")
