@@ -9,7 +9,7 @@ from statecfg import fleet
 from statecfg.compile import Definition
 from statecfg.inventory import Host
 from statecfg.transport import Settings
-from tests.e2e import rig
+from tests.e2e import lives, rig
 
 
 def definition(name: str, arguments: list[str]) -> Definition:
@@ -26,13 +26,18 @@ def main() -> None:
     name, address, port, user, key, known, *arguments = sys.argv[1:]
     host = Host("target", address=address, port=int(port), user=user, identity_files=(key,))
     settings = Settings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)
-    options = fleet.Options(mode="apply", settings=settings)
+    if name == "lives":
+        place, number = arguments
+        job, options = lives.job(host, place, int(number)), lives.options(settings, "target", place)
+    else:
+        job = fleet.Job(host, definition(name, arguments), rig.PLAYBOOK)
+        options = fleet.Options(mode="apply", settings=settings)
 
     def show(event: fleet.Event) -> None:
         data = event.data.get("node") or event.data.get("name") or ""
         print(event.kind, data, event.data.get("op", ""), flush=True)
 
-    report = fleet.run([fleet.Job(host, definition(name, arguments), rig.PLAYBOOK)], options, show)
+    report = fleet.run([job], options, show)
     print(json.dumps(report["hosts"]["target"]), flush=True)
 
 

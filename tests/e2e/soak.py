@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests import hosts
-from tests.e2e import crashes, points, rig
+from tests.e2e import crashes, lives, points, rig
 from tests.e2e.test_broken_links import cut_at, total
 from tests.hosts import Host
 
@@ -27,6 +27,19 @@ def kills(host: Host, who: str, count: int, seed: int) -> Results:
     for each in seen:
         found[f"{who} killed: {each.get('status') or ('cut off' if each['old'] else 'over')}"] += 1
     found[f"{who} killed: ms until all was gone, at most"] = int(1000 * max(each["gone"] for each in seen))
+    return found
+
+
+def lived(host: Host, who: str, count: int, seed: int) -> Results:
+    """Kill one side of applies that prune and fire hooks."""
+    seen = lives.at_random(host, f"/srv/lived-{who}", who, count, seed)
+    found = Results({f"{who} killed in a run with hooks": count})
+    for each in seen:
+        found[f"{who} killed in a run with hooks: {'cut off' if each['warned'] else 'over'}"] += 1
+        found[f"{who} killed in a run with hooks: a restart was owed"] += each["owed"]
+    found[f"{who} killed in a run with hooks: ms until all was gone, at most"] = int(
+        1000 * max(each["gone"] for each in seen)
+    )
     return found
 
 
@@ -60,13 +73,15 @@ def cuts(host: Host, count: int, seed: int) -> Results:
 def main() -> None:
     """Run what is asked for, on a host for each, and print what was seen."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    parser.add_argument("what", choices=["kills", "points", "cuts", "all"])
+    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "all"])
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
     jobs: list[Callable[[Host], Results]] = []
     if given.what in ("kills", "all"):
         jobs += [lambda host, who=who: kills(host, who, given.count, given.seed) for who in crashes.KILLS]
+    if given.what in ("hooks", "all"):
+        jobs += [lambda host, who=who: lived(host, who, given.count, given.seed) for who in ("client", "executor")]
     if given.what in ("points", "all"):
         jobs.append(lambda host: calls(host, given.count, given.seed))
     if given.what in ("cuts", "all"):

@@ -15,11 +15,12 @@ import pytest
 
 from statecfg import fleet
 from tests import hosts
-from tests.e2e import crashes, rig
+from tests.e2e import crashes, lives, rig
 from tests.e2e.conftest import or_skip
 from tests.hosts import Host, processes
 
 POINTS = 20
+LIVES = 8
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,37 @@ def test_killed_at_random_moments(killed: dict[str, Any], who: str) -> None:
     assert len(cut) >= POINTS // 4
     # A run whose last word did not arrive may have come to its end all the same.
     assert all(each["warned"] for each in cut if each["old"])
+
+
+@pytest.fixture(scope="module")
+def lived() -> Iterator[dict[str, list[dict[str, Any]] | BaseException]]:
+    """Give what was seen of runs with hooks that were cut off."""
+    with or_skip():
+        machines = hosts.light_hosts(2, prefix="lived")
+    found: dict[str, list[dict[str, Any]] | BaseException] = {}
+
+    def work(who: str, host: Host) -> None:
+        try:
+            found[who] = lives.at_random(host, "/srv/lived", who, LIVES, seed=20240602)
+        except BaseException as problem:
+            found[who] = problem
+
+    side_by_side(
+        [threading.Thread(target=work, args=pair) for pair in zip(("client", "executor"), machines, strict=True)]
+    )
+    yield found
+    for host in machines:
+        host.stop()
+
+
+@pytest.mark.parametrize("who", ["client", "executor"])
+def test_killed_while_hooks_fire_and_nodes_go(lived: dict[str, Any], who: str) -> None:
+    seen = lived[who]
+    if isinstance(seen, BaseException):
+        raise seen
+    cut = [each for each in seen if each["warned"]]
+    print(f"{who} killed {len(seen)} times: {len(cut)} cut off, {sum(each['owed'] for each in seen)} owed a restart")
+    assert len(cut) >= LIVES // 3
 
 
 def test_children_end_with_the_controller(target: Host, place: str) -> None:
