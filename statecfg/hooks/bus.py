@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import hashlib
+import json
 import queue
 import threading
 import time
@@ -247,7 +248,9 @@ class Bus:
         severity = fired.get("severity") or ("info" if fired["status"] == "ok" else "error")
         entry = fired.get("entry") or {"event": fired["event"], "error": fired.get("error", "")}
         item = hooks.Queued(0, object, fired["event"], record.id, {}, self.playbook)
-        judged = Judged(severity, {**entry, "resource": fired["name"]}, {}, None)
+        said = fired.get("error", "")
+        detail = "" if said in json.dumps(entry, ensure_ascii=False) else said
+        judged = Judged(severity, {**entry, "resource": fired["name"]}, {}, None, detail)
         self.store.attempt(lambda connection: hooks.log(connection, item, judged))
         if fired.get("metadata") is not None:
             gone = set(record.metadata) - set(fired["metadata"])
@@ -332,9 +335,11 @@ class Preview:
         self.types = exec_types.of_project(project)
         self.inventory = inventory
         stored: list[Registration] = []
+        self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
         if address.chosen(project, url).there():
             with opened(project, url) as store:
                 stored = exec_hooks.of_project(project, store).registrations(each.name for each in declared)
+                self.ledgers.update((record.name, record.ledger) for record in hosts.every(store))
         self.hooks = merged(declared, stored, self.types)
         self.http = [each for each in declared if each.protocol == "http"]
 
@@ -345,7 +350,8 @@ class Preview:
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return how to run, and on what: with the hooks that would be called around resources."""
-        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), list(jobs)
+        known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
+        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Leave no trace: nothing was done."""
@@ -397,4 +403,5 @@ def around_resources(each: Registration) -> Json:
 
 def _answer(judged: Judged) -> Json:
     """Return what came of a hook as the executor takes it."""
-    return {"ok": judged.sound, "severity": judged.severity, "entry": judged.entry, "error": hook_result.why(judged)}
+    entry = hook_result.shortened(judged.entry)
+    return {"ok": judged.sound, "severity": judged.severity, "entry": entry, "error": hook_result.why(judged)}

@@ -106,19 +106,18 @@ class Management:
         if mode != "destroy":  # which lets go of all there is, whatever is defined
             self.nodes = {node.provides: node for layer in layers for node in layer}
         self.layers = [] if mode in ("prune", "destroy") else layers
-        if self.ledger is None:
-            return
         partial = bool(self.order.get("partial"))
         pruning = mode in ("prune", "destroy") or (bool(self.order.get("prune")) and not partial)
         known = self.order.get("ledger")
         if known and known != self.lineage and pruning:
-            self.warnings.append(
-                "this host's ledger was lost or replaced since the last run from here (it is %s now, and was %s): "
-                "nothing is pruned" % (self.lineage[:12], known[:12])
-            )
+            now = "it is %s now, and was %s" % (self.lineage[:12], known[:12]) if self.lineage else "there is none now"
+            text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
+            self.warnings.append(text % now)
             pruning = False
         elif pruning and not self.rows and mode != "apply":
             self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
+        if self.ledger is None:
+            return
         self.going = leaving(self.ledger, self.playbook, self.nodes, pruning, partial, self.mask)
         for name in self.going.displaced:
             del self.rows[name]
