@@ -167,7 +167,7 @@ def test_the_moments_that_hooks_wait_for(run: Run, tmp_path: Path) -> None:
     assert f"bound are: {whose}" in run("unbind", "web1", "playbooks/wbe.yml").out
     playbook.unlink()
     assert run("unbind", "web1", "playbooks/web.yml").out == f"web1: no longer bound to {whose}\n"
-    assert run("forget", "web1", "--yes").out == f"web1: forgotten\n"
+    assert run("forget", "web1", "--yes").out == "web1: forgotten\n"
     told = [json.loads(line) for line in seen.read_text().splitlines()]
     assert [(each["hook"]["cause"], (each["policy"] or {}).get("name"), each["node"]["name"]) for each in told] == [
         (host_events.BOUND, whose, "web1"),
