@@ -32,6 +32,7 @@ HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     "continued": ("!", "change", "failed, and the run went on"),
     "owed": ("!", "change", "failed, and is tried again by a later run"),
 }
+REMOVING = ("prune", "destroy")  # the modes that do nothing else
 UNTOUCHED = ("unreachable", "refused", "locked")
 
 
@@ -48,6 +49,8 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
     for group in fold(report):
         yield BLANK
         yield from _group(group, detail)
+        if report.get("mode") in REMOVING and group.host["status"] == "ok" and not any(fates(group.host)):
+            yield make(("  ✓ ", "add"), "Nothing to remove.")
     yield BLANK
     yield from _next(report)
     yield _summary(report, seconds)
@@ -77,7 +80,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
         f"{destroyed} destroyed",
         f"{kinds['unchanged']:,} unchanged",
     ]
-    removing = report.get("mode") in ("prune", "destroy")
+    removing = report.get("mode") in REMOVING
     parts = parts[2:3] if removing else parts
     parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
     bad: list[tuple[str, Style]] = []
