@@ -17,7 +17,8 @@ from statecfg.cli.options import Selection
 from statecfg.problems import InvalidInput
 
 if TYPE_CHECKING:
-    from statecfg.hooks.bus import Bus, Preview
+    from statecfg.hooks.bus import Bus
+    from statecfg.hooks.preview import Preview
     from statecfg.prepare import Work
 
     Opened = AbstractContextManager[Bus]
@@ -55,7 +56,7 @@ def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview
     project = projects.find(start)
     if not (project.root / "hooks").is_dir() and not address.chosen(project, store).there():
         return None
-    from statecfg.hooks.bus import Preview
+    from statecfg.hooks.preview import Preview
 
     try:
         inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)

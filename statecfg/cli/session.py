@@ -26,7 +26,8 @@ from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.tally import pending
 
 if TYPE_CHECKING:
-    from statecfg.hooks.bus import Bus, Preview
+    from statecfg.hooks.bus import Bus
+    from statecfg.hooks.preview import Preview
     from statecfg.inventory import Host
     from statecfg.prepare import Choice, Work
 

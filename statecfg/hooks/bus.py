@@ -23,7 +23,7 @@ from statecfg.remote.hook_result import Judged
 from statecfg.remote.model import Blob
 from statecfg.remote.process import CHILDREN
 from statecfg.remote.wire import INLINE, encode_value
-from statecfg.store import StoreError, address, hooks, hosts, opened, runs
+from statecfg.store import StoreError, hooks, hosts, opened, runs
 
 if TYPE_CHECKING:
     from statecfg.fleet import Job, Options
@@ -237,8 +237,10 @@ class Bus:
                 hosts.installed(self.store, host, self.playbook)
                 self._fire(host_events.INSTALLED, host, self.playbook)
             elif self.mode == "destroy" and done:
-                self._fire(host_events.UNBOUND, host, self.playbook)
-                hosts.unbind(self.store, host, self.playbook)
+                record = hosts.get(self.store, host)
+                if record is not None and self.playbook in record.playbooks:
+                    self._fire(host_events.UNBOUND, host, self.playbook)
+                    hosts.unbind(self.store, host, self.playbook)
 
     def _log(self, host: str, fired: Json) -> None:
         """Put what a hook did on a host into its log here, and the metadata it set into the host's record."""
@@ -320,53 +322,6 @@ class Bus:
 
 
 _GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"
-
-
-class Preview:
-    """The hooks that a run would call, looked up for a plan: nothing is called, and nothing is written.
-
-    :raises InvalidInput: a registration is wrong
-    :raises StoreError: there is a store, and it can't be used
-    """
-
-    def __init__(self, project: Project, inventory: Inventory, url: str | None = None) -> None:
-        declared = registration.load(project)
-        self.warnings = [warning for each in declared for warning in each.warnings]
-        self.types = exec_types.of_project(project)
-        self.inventory = inventory
-        stored: list[Registration] = []
-        self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
-        if address.chosen(project, url).there():
-            with opened(project, url) as store:
-                stored = exec_hooks.of_project(project, store).registrations(each.name for each in declared)
-                self.ledgers.update((record.name, record.ledger) for record in hosts.every(store))
-        self.hooks = merged(declared, stored, self.types)
-        self.http = [each for each in declared if each.protocol == "http"]
-
-    def of_host(self, host: str) -> list[Json]:
-        """Return the hooks around resources of a host, as the executor takes them."""
-        found = [around_resources(each) for each in self.hooks if self._within(each, host)]
-        return [wire for wire in found if wire["events"]]
-
-    def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
-        """Return how to run, and on what: with the hooks that would be called around resources."""
-        known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
-        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
-
-    def enter(self, report: Mapping[str, Any]) -> None:
-        """Leave no trace: nothing was done."""
-
-    def at_once(self, host: str) -> tuple[str, list[Json]]:
-        """Return the key of a report and the hooks that would be called for a host as a whole."""
-        return "hooks", [
-            {"hook": each.name, "event": "pre-reconcile", "name": "", "where": "controller"}
-            for each in self.http
-            if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
-        ]
-
-    def _within(self, each: Registration, host: str) -> bool:
-        pattern = each.select.hosts
-        return pattern is None or any(found.name == host for found in self.inventory.select(pattern))
 
 
 def merged(

@@ -317,8 +317,6 @@ class Engine:
             judged = hook_result.judge(
                 item.event, schema, configuration, metadata, done.exit_status, done.stdout, done.stderr, done.reason
             )
-            if item.given.get("resource"):
-                judged.entry["resource"] = item.given["resource"].get("name")
             texts = {"input": done.given, "output": done.stdout}
             for name in sorted(kept):
                 if texts[name]:
@@ -328,9 +326,15 @@ class Engine:
         return self._settle(turn, item, judge)
 
     def _settle(self, turn: Turn, item: Queued, judge: hooks.Judge) -> Judged:
+        def about(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+            judged = judge(configuration, metadata)
+            if item.given.get("resource"):
+                judged.entry["resource"] = item.given["resource"]["name"]
+            return judged
+
         def store(connection: Connection) -> Judged:
             turn.hold(connection)
-            return hooks.settle(connection, item, judge)
+            return hooks.settle(connection, item, about)
 
         return self.store.attempt(store)
 

@@ -55,7 +55,7 @@ class Firing:
 
     def _here(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
         """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
-        from statecfg.remote.hook_result import judge
+        from statecfg.remote.hook_result import judge, not_executable, shortened
         from statecfg.remote.hook_run import executable, handler, invoke
 
         ledger = self.managed.ledger
@@ -65,7 +65,8 @@ class Firing:
         if not program:
             return {"ok": True}
         if not executable(program):
-            return {"ok": False, "error": "file %s is not executable" % program}
+            refused = not_executable(event, program, {}, None)
+            return {"ok": False, "entry": refused.entry, "severity": refused.severity, "error": why(refused)}
         base = hashlib.sha256(json.dumps(hook["configuration"], sort_keys=True).encode()).hexdigest()
         kept = ledger.hook(hook["name"], base)
         configuration = dict(hook["configuration"]) if kept is None else kept
@@ -83,7 +84,7 @@ class Firing:
         )
         if judged.configuration != configuration:
             ledger.set_hook(hook["name"], base, judged.configuration)
-        answer: Dict[str, Any] = {"ok": judged.sound, "entry": judged.entry, "severity": judged.severity}
+        answer: Dict[str, Any] = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}
         if judged.metadata is not None and judged.metadata != metadata:
             self.node["metadata"] = answer["metadata"] = judged.metadata
         return dict(answer, error=why(judged))

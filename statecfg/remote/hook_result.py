@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
 INFO, WARN, ERROR = "info", "warn", "error"
+WORDS = 1000  # characters of why a hook failed
+REPORTED = 16 << 10  # characters of each part of an event that a report holds
 SHOWN = 200  # characters of a stopped hook's output that its event shows
 _EXPECTED = ("output", "error", "hook", "node")
 
@@ -104,15 +106,30 @@ def judge(
 
 
 def why(judged: Judged) -> str:
-    """Return in words why a hook failed, or what it reported besides; "" for nothing."""
+    """Return in words why a hook failed, or what it reported besides; "" for nothing. What is long is cut."""
     error = judged.entry.get("error")
     if isinstance(error, dict) and isinstance(error.get("message"), str):
-        return str(error["message"])
+        return _cut(error["message"], WORDS)
     if error:
-        return error.strip() if isinstance(error, str) else json.dumps(error)
+        where = " (%s)" % judged.detail if judged.detail else ""
+        return _cut(error.strip() if isinstance(error, str) else json.dumps(error), WORDS) + where
     if judged.sound:
         return ""
-    return judged.detail or str(judged.entry.get("msg") or "it exited with status %s" % judged.entry.get("exit_status"))
+    status = "it exited with status %s" % judged.entry.get("exit_status")
+    return judged.detail or _cut(str(judged.entry.get("msg") or status), WORDS)
+
+
+def shortened(entry: Dict[str, Any]) -> Dict[str, Any]:
+    """Return an event as it crosses the wire and stands in reports: what is long is cut, as in the log it is not."""
+    found: Dict[str, Any] = {}
+    for key, value in entry.items():
+        long = not isinstance(value, str) and len(json.dumps(value)) > REPORTED
+        found[key] = _cut(json.dumps(value) if long else value, REPORTED) if long or isinstance(value, str) else value
+    return found
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else "%s… (%d characters)" % (text[:most], len(text))
 
 
 def not_executable(event: str, path: str, configuration: Dict[str, Any], metadata: Optional[Dict[str, Any]]) -> Judged:

@@ -24,7 +24,10 @@ _SHOWN = 20  # lines of a message
 
 def hook_data(hook: HookObject) -> dict[str, Any]:
     """Return a hook as JSON data."""
-    return {key: value for key, value in asdict(hook).items() if key != "folder"}
+    found = {key: value for key, value in asdict(hook).items() if key != "folder"}
+    if not hook.spec.declared:
+        del found["spec"]["declared"]
+    return found
 
 
 def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:

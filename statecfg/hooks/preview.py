@@ -1,0 +1,66 @@
+"""The hooks that a run would call, as plans show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks import exec_hooks, exec_types, registration
+from statecfg.hooks.bus import around_resources, merged
+from statecfg.store import address, hosts, opened
+
+if TYPE_CHECKING:
+    from statecfg.fleet import Job, Options
+    from statecfg.hooks.registration import Registration
+    from statecfg.inventory import Inventory
+    from statecfg.project import Project
+
+Json = dict[str, Any]
+
+
+class Preview:
+    """The hooks that a run would call, looked up for a plan: nothing is called, and nothing is written.
+
+    :raises InvalidInput: a registration is wrong
+    :raises StoreError: there is a store, and it can't be used
+    """
+
+    def __init__(self, project: Project, inventory: Inventory, url: str | None = None) -> None:
+        declared = registration.load(project)
+        self.warnings = [warning for each in declared for warning in each.warnings]
+        self.types = exec_types.of_project(project)
+        self.inventory = inventory
+        stored: list[Registration] = []
+        self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
+        if address.chosen(project, url).there():
+            with opened(project, url) as store:
+                stored = exec_hooks.of_project(project, store).registrations(each.name for each in declared)
+                self.ledgers.update((record.name, record.ledger) for record in hosts.every(store))
+        self.hooks = merged(declared, stored, self.types)
+        self.http = [each for each in declared if each.protocol == "http"]
+
+    def of_host(self, host: str) -> list[Json]:
+        """Return the hooks around resources of a host, as the executor takes them."""
+        found = [around_resources(each) for each in self.hooks if self._within(each, host)]
+        return [wire for wire in found if wire["events"]]
+
+    def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
+        """Return how to run, and on what: with the hooks that would be called around resources."""
+        known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
+        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
+
+    def enter(self, report: Mapping[str, Any]) -> None:
+        """Leave no trace: nothing was done."""
+
+    def at_once(self, host: str) -> tuple[str, list[Json]]:
+        """Return the key of a report and the hooks that would be called for a host as a whole."""
+        return "hooks", [
+            {"hook": each.name, "event": "pre-reconcile", "name": "", "where": "controller"}
+            for each in self.http
+            if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
+        ]
+
+    def _within(self, each: Registration, host: str) -> bool:
+        pattern = each.select.hosts
+        return pattern is None or any(found.name == host for found in self.inventory.select(pattern))
