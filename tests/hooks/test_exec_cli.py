@@ -264,7 +264,7 @@ def test_binding_a_playbook_calls_the_hook(project: Path) -> None:
     environment = {"STATECFG_STORE": str(project.parent / "store.db")}
     statecfg("hosts", "bind", "web1", "playbooks/p.yml", cwd=project, **environment)
     (event,) = said(project, "log")["events"]
-    assert (event["event"], event["policy"], event["severity"]) == (BOUND, "playbooks/p.yml", "info")
+    assert (event["event"], event["policy"], event["severity"]) == (BOUND, "project/playbooks/p.yml", "info")
     assert said(project, "show", "mine")["configuration"]["count"] == 1
 
 
