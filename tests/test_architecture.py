@@ -42,6 +42,7 @@ FLOORS = {
     "store": 4,
     "hooks": 4,
     "conversation": 5,
+    "listening": 5,
     "testimony": 5,
     "fleet": 5,
     "prepare": 5,
