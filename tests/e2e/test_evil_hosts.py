@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import conversation
+from statecfg import listening
 from statecfg.compile import Definition
 from statecfg.resources import file
 from statecfg.views.outcome import outcome_lines
@@ -112,7 +112,7 @@ def test_heartbeats_alone_are_no_news(evil: PlainSshd, definition: Definition, h
 
 
 def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "DEAD", 3.0)
+    monkeypatch.setattr(listening, "DEAD", 3.0)
     answer(evil, "silent")
     done = rig.run(evil, definition)
     assert done.host()["error"]["summary"] == "nothing came from it for 3 s"
@@ -120,7 +120,7 @@ def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.Mo
 
 
 def test_a_frame_that_drips(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "START", 3.0)
+    monkeypatch.setattr(listening, "START", 3.0)
     answer(evil, "drips")
     report = rig.run(evil, definition).host()
     assert "a frame did not end within 3 s" in report["error"]["summary"]
