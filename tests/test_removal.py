@@ -48,7 +48,7 @@ def node(name: str, kind: str = "file", **attrs: Any) -> Node:
 
 
 def look(ledger: Ledger, *nodes: Node, pruning: bool = True, **more: Any) -> Leaving:
-    return leaving(ledger, "site", {each.provides: each for each in nodes}, pruning, **more)
+    return leaving(ledger, "site", ledger.resources("site"), {each.provides: each for each in nodes}, pruning, **more)
 
 
 def names(layers: Iterable[Iterable[Node]]) -> list[list[str]]:

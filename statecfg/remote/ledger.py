@@ -383,7 +383,7 @@ def displaced(row: Mapping[str, Any]) -> str:
 def _row(row: Sequence[Any]) -> Dict[str, Any]:
     found = dict(zip(_COLUMNS, row))
     for column in _JSON:
-        found[column] = json.loads(found[column])
+        found[column] = [] if found[column] == "[]" else json.loads(found[column])
     return found
 
 

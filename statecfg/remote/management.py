@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 
-from statecfg.remote import state
+from statecfg.remote import state, storing
 from statecfg.remote.ledger import PRE_CREATED, RESOLVED, Ledger
-from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.removal import Former, Leaving, claims, contents, kept, leaving, refusal, stored
 from statecfg.remote.report import step_report
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.channel import Channel
     from statecfg.remote.lifecycle import Lifecycle
-    from statecfg.remote.model import Node
+    from statecfg.remote.model import Blob, Node
     from statecfg.remote.planning import Plan, Step
     from statecfg.remote.real import Facets
 
@@ -47,6 +45,7 @@ class Management:
         self.going = Leaving()
         self.layers: List[List[Node]] = []
         self.nodes: Dict[str, Node] = {}
+        self.digests: Dict[str, str] = {}
         self.hooks: List[Dict[str, Any]] = sorted(
             order.get("hooks", ()), key=lambda each: (each["order"], each["name"])
         )
@@ -118,7 +117,9 @@ class Management:
             self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
         if self.ledger is None:
             return
-        self.going = leaving(self.ledger, self.playbook, self.nodes, pruning, partial, self.mask)
+        known_as = {name: self.digest(node) for name, node in self.nodes.items() if name in self.rows}
+        same = {name for name, digest in known_as.items() if digest == self.rows[name]["digest"]}
+        self.going = leaving(self.ledger, self.playbook, self.rows, self.nodes, pruning, partial, same, self.mask)
         for name in self.going.displaced:
             del self.rows[name]
         names = {row["name"]: name for name, row in self.going.renamed.items()}
@@ -220,7 +221,10 @@ class Management:
 
     def digest(self, node: Node) -> str:
         """Return a digest of a node's definition; no secret can be guessed from it, as the lineage goes into it."""
-        return _digest(self.lineage, [node.type, encode_value(node.attrs, -1)])
+        found = self.digests.get(node.provides)
+        if found is None:
+            found = self.digests[node.provides] = _digest(self.lineage, [node.type, encode_value(node.attrs, -1)])
+        return found
 
     # Hooks that run here
 
@@ -250,7 +254,7 @@ class Management:
                 for name, (mode, blob) in sorted(hook["decoded"].items()):
                     path = os.path.join(trial, name)
                     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                    _write(path, blob, mode)
+                    storing.write(path, blob, mode)
                 os.makedirs(os.path.dirname(for_good), 0o700, exist_ok=True)
                 os.rename(trial, for_good)
             except OSError as problem:
@@ -299,29 +303,9 @@ class Management:
         with reading_only():
             memory = kind.run_remember(node, RealMachine(self.facets))
         for blob in contents(memory):
-            self._keep(blob)
+            storing.keep(os.path.join(self.place, state.BEFORE), blob)
         found["memory"] = encode_value(memory, -1)
         return found
-
-    def _keep(self, blob: Blob) -> None:
-        """Keep content that stood in the place of ours, durably, before it is replaced."""
-        folder = os.path.join(self.place, state.BEFORE)
-        os.makedirs(folder, 0o700, exist_ok=True)
-        path = os.path.join(folder, blob.sha256)
-        if os.path.exists(path):
-            return
-        trial = "%s.%d" % (path, os.getpid())
-        try:
-            if _write(trial, blob, 0o600) != blob.sha256:
-                raise OSError(errno.EBUSY, "it changes while it is being remembered", blob.path)
-            os.rename(trial, path)
-            handle = os.open(folder, os.O_RDONLY)
-            os.fsync(handle)
-            os.close(handle)
-        except BaseException:
-            if os.path.exists(trial):
-                os.unlink(trial)
-            raise
 
     def fields(self, node: Node) -> Dict[str, Any]:
         """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
@@ -387,15 +371,3 @@ class Management:
 
 def _digest(lineage: str, value: Any) -> str:
     return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]
-
-
-def _write(path: str, blob: Blob, mode: int) -> str:
-    """Write content to a new file of ours, durably; return its SHA-256."""
-    digest = hashlib.sha256()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as stream:
-        for piece in blob.chunks():
-            stream.write(piece)
-            digest.update(piece)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return digest.hexdigest()

@@ -12,7 +12,7 @@ from statecfg.remote.paths import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.ledger import Ledger
 
@@ -83,9 +83,11 @@ def _plain(claim: str) -> str:
 def leaving(
     ledger: Ledger,
     playbook: str,
+    rows: Mapping[str, Dict[str, Any]],
     nodes: Mapping[str, Node],
     pruning: bool,
     partial: bool = False,
+    same: Container[str] = (),
     mask: Callable[[Any], Any] = lambda value: value,
 ) -> Leaving:
     """Return what left the definition of a playbook.
@@ -93,24 +95,26 @@ def leaving(
     A thing that only has another name now is renamed; where its type is another one, it goes and comes anew. That,
     and what an earlier run began to remove, goes whether or not anybody prunes.
 
+    :param rows: what the playbook has under management, by name
     :param nodes: what is defined now, by name
+    :param same: the names of nodes that are defined as they were
     :param partial: there is more that is defined: only what these nodes are about can be known to have left
     :param mask: takes secrets out of claims
     """
     found = Leaving()
-    rows = ledger.resources(playbook)
-    about: Dict[str, List[str]] = {name: mask(claims(node)) for name, node in nodes.items()}
     gone = []
     for name, row in rows.items():
+        if name in same:
+            continue
         node = nodes.get(name)
-        if node is None or node.type != row["type"] or distinct(about[name], row["claims"]):
+        if node is None or node.type != row["type"] or distinct(mask(claims(node)), row["claims"]):
             gone.append(row)
             if node is not None:
                 found.displaced.add(name)
     if not gone:
         return found
     kept = set(rows).difference(row["name"] for row in gone)
-    defined = {claim: node for name, node in nodes.items() for claim in about[name]}
+    defined = {claim: node for node in nodes.values() for claim in mask(claims(node))}
     others = {
         claim: (other["playbook"], other["name"]) for other in ledger.others(playbook) for claim in other["claims"]
     }

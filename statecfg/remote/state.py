@@ -104,8 +104,11 @@ class Lock:
         if held is not None:
             return held
         try:
-            os.ftruncate(self.descriptor, 0)
-            os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
+            text = json.dumps(holder).encode()
+            os.pwrite(self.descriptor, text, 0)
+            os.ftruncate(
+                self.descriptor, len(text)
+            )  # not before: a file that was empty for a moment is flushed at once
         except OSError as problem:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None
