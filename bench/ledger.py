@@ -1,0 +1,71 @@
+"""What the ledger costs: an apply that finds nothing to do, against a plan on a host that keeps none. Run as root.
+
+    python bench/ledger.py [--quick]
+
+A plan is the strictest yardstick there is: beside the ledger it saves the lock, the facts, and the entry of the run.
+Both are exchanges over SSH with a light host each, from the connection to the report; the start of the command, which
+is the same for both, is left out, as it would only make the ratio smaller. They run in turn, A B A B …
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+from statecfg import fleet  # noqa: E402  # this checkout's, and what its tests have
+from tests import hosts  # noqa: E402
+from tests.e2e import rig  # noqa: E402
+
+FILES = 100  # and the directory that they are in
+BAR = 1.15
+
+
+def exchange(host: hosts.Host, mode: str) -> float:
+    """Run once; return the seconds it took."""
+    definition = rig.small_files("/srv/bench", FILES)
+    options = fleet.Options(mode=mode, settings=rig.settings(host))
+    jobs = [fleet.Job(rig.inventoried(host), definition, "bench")]
+    started = time.perf_counter()
+    report = fleet.run(jobs, options, lambda event: None)["hosts"][host.name]
+    seconds = time.perf_counter() - started
+    if report["status"] != "ok":
+        raise SystemExit(f"{mode}: {report}")
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="fewer runs")
+    runs = 15 if parser.parse_args().quick else 60
+    pairs = []
+    try:
+        kept, bare = hosts.light_hosts(2, prefix="ledger")
+        for host in (kept, bare):
+            exchange(host, "apply")
+        for number in range(runs + 1):
+            bare.run(["rm", "-f", "/var/lib/statecfg/ledger.db"])
+            pair = exchange(kept, "apply"), exchange(bare, "plan")
+            if number:  # the first pair warms the machine up
+                pairs.append(pair)
+        if bare.path("/var/lib/statecfg/ledger.db").exists():
+            raise SystemExit("a plan has made a ledger")
+    finally:
+        hosts.close_all()
+    ratio = statistics.median(a / b for a, b in pairs)
+    first, second = (statistics.median(values) for values in zip(*pairs, strict=True))
+    verdict = "within" if ratio <= BAR else "OVER"
+    title = f"{FILES + 1} resources, nothing to change: ledger / none"
+    print(f"{title:52} {first:7.3f} s {second:7.3f} s   {ratio:5.2f} x   (bar {BAR} x: {verdict})", flush=True)
+    sys.exit(ratio > BAR)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        raise SystemExit("bench/ledger.py makes hosts of its own, and only root can")
+    main()
