@@ -33,7 +33,7 @@ def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, 
 def test_one_process_each(target: Host, place: str) -> None:
     if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
         pytest.skip("not run on this machine: there is no strace (Debian: strace)")
-    program = {event: "#!/bin/sh\nexit 0\n" for event in ("pre-reconcile", "post-create")}
+    program = dict.fromkeys(("pre-reconcile", "post-create"), "#!/bin/sh\nexit 0\n")
     files = {"types": ["file"]}
     plain = traced(target, place, 0, [])
     one = traced(target, place, 1, [hook("one", program, ["post-create"], select=files)])
