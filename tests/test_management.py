@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from statecfg.graph import Graph
 from statecfg.resources import command, directory, file, symlink
 from tests import managed
 from tests.managed import Machine, Said, hook
@@ -214,6 +215,81 @@ def test_playbooks_never_prune_each_other(machine: Machine, host: Path) -> None:
     fine(machine.run(file(str(host / "b"), content="x"), playbook="two"))
     done = fine(machine.run(playbook="two", mode="destroy"))
     assert list(done.outcomes()) == [f"file:{host}/b"] and (host / "a").exists()
+
+
+# What is looked at
+
+
+def drift(said: Said) -> dict[str, list[str]]:
+    parts = [*said.part("layers"), *said.part("left"), *said.part("removals")]
+    return {each["name"]: each["drift"] for each in parts if "drift" in each}
+
+
+def test_drift_is_of_the_host_or_of_the_definition(machine: Machine, host: Path) -> None:
+    paths = [str(host / name) for name in ("same", "host", "definition", "both", "left")]
+    fine(machine.run(*[file(path, content="one", provides=Path(path).name) for path in paths]))
+    for name in ("host", "both"):
+        (host / name).write_text("drifted")
+    nodes = [file(paths[0], content="one", provides="same"), file(paths[1], content="one", provides="host")]
+    nodes += [file(path, content="two", provides=Path(path).name) for path in paths[2:4]]
+    nodes.append(file(str(host / "new"), content="new", provides="new"))
+    before = snapshot(machine.folder)
+    said = fine(machine.run(*nodes, mode="verify"))
+    assert drift(said) == {
+        "host": ["host"],
+        "definition": ["definition"],
+        "both": ["host", "definition"],
+        "left": ["definition"],
+        "new": ["definition"],
+    }
+    assert different(before, snapshot(machine.folder)) == {}
+    fine(machine.run(*nodes, prune=True))
+    assert drift(machine.run(*nodes, mode="verify")) == {}
+
+
+def test_the_host_tells_its_runs(machine: Machine, host: Path) -> None:
+    node = file(str(host / "f"), content="x", provides="f")
+    fine(machine.run(node))
+    machine.run(node, command("bad", argv=["false"], unless="false"))
+    for kill in range(40, 400, 4):
+        machine.run(node, file(str(host / "g"), content="x" * 100), kill=kill)
+        if machine.journals():
+            break
+    cut = machine.journals()[0].partition(".")[0]
+    runs = machine.run(mode="history").end["history"]
+    assert [(each["run"], each["status"]) for each in runs] == [
+        (cut, "cut off"),
+        ("r0002", "failed"),
+        ("r0001", "ok"),
+    ]
+    (one,) = machine.run(mode="history", history={"run": "r0002"}).end["history"]
+    assert one["outcomes"] == {"command:bad": "failed"} and one["who"] == "ann@desk"
+    assert [(each["node"], each["status"]) for each in one["actions"]] == [("command:bad", "error")]
+    assert machine.run(mode="history", history={"playbook": "other"}).end["history"] == []
+    assert machine.journals() == [f"{cut}.jsonl"]  # who looks changes nothing
+
+
+def test_a_restart_is_owed_until_it_is_done_by_whatever_name(machine: Machine, host: Path) -> None:
+    def nodes(text: str, name: str, conf: str = "conf") -> list[Graph]:
+        made = file(str(host / "conf"), content=text, provides=conf)
+        gate = command("gate", argv=["test", "-e", str(host / "open")], creates=f"{host}/open", requires=[made])
+        copy = t_several(name, paths=[str(host / "running")])
+        shell = f"cp {host}/conf {host}/running"
+        return [made, gate, copy, command("restart", shell=shell, restart_on=[made], requires=[gate], effects={})]
+
+    machine.run(*nodes("one", "s"))
+    assert machine.owed() == [("command:restart", "conf")]
+    plan = machine.run(*nodes("one", "s"), mode="plan")
+    ((restart,),) = [[each for each in plan.part("layers") if each["name"] == "command:restart"]]
+    assert restart["triggered_by"] == ["conf"]
+    (debt,) = next(frame["owed"] for frame in plan.frames if frame["type"] == "plan")
+    assert (debt["run"], debt["cause"]) == ("r0001", "conf") and abs(time.time() - debt["since"]) < 60
+    machine.run(*nodes("one", "s", conf="renamed"))
+    assert machine.owed() == [("command:restart", "renamed")]
+    (host / "open").touch()
+    done = fine(machine.run(*nodes("one", "s", conf="renamed")))
+    assert done.outcomes()["command:restart"] == "changed" and machine.owed() == []
+    assert (host / "running").read_text() == "one"
 
 
 # What is kept
