@@ -237,6 +237,25 @@ def test_hooks_owed_are_asked_again_though_another_fails(machine: Machine) -> No
     assert machine.run(node, hooks=hooks((0, "abort"), (0, "retry"))).fired == []
 
 
+def test_a_new_name_is_a_new_life_with_the_old_memory(machine: Machine) -> None:
+    """Also where the run is killed before its hooks were fired: the next one fires them."""
+    path = machine.folder / "host" / "f"
+    path.write_text("former")
+    told = hook("told", {"post-create": "#!/bin/sh\nexit 0\n"}, ["post-create"])
+    machine.run(file(str(path), content="x", provides="old"), hooks=[told])
+    renamed = file(str(path), content="x", provides="new")
+    for kill in range(20, 400, 15):
+        cut = machine.run(renamed, hooks=[told], kill=kill)
+        if cut.status == 0:
+            break
+        done = machine.run(renamed, hooks=[told])
+        assert cut.fired + done.fired, kill
+        assert machine.rows() == {"new": "RESOLVED"}
+        machine.run(file(str(path), content="x", provides="old"), hooks=[told])
+    assert machine.run(mode="destroy", yes=True).end["status"] == "ok"
+    assert path.read_text() == "former"
+
+
 # Any definitions, one after another, cut off or not
 
 CHOICES = {

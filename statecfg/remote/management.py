@@ -295,8 +295,8 @@ class Management:
         former = self.going.renamed.get(node.provides)
         found = dict(self.fields(node), name=node.provides, digest="", after="", state=PRE_CREATED, owing=[])
         if former is not None:
-            kept = ("memory", "state", "owing", "digest", "after", "first_run", "since")
-            found.update({key: former[key] for key in kept})
+            same = ("memory", "owing", "digest", "after", "first_run", "since")
+            found.update({key: former[key] for key in same})
             found["replaces"] = {key: former[key] for key in ("name", "claims")}
             return found
         kind = REGISTRY[node.type]
