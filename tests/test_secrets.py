@@ -190,3 +190,13 @@ def test_place_of_a_call():
     with pytest.raises(InvalidInput) as caught:
         secrets.secret("x", env="NOT_SET_ANYWHERE")
     assert caught.value.problems[0].places[0].file == __file__
+
+
+def test_a_secret_is_no_argument_of_a_program() -> None:
+    """Every user of a host can read those."""
+    from statecfg.resources import command
+
+    with pytest.raises(InvalidInput) as caught:
+        command("x", argv=["echo", secrets.Secret("pw", "hunter222")])
+    (found,) = caught.value.problems
+    assert found.code == "SC0202" and "a secret among the arguments" in found.detail and "hunter222" not in str(found)

@@ -211,6 +211,8 @@ def argv(value: List[Any]) -> List[str]:
     if not value or not value[0]:
         raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
     for item in value:
+        if not isinstance(item, str):  # a secret, the only other thing that passes for text
+            raise Wrong("a secret among the arguments, which every user of a host can read", "put it into a file")
         no_nul(encodable(item))
     return value
 
