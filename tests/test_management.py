@@ -460,6 +460,22 @@ def test_no_room_at_any_point(machine: Machine, host: Path, small: Callable[[int
     assert seen == {"ok", "failed"}
 
 
+def test_no_room_for_a_hook(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
+    """Its files come whole or not at all, and the run says why it has not begun."""
+    place = small(1024)
+    files = {"pre-reconcile": COUNT, "data": "x" * 200_000}
+    counter = hook("counter", files, ["pre-reconcile"], schema={"value": {}, "again": {}})
+    fine(machine.run())
+    (place / "ballast").write_bytes(b"\0" * (1024 - 450) * 1024)
+    (place / "more").write_bytes(b"\0" * 300_000)
+    done = machine.run(file(str(host / "f"), content="x"), hooks=[counter])
+    assert done.end["status"] == "failed" and "of the hook counter can't be kept" in done.end["error"], done.end
+    assert "No space left" in done.end["error"] and not (host / "f").exists()
+    (place / "more").unlink()
+    fine(machine.run(file(str(host / "f"), content="x"), hooks=[counter]))
+    assert os.listdir(place / "hooks") == [counter["digest"]] and counts(machine) == [{"value": 1, "again": 1}]
+
+
 def test_a_place_that_may_only_be_read(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
     place = small(1024)
     node = file(str(host / "f"), content="x")
