@@ -149,13 +149,21 @@ class Conversation:
             if self.entered and self.gate is not None:
                 self.gate.slots.release()
         self.report["summary"] = self.said.count()
-        if self.permit is not None and self.permit.answer and not self.report.get("error"):
+        held_back = self.held_back()
+        if held_back and not self.report.get("error"):
             self.report["status"] = "failed"
-            self.report["error"] = {"summary": self.permit.answer, "detail": "", "hint": AGAIN_LATER}
+            self.report["error"] = {"summary": held_back, "detail": "", "hint": AGAIN_LATER}
         if self.events is not None:
             self.events.finished(self.host.name, self.report)
         self.emit("finished", {"status": self.report["status"], "report": self.report})
         return self.report
+
+    def held_back(self) -> str:
+        """Return why a playbook can't come to its end here, "" where it can; also where nothing is left of it."""
+        if self.permit is not None:
+            return self.permit.answer or ""
+        over = self.order.mode == "destroy" and self.report["status"] == "ok" and not self.report.get("declined")
+        return self.events.may_go(self.host.name) if over and self.events is not None else ""
 
     def broke(self, summary: str, hint: str, heard_all: bool = False) -> None:
         """Say what is known now that the conversation is over before its end, and what to do."""

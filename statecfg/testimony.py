@@ -296,9 +296,10 @@ class Testimony:
 
     def _nothing_begun(self, why: str) -> None:
         """Let what was only planned not pass for done."""
+        going = {id(node) for layer in self.removals for node in layer}  # whose record stays, too
         for layer in (*self.removals, *self.layers):
             for node in layer:
-                if node["outcome"] in ("changed", "unknown"):
+                if node["outcome"] in ("changed", "unknown") or (node["outcome"] == "unchanged" and id(node) in going):
                     node["outcome"], node["reason"] = "skipped", why
                     node["actions"] = [{**action, "status": "not-attempted"} for action in node["actions"]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import os
 import socket
 import uuid
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,7 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
     from statecfg import prepare
     from statecfg import project as projects
     from statecfg.hooks.bus import Bus
+    from statecfg.remote import hook_run
 
     project = projects.find(start)
     inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
@@ -43,7 +45,7 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
     _warn(found)
     with contextlib.closing(found):
         yield found
-    if found.left:
+    if found.left and hook_run.RUNNING not in os.environ:  # whoever runs that hook goes on with the queue
         queued = "1 invocation of a hook is" if found.left == 1 else f"{found.left} invocations of hooks are"
         click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
 
@@ -78,7 +80,7 @@ def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | None
     """Return a report with what hooks did before the hosts were talked to, or would do."""
     hosts = {name: dict(host) for name, host in report["hosts"].items()}
     for failure in work.failed:
-        again = "" if failure.again is None else "It is tried again by the next run, or by `statecfg hook retry`."
+        again = "" if failure.again is None else "The next apply asks it again."
         error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
         hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
     if events is not None:

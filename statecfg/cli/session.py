@@ -255,8 +255,20 @@ def apply_saved(
         how = replace(how, **given)
         finished = converse(work, "apply", how, output, expect=expect, agreed=agreed, events=events)
     visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
-    hosts = {**visited, **{name: saved.refusal(differs) for name, differs in refused.items()}}
+    hosts = {**visited, **{name: _refusal(name, differs, events) for name, differs in refused.items()}}
     return replace(finished, report={**finished.report, "hosts": hosts}), events.problems
+
+
+def _refusal(name: str, differs: Sequence[str], events: Bus) -> dict[str, Any]:
+    """Return the report of a host that was refused without a visit; with the hooks that may have reshaped it."""
+    from statecfg import saved
+
+    host = saved.refusal(differs)
+    asked = sorted({each["hook"] for each in events.reconciler.fired.get(name, ()) if each["status"] == "ok"})
+    if asked:
+        told = f"Plans ask no hook over HTTP; what came back from these may differ from the plan: {', '.join(asked)}."
+        host["error"]["detail"] = told
+    return host
 
 
 def _stale(host: Mapping[str, Any], planned: Mapping[str, Any]) -> Mapping[str, Any]:

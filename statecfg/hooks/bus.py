@@ -71,6 +71,7 @@ class Bus:
         self._calls, self._called = 0, threading.Condition()
         self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
+        self._worked = threading.Event()
         with contextlib.ExitStack() as undo:
             undo.callback(self.store.close)
             self.engine = exec_hooks.of_project(project, self.store)
@@ -269,9 +270,12 @@ class Bus:
         self._triggered.put(True)
 
     def _work(self) -> None:
-        while self._triggered.get():
-            with self._careful():
-                self.engine.drain(DRAIN)
+        try:
+            while self._triggered.get():
+                with self._careful():
+                    self.engine.drain(DRAIN)
+        finally:
+            self._worked.set()
 
     @contextlib.contextmanager
     def _careful(self) -> Any:
@@ -298,8 +302,8 @@ class Bus:
             if self._worker is not None:
                 self._triggered.put(False)
                 end = time.monotonic() + DRAIN
-                while self._worker.is_alive() and time.monotonic() < end and not self.cancel.is_set():
-                    self._worker.join(0.2)
+                while time.monotonic() < end and not self.cancel.is_set() and not self._worked.wait(0.2):
+                    pass
             self.engine.over.set()
             self._await_calls()
         except KeyboardInterrupt:
@@ -318,7 +322,7 @@ class Bus:
             while self._calls:
                 self._called.wait(1.0)
         if self._worker is not None:
-            self._worker.join()
+            self._worked.wait()  # an interrupted join() takes a thread for ended
 
 
 _GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"

@@ -182,6 +182,7 @@ class Reconciler:
             unknown = [name for name in known.finalizers if name not in map(_finalizer, hooks)]
             for name in unknown:
                 error = f"its finalizer {name} stands, and no hook of that name is registered for this host"
+                error += "; register it again, or pass --no-hooks"
                 self._enter(host, name.removeprefix(FINALIZER), FINALIZE, "failed", error)
             if not known.finalizers:
                 objects.forget(self.store, known)
@@ -189,6 +190,8 @@ class Reconciler:
 
     def settled(self, host: str, playbook: str, ok: bool, message: str = "") -> None:
         """Enter how the run of a playbook on a host ended: the conditions Applied and Ready."""
+        if objects.get(self.store, playbook, host) is None:
+            return
         with self._turn(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is not None:
