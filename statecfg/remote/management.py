@@ -41,6 +41,7 @@ class Management:
         self.ledger: Optional[Ledger] = None
         self.lineage = self.refusal = ""
         self.rows: Dict[str, Dict[str, Any]] = {}
+        self.drifts: Dict[str, List[str]] = {}
         self.owed: List[Dict[str, Any]] = []
         self.going = Leaving()
         self.layers: List[List[Node]] = []
@@ -193,17 +194,24 @@ class Management:
         if row is not None and row["state"] != RESOLVED:
             found["state"] = row["state"]
         if self.order["mode"] == "verify" and (step.acts or step.removal):
-            found["drift"] = ["definition"] if step.removal else self.drift(step.node, row)
+            found["drift"] = ["definition"] if step.removal else self.drift(step, row)
+            self.drifts[step.node.provides] = found["drift"]
         return found
 
-    def drift(self, node: Node, row: Optional[Dict[str, Any]]) -> List[str]:
-        """Return what made a node need something done: its definition, its host, or both."""
+    def drift(self, step: Step, row: Optional[Dict[str, Any]]) -> List[str]:
+        """Return what made a node need something done: its host, its definition, or both.
+
+        What is only triggered has it from what triggers it.
+        """
         if row is None:
             return ["definition"]
-        found = ["definition"] if row["digest"] != self.digest(node) else []
-        if not found or (row["after"] and row["after"] != self.now(Former(row, node.provides))):
-            found.insert(0, "host")
-        return found
+        name = step.node.provides
+        found = {each for cause in step.triggered_by for each in self.drifts.get(cause, ())}
+        if row["digest"] != self.digest(step.node):
+            found.add("definition")
+        if not found or (row["after"] and row["after"] != self.now(Former(row, name))):
+            found.add("host")
+        return sorted(found, reverse=True)
 
     def now(self, node: Node, facets: Optional[Facets] = None) -> str:
         """Return a digest of what a node's real thing is at present, "" where its type can't tell."""
