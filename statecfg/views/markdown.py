@@ -11,7 +11,7 @@ from typing import Any
 from statecfg.views import safe
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import status_text
-from statecfg.views.plan import GOES, action_text, hooks_by_event, where
+from statecfg.views.plan import action_text, goes_as, hooks_by_event, where
 from statecfg.views.tally import (
     SYMBOLS,
     Fate,
@@ -151,7 +151,7 @@ def _node(fate: Fate) -> str:
     node, what, goes = fate
     said = f" — known after {code(node['known_after'])}" if node.get("known_after") else ""
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
-    did = f" {GOES.get(what, 'to be removed').strip()}" if goes else f" {escaped(ops)}" if ops else ""
+    did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {escaped(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
     out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_place(node)}\n"]
     if node.get("triggered_by"):

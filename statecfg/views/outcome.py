@@ -9,7 +9,7 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
-from statecfg.views.plan import BRIEF, Detail, action_text, left_lines, reasons, stays, where
+from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
 from statecfg.views.tally import Fate, Group, Report, count, fates, fold, names, nodes, plural, unresolved
 
 LOG_LINES = 12
@@ -24,7 +24,6 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 
 _SOUND = ("changed", "unchanged")
 _DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
-_REMOVED = {"destroy": "removed", "forget": "forgotten"}
 # How a hook ended: sign, style, and what that means for the run.
 HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     "ok": ("✓", "dim", "done"),
@@ -162,7 +161,7 @@ def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
 def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
-    said = _REMOVED.get(fate.kind) if fate.goes else _DONE.get(fate.kind)
+    said = goes_as(node, fate.kind) if fate.goes else _DONE.get(fate.kind)
     right = node.get("position") or "" if node["outcome"] != "changed" else ""
     state = (f"  {unresolved(node)}", "unknown") if unresolved(node) and node["outcome"] != "changed" else ("", "")
     done = (f"  {said}" if said else "", "dim")

@@ -40,8 +40,13 @@ STYLES: dict[Kind, Style] = {
 }
 
 
-# What becomes of a resource that goes.
-GOES: dict[Kind, str] = {"destroy": "  removed", "forget": "  forgotten"}
+def goes_as(node: Node, what: Kind) -> str:
+    """Return in a word what becomes of a resource that goes: "" where that is not known yet."""
+    if what == "destroy":
+        # What was there before the node came, comes back.
+        back = node.get("changes") and all(change.get("after") is not None for change in node["changes"])
+        return "restored" if back else "removed"
+    return "forgotten" if what == "forget" else ""
 
 
 class Detail(NamedTuple):
@@ -120,7 +125,7 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     symbol = f"{SYMBOLS[what]:>3} "
     after = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
     state = (f"  {unresolved(node)}", "unknown") if unresolved(node) else ("", "")
-    done = (GOES.get(what, "  to be removed"), STYLES[what]) if goes else (steps(node), "dim")
+    done = (f"  {goes_as(node, what) or 'to be removed'}", STYLES[what]) if goes else (steps(node), "dim")
     title = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
     yield make(*title, hang=6, right=node.get("position") or "")  # type: ignore[arg-type]
     yield from reasons(node)

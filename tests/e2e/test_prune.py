@@ -45,7 +45,7 @@ def test_what_left_the_definition_is_shown_stays_and_goes_when_told(site: Site, 
 
     planned = site("plan", "site.py", "--prune", "--detailed-exitcode", code=2)
     assert f"  - file:{place}/a  removed  (site.py:" in planned.out
-    assert f"  - file:{place}/mine  removed  (site.py:" in planned.out
+    assert f"  - file:{place}/mine  restored  (site.py:" in planned.out
     assert "        - mine\n        + was here\n" in planned.out
     assert "      mode  0644 → 0600\n" in planned.out
     assert "To do it: statecfg apply site.py --prune --ssh-config" in planned.out
