@@ -256,8 +256,11 @@ class Bus:
         judged = Judged(severity, {**entry, "resource": fired["name"]}, {}, None, detail)
         self.store.attempt(lambda connection: hooks.log(connection, item, judged))
         if fired.get("metadata") is not None:
-            gone = set(record.metadata) - set(fired["metadata"])
-            hosts.set_metadata(self.store, host, fired["metadata"], remove=gone)
+            # What others have set meanwhile stays: only what this hook changed is taken over.
+            before, now = self._metadata.get(host, {}), fired["metadata"]
+            changed = {key: value for key, value in now.items() if key not in before or before[key] != value}
+            hosts.set_metadata(self.store, host, changed, [key for key in before if key not in now])
+            self._metadata[host] = now
 
     def _fire(self, event: str, host: str, playbook: str | None) -> None:
         """Queue the hooks of a host's event; they run beside the run, in their order."""
