@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,9 +39,7 @@ class Site:
         self.root.chmod(0o755)
         (self.root / "hooks").mkdir(mode=0o755)
         self.reach = reach(self.root, self.hosts)
-        (self.root / "statecfg.toml").write_text(
-            'name = "site"\nstore = "store.db"\nssh_config = "ssh_config"\nlock_timeout = 30\n'
-        )
+        (self.root / "statecfg.toml").write_text('name = "site"\nssh_config = "ssh_config"\nlock_timeout = 30\n')
         self.home = self.root / "home"
         self.home.mkdir()
 
@@ -95,8 +94,14 @@ class Site:
 
     def run(self, *words: str, code: int | None = 0, **env: str) -> Ran:
         """Run the command in the project, as somebody without settings of their own."""
-        values = {"HOME": str(self.home), "XDG_STATE_HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home)}
-        return statecfg(*words, cwd=self.root, code=code, **values, STATECFG_LOCK_TIMEOUT="30", **self.more, **env)
+        return statecfg(*words, cwd=self.root, code=code, **self.environment, **self.more, **env)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What is particular of the environment of whoever works in the project: a home and a store of their own."""
+        places = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+        store = str(self.root / "store.db")
+        return {**dict.fromkeys(places, str(self.home)), "STATECFG_STORE": store, "STATECFG_LOCK_TIMEOUT": "30"}
 
     def do(self, verb: str, *words: str, code: int | None = 0) -> Json:
         """Run a verb on the playbook without asking; return what is reported of the hosts, by name."""
@@ -158,20 +163,26 @@ def states(host: Host, site: str = "site/site.yml") -> dict[str, str]:
     return dict(found)
 
 
-def left_here(site: Site) -> list[str]:
-    """Return the command lines of processes on this machine that a hook of a site has left."""
+def running_here(site: Site) -> list[int]:
+    """Return the ids of the processes on this machine that hooks of a site are, or have left."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
-            line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
+        except OSError:  # it ended meanwhile
             continue
-        mark = f"STATECFG_HOOK={site.root}".encode()
-        if any(word.startswith(mark) for word in words) or f"{site.root}/hooks" in line:
-            found.append(line)
+        ours = any(word.startswith(b"STATECFG_HOOK=") and os.fsencode(site.root) in word for word in words)
+        if ours and processes.alive(int(name)):
+            found.append(int(name))
+    return found
+
+
+def left_here(site: Site) -> list[int]:
+    """Return what hooks have left on this machine, a moment after they were ended."""
+    end = time.monotonic() + 3
+    while (found := running_here(site)) and time.monotonic() < end:
+        time.sleep(0.05)
     return found
 
 
 USER = getpass.getuser()
-__all__ = ["FAIL", "NOTE", "OK", "Site", "processes"]

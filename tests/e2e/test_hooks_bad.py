@@ -55,7 +55,7 @@ class Ended:
 
 def measured(site: Site, *words: str) -> Ended:
     """Run the command as `Site.run` does, and measure it."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(site.home), "NO_COLOR": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **site.environment}
     begun = time.monotonic()
     argv = [sys.executable, "-m", "statecfg", *words, "--json"]
     with open(site.root / "out", "w+b") as out, open(site.root / "err", "w+b") as err:
