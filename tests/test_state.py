@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote import state
 from statecfg.remote.ledger import SCHEMA, Ledger
 from statecfg.remote.state import Account, Journal, Lock, StateError, left_over, prepare
 
@@ -319,3 +320,12 @@ def test_a_ledger_that_another_program_holds(place: str) -> None:
     other.close()
     ledger.begin(run("r1"), [])
     ledger.close()
+
+
+def test_hooks_sent_long_ago_go(place: str) -> None:
+    for name, age in (("old", state.OLD + 60), ("new", 60)):
+        folder = Path(place) / "hooks" / name / "x.hook"
+        folder.mkdir(parents=True)
+        os.utime(folder.parent, (time.time() - age, time.time() - age))
+    state.sweep(place)
+    assert os.listdir(Path(place) / "hooks") == ["new"]

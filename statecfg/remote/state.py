@@ -19,6 +19,7 @@ LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
 BEFORE = "before"  # the directory of content that stood in the place of ours
+OLD = 30 * 86400  # seconds that a hook that runs here is kept
 HOOKS = "hooks"  # the directory of hooks that run on this host
 SPOOL = "spool-"  # what the names of directories of content that has arrived begin with
 LOOKING = 0.2  # seconds that another process may look at the lock
@@ -56,7 +57,10 @@ def prepare(place: str) -> None:
 
 
 def sweep(place: str) -> None:
-    """Remove what runs had been sent which were killed, and not put in its place; it carries the id of its process."""
+    """Remove what runs had been sent which were killed, and not put in its place; it carries the id of its process.
+
+    A hook that was sent long ago goes as well: where it is still in use, it is sent again.
+    """
     found = [
         (place, name, name[len(SPOOL) :].partition("-")[0]) for name in os.listdir(place) if name.startswith(SPOOL)
     ]
@@ -64,7 +68,8 @@ def sweep(place: str) -> None:
     if os.path.isdir(hooks):
         found += [(hooks, name, name.rpartition(".")[2]) for name in os.listdir(hooks)]
     for folder, name, pid in found:
-        if pid.isdigit() and not os.path.exists("/proc/" + pid):
+        killed = pid.isdigit() and not os.path.exists("/proc/" + pid)
+        if killed or (folder == hooks and time.time() - os.lstat(os.path.join(folder, name)).st_mtime > OLD):
             import shutil
 
             shutil.rmtree(os.path.join(folder, name))
