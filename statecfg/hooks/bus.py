@@ -74,7 +74,7 @@ class Bus:
         self._worked = threading.Event()
         with contextlib.ExitStack() as undo:
             undo.callback(self.store.close)
-            self.engine = exec_hooks.of_project(project, self.store)
+            self.engine = exec_hooks.of_project(project, self.store, inventory)
             declared = registration.load(project)
             self.warnings = [warning for each in declared for warning in each.warnings]
             self.reconciler = Reconciler(self.store, () if silent else declared, run, inventory, self.cancel)

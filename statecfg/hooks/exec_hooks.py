@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from statecfg.hooks.exec_types import HookType, HookTypes
+    from statecfg.inventory import Inventory
     from statecfg.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
@@ -349,20 +351,30 @@ class Engine:
         return replace(item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, given=given)
 
 
-def of_project(project: Project, store: Store) -> Engine:
-    """Return the engine of a project, by its settings. Raises InvalidInput where its inventory is wrong."""
-    inventory = project.inventory()
+def of_project(project: Project, store: Store, inventory: Inventory | None = None) -> Engine:
+    """Return the engine of a project, by its settings.
+
+    :param inventory: the one that selects hosts; the project's where not given
+    :raises InvalidInput: the project's inventory is wrong
+    """
     settings = project.settings
     keep = {"input": settings.store_hook_input, "output": settings.store_hook_output}
-
-    def within(pattern: str, host: str) -> bool:
-        try:
-            return any(each.name == host for each in inventory.select(pattern))
-        except InvalidInput:  # it selects nothing in this inventory; it was looked at when the hook was made
-            return False
-
     kept = frozenset(name for name, wanted in keep.items() if wanted)
+    within = selecting(project.inventory() if inventory is None else inventory)
     return Engine(store, exec_types.of_project(project), within, exec_types.execution_path(project), kept)
+
+
+def selecting(inventory: Inventory) -> Within:
+    """Return what tells whether a pattern selects a host of an inventory."""
+
+    @functools.cache
+    def chosen(pattern: str) -> frozenset[str]:
+        try:
+            return frozenset(host.name for host in inventory.select(pattern))
+        except InvalidInput:  # it selects nothing in this inventory; it was looked at when the hook was made
+            return frozenset()
+
+    return lambda pattern, host: host in chosen(pattern)
 
 
 def _failed(event: str, said: str) -> Judged:

@@ -30,12 +30,12 @@ class Preview:
         declared = registration.load(project)
         self.warnings = [warning for each in declared for warning in each.warnings]
         self.types = exec_types.of_project(project)
-        self.inventory = inventory
+        self.selects = exec_hooks.selecting(inventory)
         stored: list[Registration] = []
         self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
         if address.chosen(project, url).there():
             with opened(project, url) as store:
-                stored = exec_hooks.of_project(project, store).registrations(each.name for each in declared)
+                stored = exec_hooks.of_project(project, store, inventory).registrations(each.name for each in declared)
                 self.ledgers.update((record.name, record.ledger) for record in hosts.every(store))
         self.hooks = merged(declared, stored, self.types)
         self.http = [each for each in declared if each.protocol == "http"]
@@ -63,4 +63,4 @@ class Preview:
 
     def _within(self, each: Registration, host: str) -> bool:
         pattern = each.select.hosts
-        return pattern is None or any(found.name == host for found in self.inventory.select(pattern))
+        return pattern is None or self.selects(pattern, host)
