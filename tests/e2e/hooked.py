@@ -132,7 +132,7 @@ class Site:
 
     def configuration(self, name: str) -> Json:
         """Return a hook's configuration."""
-        found: Json = self.run("hook", "show", name, "--json").json()["hook"]["configuration"]
+        found: Json = self.run("hook", "show", name, "--json").json()["configuration"]
         return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests import hosts
-from tests.e2e import crashes, lives, points, rig
+from tests.e2e import crashes, hook_crashes, lives, points, rig
 from tests.e2e.test_broken_links import cut_at, total
 from tests.hosts import Host
 
@@ -70,6 +70,15 @@ def cuts(host: Host, count: int, seed: int) -> Results:
     return found
 
 
+def commands(host: Host, who: str, count: int, seed: int) -> Results:
+    """Kill the command, the executor or a hook at random moments of applies with hooks of every kind."""
+    found = Results({f"{who} killed in an apply with hooks": count})
+    with tempfile.TemporaryDirectory() as directory:
+        for each in hook_crashes.at_random(host, Path(directory, "site"), who, count, seed):
+            found[f"{who} killed in an apply with hooks: exit {each['code']}"] += 1
+    return found
+
+
 def main() -> None:
     """Run what is asked for, on a host for each, and print what was seen."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
@@ -82,6 +91,7 @@ def main() -> None:
         jobs += [lambda host, who=who: kills(host, who, given.count, given.seed) for who in crashes.KILLS]
     if given.what in ("hooks", "all"):
         jobs += [lambda host, who=who: lived(host, who, given.count, given.seed) for who in ("client", "executor")]
+        jobs += [lambda host, who=who: commands(host, who, given.count, given.seed) for who in hook_crashes.KILLS]
     if given.what in ("points", "all"):
         jobs.append(lambda host: calls(host, given.count, given.seed))
     if given.what in ("cuts", "all"):
