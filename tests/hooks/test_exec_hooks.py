@@ -374,6 +374,19 @@ def test_a_hook_of_the_project_is_made_on_first_use(shop: Workshop) -> None:
         shop.engine.adopt(Registration("mine", "exec", (), type="other"), "alice")
 
 
+def test_a_hook_of_a_project_is_called_for_it_alone_and_as_it_says_now(shop: Workshop) -> None:
+    shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, BOUND: QUIET})
+    declared = Registration("Mine", "exec", (BOOTED,), type="counter")
+    shop.engine.adopt(declared, "alice")
+    other = Engine(shop.store, shop.engine.types)
+    assert other.trigger(BOOTED, shop.host) == other.registrations() == []
+    assert [each.name for each in other.registrations(["mine"])] == ["Mine"]
+    assert len(shop.engine.trigger(BOOTED, shop.host)) == 1
+    other.adopt(Registration("Mine", "exec", (BOUND,), type="counter"), "alice")
+    assert other.trigger(BOOTED, shop.host) == []
+    assert len(other.trigger(BOUND, shop.host)) == 1
+
+
 def test_hooks_as_registrations(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, "post-create": QUIET, "stray": QUIET})
     shop.hook("late", "counter", Spec(order=200, types=("file",), on_failure="retry", where="host"))
