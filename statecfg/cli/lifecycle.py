@@ -52,6 +52,7 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
 
 def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview | None:
     """Return the hooks that would be called, None where there can be none."""
+    from statecfg import prepare
     from statecfg import project as projects
     from statecfg.store import address
 
@@ -64,7 +65,7 @@ def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview
         inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
     except InvalidInput:  # the playbook's own mistakes are reported with it
         return None
-    found = Preview(project, inventory, store)
+    found = Preview(project, inventory, prepare.owner(project, start), store)
     _warn(found)
     return found
 

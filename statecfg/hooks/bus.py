@@ -67,6 +67,7 @@ class Bus:
         self.mode = ""
         self.left = 0  # invocations of hooks that are still queued at the end
         self.cancel = cancel or threading.Event()
+        self.ledgers: dict[str, str] = {}  # of hosts, by lineage, as they were when runs of the playbook last ended
         self._metadata: dict[str, Json] = {}  # of hosts, as hooks that run on them know it
         self._calls, self._called = 0, threading.Condition()
         self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -116,9 +117,10 @@ class Bus:
         self.cancel = self.reconciler.cancel = options.cancel
         around = {job.host.name: self.of_host(job.host.name) for job in jobs}
         policy = exec_input.policy(self.playbook, hooks.bound(self.store, self.playbook))
+        self.ledgers = hosts.lineages(self.store, self.playbook)
         known = []
         for job in jobs:
-            ledger, node = self.known(job.host.name)
+            ledger, node = self.ledgers.get(job.host.name, ""), self.known(job.host.name)
             self._metadata[job.host.name] = node.get("metadata") or {}
             definition = replace(job.definition, blobs={**job.definition.blobs, **self.contents})
             known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
@@ -128,10 +130,10 @@ class Bus:
         """Return the key of a report and the hooks that were called for a host as a whole."""
         return "fired", [{**each, "name": ""} for each in self.reconciler.fired.get(host, ())]
 
-    def known(self, host: str) -> tuple[str, Json]:
-        """Return what the store knows of a host: its ledger's lineage, and the host as hooks are told of it."""
+    def known(self, host: str) -> Json:
+        """Return a host as hooks are told of it."""
         record = hosts.get(self.store, host)
-        return (record.ledger, exec_input.node(record)) if record is not None else ("", {"name": host})
+        return exec_input.node(record) if record is not None else {"name": host}
 
     def of_host(self, host: str) -> list[Json]:
         """Return the hooks around resources that may fire on a host, as the executor takes them."""
@@ -242,6 +244,10 @@ class Bus:
                 if record is not None and self.playbook in record.playbooks:
                     self._fire(host_events.UNBOUND, host, self.playbook)
                     hosts.unbind(self.store, host, self.playbook)
+        ledger = str(report.get("ledger") or "")
+        if ledger and ledger != self.ledgers.get(host):
+            with self._careful():
+                hosts.went_by(self.store, host, self.playbook, ledger)
 
     def _log(self, host: str, fired: Json) -> None:
         """Put what a hook did on a host into its log here, and the metadata it set into the host's record."""

@@ -22,11 +22,12 @@ Json = dict[str, Any]
 class Preview:
     """The hooks that a run would call, looked up for a plan: nothing is called, and nothing is written.
 
+    :param playbook: the name that hosts know it by
     :raises InvalidInput: a registration is wrong
     :raises StoreError: there is a store, and it can't be used
     """
 
-    def __init__(self, project: Project, inventory: Inventory, url: str | None = None) -> None:
+    def __init__(self, project: Project, inventory: Inventory, playbook: str, url: str | None = None) -> None:
         declared = registration.load(project)
         self.warnings = [warning for each in declared for warning in each.warnings]
         self.types = exec_types.of_project(project)
@@ -36,7 +37,7 @@ class Preview:
         if address.chosen(project, url).there():
             with opened(project, url) as store:
                 stored = exec_hooks.of_project(project, store, inventory).registrations(each.name for each in declared)
-                self.ledgers.update((record.name, record.ledger) for record in hosts.every(store))
+                self.ledgers.update(hosts.lineages(store, playbook))
         self.hooks = merged(declared, stored, self.types)
         self.http = [each for each in declared if each.protocol == "http"]
 

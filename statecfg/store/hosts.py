@@ -162,6 +162,25 @@ def unbind(store: Store, name: str, playbook: str) -> bool:
     return store.attempt(drop)
 
 
+def lineages(store: Store, playbook: str) -> dict[str, str]:
+    """Return host → lineage of the ledger that had a playbook's resources there when a run last ended, where known."""
+    with store.reading() as connection:
+        found = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
+        rows = connection.execute(found.where(binding.c.playbook == playbook, binding.c.ledger != ""))
+        return dict(rows.tuples().all())
+
+
+def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
+    """Enter which ledger has the resources of a playbook that is bound to a host."""
+
+    def enter(connection: Connection) -> None:
+        number = select(host.c.id).where(host.c.name == name).scalar_subquery()
+        bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
+        connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
+
+    store.attempt(enter)
+
+
 def installed(store: Store, name: str, playbook: str) -> None:
     """Enter that an apply of a playbook has finished on a host."""
     now = time.time()

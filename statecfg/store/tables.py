@@ -95,6 +95,8 @@ binding = Table(
     Column("host", ForeignKey("host.id", ondelete="CASCADE"), primary_key=True),
     Column("playbook", Text, primary_key=True),
     Column("since", Double, nullable=False),
+    # Lineage of the ledger that has the playbook's resources: root's and another user's on one host are two.
+    Column("ledger", Text, nullable=False, default=""),
 )
 
 run = Table(
