@@ -110,3 +110,17 @@ def test_a_change_that_fails_leaves_nothing(store: Store) -> None:
         hosts.ensure(connection, "web1")
         hosts.change_metadata(connection, "web1", {"a": 1 // 0})
     assert hosts.every(store) == []
+
+
+def test_each_playbook_of_a_host_goes_by_its_own_ledger(store: Store) -> None:
+    """One is applied as root and the other is not: two ledgers, of which neither is a lost one."""
+    for playbook, ledger in (("p/a.yml", "root's"), ("p/b.yml", "ann's")):
+        hosts.bind(store, "web1", playbook)
+        assert hosts.lineages(store, playbook) == {}
+        hosts.went_by(store, "web1", playbook, ledger)
+    assert hosts.lineages(store, "p/a.yml") == {"web1": "root's"}
+    assert hosts.lineages(store, "p/b.yml") == {"web1": "ann's"}
+    hosts.went_by(store, "web1", "p/a.yml", "a new one")
+    assert hosts.lineages(store, "p/a.yml") == {"web1": "a new one"}
+    hosts.unbind(store, "web1", "p/a.yml")
+    assert hosts.lineages(store, "p/a.yml") == {}
