@@ -167,7 +167,7 @@ def lineages(store: Store, playbook: str) -> dict[str, str]:
     with store.reading() as connection:
         found = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
         rows = connection.execute(found.where(binding.c.playbook == playbook, binding.c.ledger != ""))
-        return dict(rows.tuples().all())
+        return {row.name: row.ledger for row in rows}
 
 
 def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
