@@ -157,7 +157,7 @@ SERVICES = {
     "stalls": (stall, "Client.Timeout exceeded"), "drips": (drip(HEAD, b" "), "Client.Timeout"),
     "redirects": (answer(302, "", Location="http://127.0.0.2:9/v1"), "redirect"),
     "fails": (answer(500, "boom"), "returned 500: boom"), "floods": (flood, "its body is larger than"),
-    "lies": (answer(200, '{"object": '), "JSON"),
+    "lies": (answer(200, '{"object": '), "unexpected EOF"),
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from tests.e2e import hook_crashes
 from tests.e2e.conftest import or_skip
 from tests.hosts import Host
 
-POINTS = {"client": 3, "executor": 2, "program": 2}
+POINTS = {"client": 2, "executor": 1, "program": 1}
 
 
 @pytest.fixture(scope="module")
