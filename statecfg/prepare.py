@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextvars
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,13 +14,18 @@ from statecfg.hooks.failure import HookFailure
 from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
 
 if TYPE_CHECKING:
+    from statecfg.compile import Definition
     from statecfg.fleet import Job
     from statecfg.graph import Graph, Node
     from statecfg.inventory import Host, Inventory
     from statecfg.plays import Play
     from statecfg.project import Project
+    from statecfg.secrets import Secret
+
+    _Evaluated = tuple[Graph, Mapping[str, Mapping[str, Any]], Mapping[str, Secret]]
 
 
+AT_ONCE = 16  # hosts whose hooks are asked side by side
 SLOW = ("SC0323", "SC0507")  # a time limit was reached
 
 
@@ -151,25 +159,80 @@ def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[
 
 
 def _reshaped(path: Path, choice: Choice, jobs: Sequence[Job], reshape: Reshape) -> tuple[list[Job], list[HookFailure]]:
-    """Return the jobs with the graphs that hooks make of them, and the hooks that failed."""
+    """Return the jobs with the graphs that hooks make of them, and the hooks that failed.
+
+    Hosts wait for their hooks side by side: a service that does not answer holds all of them up as long as one.
+    """
     kept = {job.host.name: job for job in jobs}
     failed: list[HookFailure] = []
-    if any(reshape.concerns(name) for name in kept):
-        project, chosen = _chosen(path, choice)
-        for host, plays in chosen:
-            hooks = reshape.concerns(host.name) if host.name in kept else ()
-            try:
-                if hooks:
-                    with collecting() as found, going_on():
-                        definition = _definition(host, plays, project, choice, (reshape, owner(project, path)))
-                        kept[host.name] = replace(kept[host.name], definition=definition)
-                    # Before the hooks nothing was wrong with it.
-                    told = f" (on {host.name}, as the hooks left it: {', '.join(hooks)})"
-                    report(*(replace(item, detail=item.detail + told) for item in found))
-            except HookFailure as error:
-                del kept[host.name]
-                failed.append(error)
+    if not any(reshape.concerns(name) for name in kept):
+        return list(kept.values()), failed
+    project, chosen = _chosen(path, choice)
+    mine = [(host, plays) for host, plays in chosen if host.name in kept and reshape.concerns(host.name)]
+    asked = [_Asked(host, _evaluated(host, plays, choice)) for host, plays in mine]
+    _side_by_side([partial(each.ask, reshape, owner(project, path)) for each in asked])
+    for each in asked:
+        name = each.host.name
+        if each.failure is not None:
+            del kept[name]
+            failed.append(each.failure)
+            continue
+        with collecting() as found, going_on():
+            report(*each.found)
+            if each.graph is not None:
+                definition = _compiled(each.host, each.graph, each.evaluated, project)
+                kept[name] = replace(kept[name], definition=definition)
+        # Before the hooks nothing was wrong with it.
+        told = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
+        report(*(replace(item, detail=item.detail + told) for item in found))
     return list(kept.values()), failed
+
+
+class _Asked:
+    """A host whose hooks are asked; `graph` is what they made of it, None where they failed or it is no graph."""
+
+    def __init__(self, host: Host, evaluated: _Evaluated) -> None:
+        self.host, self.evaluated = host, evaluated
+        self.graph: Graph | None = None
+        self.failure: HookFailure | None = None
+        self.found: list[Problem] = []
+
+    def ask(self, reshape: Reshape, playbook: str) -> None:
+        """Ask the hooks."""
+        graph, own, used = self.evaluated
+        variables = {name: value for play in own.values() for name, value in play.items()}
+        known = {name: value.reveal() for name, value in used.items()}
+        with collecting() as self.found, going_on():
+            try:
+                self.graph = reshape.reshape(self.host, playbook, graph, variables, known)
+            except HookFailure as error:
+                self.failure = error
+
+
+def _side_by_side(calls: Sequence[Callable[[], None]]) -> None:
+    """Make calls in threads, some at a time, each in a copy of this context; raise what one of them raises."""
+    left = [(contextvars.copy_context(), call) for call in reversed(calls)]
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        while not raised:
+            try:
+                context, call = left.pop()
+            except IndexError:
+                return
+            try:
+                context.run(call)
+            except BaseException as error:  # raised again below, where somebody can hear it
+                raised.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(calls)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():  # a plain join would hold up Ctrl-C
+            thread.join(0.5)
+    if raised:
+        raise raised[0]
 
 
 class _Shared:
@@ -229,21 +292,31 @@ def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> li
     return list(found.values())
 
 
-def _definition(
-    host: Host, plays: Sequence[Play], project: Project, choice: Choice, reshape: tuple[Reshape, str] | None = None
-) -> Any:
+def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:
+    evaluated = _evaluated(host, plays, choice)
+    return _compiled(host, evaluated[0], evaluated, project)
+
+
+def _evaluated(host: Host, plays: Sequence[Play], choice: Choice) -> _Evaluated:
+    """Return the graph of a host, by node name the variables of its play, and the secrets that went into both."""
     from statecfg import secrets
-    from statecfg.compile import WireContext, compile_graph
 
     # A secret inside a text, such as a rendered template, is known only from its having been revealed.
     with secrets.recording() as used:
         graph, own = _graph(host, plays, choice)
-        if reshape is not None:
-            variables = {name: value for play in own.values() for name, value in play.items()}
-            known = {name: value.reveal() for name, value in dict(used).items()}
-            graph = reshape[0].reshape(host, reshape[1], graph, variables, known)
+    return graph, own, dict(used)
+
+
+def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project) -> Definition:
+    """Return the definition of a host: of the graph that was evaluated, or of what became of it."""
+    from statecfg import secrets
+    from statecfg.compile import WireContext, compile_graph
+
+    _, own, known = evaluated
+    with secrets.recording() as used:
         definition = compile_graph(graph, WireContext(host.name, host.vars, host.groups, project.root, own))
-    return replace(definition, secrets={name: value.reveal() for name, value in used.items()} | definition.secrets)
+    found = {name: value.reveal() for name, value in {**known, **used}.items()}
+    return replace(definition, secrets=found | definition.secrets)
 
 
 def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,3 +115,22 @@ def test_children_that_are_wrong_are_bad_input(site: Site) -> None:
     assert done.returncode == 5, done.stderr
     assert "SC0609" in done.stderr and "hooks/greeting.yml:1" in done.stderr and "is missing" in done.stderr
     assert site.motd is None
+
+
+def test_hosts_are_asked_for_side_by_side(site: Site) -> None:
+    """A service that answers only once it has been asked for all hosts is asked for all of them at a time."""
+    names = ["one", "two", "three"]
+    together = threading.Barrier(len(names))
+    watched = Watched()
+    watched.change = lambda request: together.wait(10)  # type: ignore[assignment]
+    (site.root / "inventory.yml").write_text(
+        "hosts:\n" + "".join(f"  {name}: {{transport: local}}\n" for name in names)
+    )
+    playbook = site.root / "site.yml"
+    playbook.write_text(playbook.read_text().replace('"@local"', "all"))
+    with watched.service.serving() as url:
+        site.hook(url)
+        how = f"--yes -f 1 --lock-timeout 60 --store {site.root}/s.db"
+        done = site.reader.shell(f"statecfg apply site.yml {how}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not together.broken and len(watched.seen) == len(names)
