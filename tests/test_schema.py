@@ -22,7 +22,7 @@ def test_signature_is_the_schema() -> None:
     assert found.optional["mode"] == 0o644 and found.optional["count"] == 3 and found.optional["port"] is None
     assert found.fields["owner"].doc == "who it belongs to, in one name"
     assert found.fields["owner"].type.expects == "a user name"
-    assert found.names[-4:] == ("provides", "requires", "restart_on", "tags")
+    assert found.names[-5:] == ("provides", "requires", "restart_on", "tags", "protect")
 
 
 def test_schema_is_made_once() -> None:

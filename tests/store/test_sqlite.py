@@ -125,7 +125,7 @@ def test_bytes_changed_anywhere_are_no_traceback(filled: Path) -> None:
 def test_a_row_that_belongs_to_nothing_is_found(path: Path) -> None:
     opened(url=str(path)).close()
     with contextlib.closing(sqlite3.connect(path)) as plain:
-        plain.execute("INSERT INTO binding VALUES (7, 'web.yml', 0)")
+        plain.execute("INSERT INTO binding VALUES (7, 'web.yml', 0, '')")
         plain.commit()
     assert "of binding belongs to nothing" in statecfg("store", "--store", path, "check", code=8).err
 
