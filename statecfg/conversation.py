@@ -69,6 +69,14 @@ class Events(Protocol):
         """Take in how a run ended on a host."""
 
 
+# The definition with the content of hooks, what else the executor is to know, and who is told of the host's life.
+Late = tuple[Definition, Mapping[str, Any], Events | None]
+
+
+class Unjoined(Exception):
+    """What was to be looked up could not be: the run ends, and nothing was done on any host."""
+
+
 class Gate:
     """Where hosts wait, planned and held, until somebody has read the plan and said yes or no.
 
@@ -87,7 +95,8 @@ class Conversation:
     :param gate: None where nobody is asked
     :param cancel: set when the user wants to stop
     :param more: what else the executor is to know of the run (see `fleet.Job.order`)
-    :param events: is told what is true of the host when it is, and answers for the controller's hooks
+    :param late: waits for what is looked up beside the way to the host, and returns it: the definition with the
+        content of hooks, what else the executor is to know, and who is told of the host's life
     """
 
     def __init__(
@@ -102,12 +111,13 @@ class Conversation:
         gate: Gate | None = None,
         cancel: threading.Event | None = None,
         more: Mapping[str, Any] | None = None,
-        events: Events | None = None,
+        late: Callable[[], Late] | None = None,
     ) -> None:
         self.host, self.definition, self.playbook, self.bundle = host, definition, playbook, bundle
         self.order, self.emit, self.expect, self.gate = order, emit, expect, gate
         self.cancel = cancel or threading.Event()
-        self.more, self.events = more or {}, events
+        self.more, self.late = more or {}, late
+        self.events: Events | None = None
         self.nonce = secrets.token_hex(16)
         self.said = Testimony(definition, order.mode, emit)
         self.report = self.said.report
@@ -137,6 +147,8 @@ class Conversation:
                     stream.close()
             finally:
                 connection.close()
+        except Unjoined:
+            return self.report
         except TransportError as problem:
             self.broke(problem.summary, problem.hint)
         except Broken as problem:
@@ -199,7 +211,7 @@ class Conversation:
     # Sending
 
     def opening(self) -> Iterator[bytes]:
-        """Yield everything that can be said before the host has answered: on a converged host, all there is to say."""
+        """Yield what can be said before the host has answered; with `begin`, on a converged host it is all there is."""
         yield _plain({"type": "hello", "nonce": self.nonce, "bundle": self.bundle.sha256})
         run: Json = {
             "type": "run",
@@ -222,7 +234,6 @@ class Conversation:
         for number, layer in enumerate(self.definition.layers):
             for start in range(0, len(layer), NODES):
                 yield from _nodes(number, layer[start : start + NODES])
-        yield wire.encode({"type": "begin"})
 
     def say(self, stream: Stream, data: bytes) -> None:
         """Send; heartbeats go by another thread."""
@@ -326,11 +337,14 @@ class Conversation:
     # Listening
 
     def talk(self, stream: Stream) -> None:
-        """Say everything, then listen until END. Raises Broken, ProtocolError, TransportError."""
+        """Say everything, then listen until END. Raises Broken, ProtocolError, TransportError, Unjoined."""
         self.say(stream, b"".join(self.opening()))
         over = threading.Event()
         threading.Thread(target=self._beat, args=(stream, over), daemon=True).start()
         try:
+            if self.late is not None:
+                self.definition, self.more, self.events = self.late()
+            self.say(stream, wire.encode({**self.more, "type": "begin"}))
             Listening(self, stream).run()
         finally:
             over.set()

@@ -13,7 +13,7 @@ from typing import Any
 
 from statecfg import bundle
 from statecfg.compile import Definition
-from statecfg.conversation import PATIENCE, Conversation, Events, Gate, Order
+from statecfg.conversation import PATIENCE, Conversation, Events, Gate, Late, Order, Unjoined
 from statecfg.inventory import Host
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
@@ -80,6 +80,8 @@ class Options:
     :param hooks: host → the hooks that may fire there, as the host takes them
     :param history: of mode "history": `playbook`, `run` (the beginning of an id), `limit`
     :param events: is told of the hosts' lives, and calls the controller's hooks
+    :param join: completes these options and the jobs (hooks, events, what is remembered of hosts) while the hosts are
+        being connected to; what it raises ends the run before anything is done
     """
 
     mode: str = "plan"
@@ -98,12 +100,14 @@ class Options:
     hooks: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     history: Mapping[str, Any] | None = None
     events: Events | None = None
+    join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
 def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) -> Report:
     """Run on all hosts; return the report (format 1).
 
     :param listen: gets every event, one at a time, from whichever thread
+    :raises Exception: what `options.join` raises
     """
     lock = threading.Lock()
 
@@ -125,6 +129,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
     packed = bundle.build({name for job in jobs for name in job.definition.types})
     slots = threading.Semaphore(max(1, options.forks))
     gate = Gate(slots) if options.confirm is not None else None
+    joined = _Joined()
     conversations = [
         Conversation(
             job.host,
@@ -137,13 +142,14 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             gate,
             options.cancel,
             _more(job, options),
-            options.events,
+            partial(joined.of, job.host.name),
         )
         for job in jobs
     ]
     threads = [threading.Thread(target=_talk, args=(talk, slots), daemon=True) for talk in conversations]
     for thread in threads:
         thread.start()
+    joined.join(options, jobs)
     playbook = jobs[0].playbook if jobs else ""
     if gate is not None and options.confirm is not None:
         for talk in conversations:
@@ -153,6 +159,32 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         while thread.is_alive():  # a plain join would hold up Ctrl-C
             thread.join(0.5)
     return _report(order, playbook, conversations)
+
+
+class _Joined:
+    """What is looked up while the hosts are being connected to, and who waits for it."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.options: Options | None = None
+        self.jobs: dict[str, Job] = {}
+
+    def join(self, options: Options, jobs: Sequence[Job]) -> None:
+        """Look it up. Raises what `options.join` raises, once nobody waits for it any more."""
+        try:
+            found, complete = (options, jobs) if options.join is None else options.join(options, jobs)
+            self.jobs = {job.host.name: job for job in complete}
+            self.options = found
+        finally:
+            self.done.set()
+
+    def of(self, host: str) -> Late:
+        """Wait for it; return what a host is to know. Raises Unjoined where it could not be had."""
+        self.done.wait()
+        if self.options is None:
+            raise Unjoined
+        job = self.jobs[host]
+        return job.definition, _more(job, self.options), self.options.events
 
 
 def _more(job: Job, options: Options) -> dict[str, Any]:

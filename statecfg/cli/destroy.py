@@ -51,15 +51,15 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     if hosts is None and not Path(playbook).exists():
         raise click.BadParameter(f"there is no file {playbook!r}; with --hosts, none is needed.", param_hint="PLAYBOOK")
     asks = session.asks(yes)
-    with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store) as events:
+    name = "" if hosts is None else session.owner(playbook)
+    with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store, name) as events:
         if hosts is None:
             work = session.prepare(Path(playbook), chosen)
             # What is still defined goes as well: the hosts are told of no definition.
             jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
         else:
-            work, name = session.of_hosts(hosts, chosen), session.owner(playbook)
+            work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]
-            events.begin("destroy", name)
         work, agreed = replace(work, jobs=jobs), session.agreed()
         finished = session.converse(work, "destroy", how, shown, asks=asks, agreed=agreed, events=events)
     return session.end(finished, shown, events.problems)

@@ -7,7 +7,7 @@ import getpass
 import os
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,34 +15,90 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli.options import Selection
-from statecfg.problems import InvalidInput
 
 if TYPE_CHECKING:
+    from statecfg.fleet import Job, Options
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
     from statecfg.prepare import Work
 
-    Opened = AbstractContextManager[Bus]
+
+class Later:
+    """An event bus, or a preview of one, that is opened while the hosts are being connected to.
+
+    For a project without hooks of its own nothing needs it earlier, and the store takes its time to open.
+
+    :param run: the run's id, "" for a plan
+    """
+
+    reconciler = None
+    _found: Any = None
+
+    def __init__(self, make: Callable[[], Bus | Preview], run: str = "") -> None:
+        self.run, self._make = run, make
+
+    def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, Sequence[Job]]:
+        """Open it, and return as it does. Raises StoreError, InvalidInput."""
+        self._found = self._make()
+        joined: tuple[Options, Sequence[Job]] = self._found.join(options, jobs)
+        return joined
+
+    def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
+        """Return as it does."""
+        called: tuple[str, list[dict[str, Any]]] = self._found.at_once(host)
+        return called
+
+    def enter(self, report: Mapping[str, Any]) -> None:
+        """Do as it does."""
+        self._found.enter(report)
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong with the store while hosts were being changed."""
+        return self._found.problems if self._found is not None else []
+
+    @property
+    def left(self) -> int:
+        """How many invocations of hooks are still queued at the end."""
+        return self._found.left if self._found is not None else 0
+
+    def close(self) -> None:
+        """Close it, where it was opened."""
+        if self._found is not None:
+            self._found.close()
+
+
+if TYPE_CHECKING:
+    Opened = AbstractContextManager[Bus | Later]
 
 
 @contextlib.contextmanager
-def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | None = None) -> Iterator[Bus]:
+def bus(
+    start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | None = None, name: str = ""
+) -> Iterator[Bus | Later]:
     """Yield the event bus of a run that changes hosts; at the end, it waits for the hooks that are still queued.
 
-    Parameters: `start` the playbook; `no_hooks` whether no hook is to be called; `store` where the store is.
+    Parameters: `start` the playbook; `no_hooks` whether no hook is to be called; `store` where the store is; `name`
+    what hosts know the playbook by, where that is not to be had from the file.
     Raises InvalidInput, and StoreError where the store can't be used before the run.
     """
     from statecfg import prepare
     from statecfg import project as projects
-    from statecfg.hooks.bus import Bus
     from statecfg.remote import hook_run
 
-    project = projects.find(start)
-    inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
-    who = f"{getpass.getuser()}@{socket.gethostname()}"
-    found = Bus(project, inventory, uuid.uuid4().hex[:12], who, no_hooks, store)
-    found.begin(mode, prepare.owner(project, start))
-    _warn(found)
+    project, run = projects.find(start), uuid.uuid4().hex[:12]
+
+    def make() -> Bus:
+        from statecfg.hooks.bus import Bus
+
+        inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
+        made = Bus(project, inventory, run, f"{getpass.getuser()}@{socket.gethostname()}", no_hooks, store)
+        made.begin(mode, name or prepare.owner(project, start))
+        _warn(made)
+        return made
+
+    early = no_hooks or (project.root / "hooks").is_dir()
+    found: Bus | Later = make() if early else Later(make, run)
     with contextlib.closing(found):
         yield found
     if found.left and hook_run.RUNNING not in os.environ:  # whoever runs that hook goes on with the queue
@@ -50,24 +106,26 @@ def bus(start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | 
         click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
 
 
-def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview | None:
+def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview | Later | None:
     """Return the hooks that would be called, None where there can be none."""
     from statecfg import prepare
     from statecfg import project as projects
     from statecfg.store import address
 
     project = projects.find(start)
-    if not (project.root / "hooks").is_dir() and not address.chosen(project, store).there():
+    early = (project.root / "hooks").is_dir()
+    if not early and not address.chosen(project, store).there():
         return None
-    from statecfg.hooks.preview import Preview
 
-    try:
+    def make() -> Preview:
+        from statecfg.hooks.preview import Preview
+
         inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
-    except InvalidInput:  # the playbook's own mistakes are reported with it
-        return None
-    found = Preview(project, inventory, prepare.owner(project, start), store)
-    _warn(found)
-    return found
+        made = Preview(project, inventory, prepare.owner(project, start), store)
+        _warn(made)
+        return made
+
+    return make() if early else Later(make)
 
 
 def _warn(found: Bus | Preview) -> None:
@@ -77,7 +135,7 @@ def _warn(found: Bus | Preview) -> None:
         click.echo(f"warning: {place}{warning.detail}", err=True)
 
 
-def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | None) -> dict[str, Any]:
+def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Later | None) -> dict[str, Any]:
     """Return a report with what hooks did before the hosts were talked to, or would do."""
     hosts = {name: dict(host) for name, host in report["hosts"].items()}
     for failure in work.failed:

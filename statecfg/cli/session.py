@@ -26,6 +26,7 @@ from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.tally import pending
 
 if TYPE_CHECKING:
+    from statecfg.cli.lifecycle import Later
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
     from statecfg.inventory import Host
@@ -56,7 +57,7 @@ def choice(chosen: Selection) -> Choice:
     return Choice(inventory, chosen.limit, tags, extra_vars(chosen.extra_vars, Path.cwd()), chosen.prune)
 
 
-def prepare(playbook: Path, chosen: Selection, events: Bus | None = None) -> Work:
+def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None) -> Work:
     """Return everything that a playbook gives to hosts, compiled; with `events`, as HTTP hooks reshape it.
 
     Raises InvalidInput with all that is wrong.
@@ -127,7 +128,7 @@ def converse(
     asks: bool = False,
     agreed: bool = False,
     history: Mapping[str, Any] | None = None,
-    events: Bus | Preview | None = None,
+    events: Bus | Preview | Later | None = None,
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
@@ -159,10 +160,9 @@ def converse(
             agreed=agreed,
             history=history,
         )
-        jobs = work.jobs
         if events is not None:
-            options, jobs = events.join(options, jobs)
-        report = fleet.run(jobs, options, talk.progress)
+            options = replace(options, run=events.run, join=events.join)
+        report = fleet.run(work.jobs, options, talk.progress)
     clean = talk.redactor.value(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)

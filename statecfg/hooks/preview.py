@@ -27,6 +27,8 @@ class Preview:
     :raises StoreError: there is a store, and it can't be used
     """
 
+    run = ""  # nothing is done, so there is no run
+
     def __init__(self, project: Project, inventory: Inventory, playbook: str, url: str | None = None) -> None:
         declared = registration.load(project)
         self.warnings = [warning for each in declared for warning in each.warnings]

@@ -78,7 +78,7 @@ class Session:
             return "ok", {"facts": gather()}
         if order["mode"] == "history":
             return "ok", self.history(order)
-        layers = self.take_in()
+        layers = self.take_in(order)
         held = self.take_lock(order)
         if held is not None:
             return "locked", {"holder": held}
@@ -133,12 +133,16 @@ class Session:
 
     # Before the plan
 
-    def take_in(self) -> List[List[Node]]:
-        """Take in the nodes, layer by layer, up to the frame that says they are all there."""
+    def take_in(self, order: Dict[str, Any]) -> List[List[Node]]:
+        """Take in the nodes, layer by layer, up to the frame that says they are all there.
+
+        That one completes the order with what the controller had to look up meanwhile: hooks, and what it remembers.
+        """
         layers: List[List[Node]] = []
         while True:
             frame, _ = self.channel.receive("nodes", "expect", "begin")
             if frame["type"] == "begin":
+                order.update((key, value) for key, value in frame.items() if key != "type")
                 return layers
             if frame["type"] == "expect":
                 self.expect.update(frame["nodes"])
