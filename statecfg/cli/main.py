@@ -105,8 +105,8 @@ def statecfg() -> None:
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit status.
 
-    Parameters: `arguments` without the program's name, None for the process's own. Source of the statuses: DESIGN,
-    section "Command line".
+    Parameters: `arguments` without the program's name, None for the process's own. What
+    the statuses mean is in `exit_codes`.
     """
     # What is imported stays, and so does nearly all that is made: looking through it all the time finds no garbage.
     gc.set_threshold(100_000, 20, 20)

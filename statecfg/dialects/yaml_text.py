@@ -84,7 +84,7 @@ def load(path: str | Path, shape: str, shown: str | None = None) -> Node:
     :param shape: what the file should hold, for the message about an empty one
     :param shown: the name of the file in places; `path` where not given
     :returns: the root; a `Mapping`, `Sequence` or `Scalar`
-    :raises InvalidInput: with every mistake in it. Source: RELIABILITY of YAML input, U39 to U54
+    :raises InvalidInput: with every mistake in it.
     """
     name = shown or str(path)
     return parse(_bytes(path, name), name, shape)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statecfg.store.hosts import HostRecord
     from statecfg.store.turns import Turn
 
-BUDGET = 120.0  # seconds for all hooks of one event. Source: the limits of RELIABILITY
+BUDGET = 120.0  # seconds for all hooks of one event.
 WAIT = 1800.0  # seconds that the turn is waited for while a host waits: hooks of other hosts are no failure of its own
 MOST = 10  # times that an invocation is begun: one that each time takes down who runs it would stop the queue for ever
 Within = Callable[[str, str], bool]

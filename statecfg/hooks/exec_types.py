@@ -115,7 +115,7 @@ def _read(name: str, folder: Path) -> HookType:
 
 
 def _foreign(path: Path) -> Problem | None:
-    """Return what is wrong where somebody else could change what we run. Source: promise E5 of RELIABILITY."""
+    """Return what is wrong where somebody else could change what we run."""
     found = path.stat()
     mode = stat.S_IMODE(found.st_mode)
     shown = f"{path} has mode {mode:04o} and belongs to user {found.st_uid}"

@@ -17,7 +17,7 @@ UNBOUND = "node-unbound-from-policy"
 INSTALLED = "node-install-finished"
 DELETED = "node-deleted"
 EVENTS = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
-DEADLINE = 120.0  # seconds for all hooks of one event. Source: RELIABILITY, "Default limits".
+DEADLINE = 120.0  # seconds for all hooks of one event.
 
 
 def fire(store: Store, event: str, record: HostRecord, playbook: str | None, project: Project) -> None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Sequence
 
-STDOUT = 1 << 20  # bytes a handler may write to stdout, and to stderr. Source: the limits of RELIABILITY
+STDOUT = 1 << 20  # bytes a handler may write to stdout, and to stderr.
 STDERR = 256 << 10
 RUNNING = "STATECFG_HOOK"  # set for a handler, so that a statecfg it starts knows that it is inside a hook
 

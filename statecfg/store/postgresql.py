@@ -24,7 +24,7 @@ BEGIN = (
     f"SELECT set_config('lock_timeout', '{BUSY:.0f}s', true), "
     f"set_config('idle_in_transaction_session_timeout', '{IDLE}s', true), pg_advisory_xact_lock({_WRITERS})"
 )
-# Source: RELIABILITY, "Default limits". libpq's words: https://www.postgresql.org/docs/current/libpq-connect.html
+# libpq's words: https://www.postgresql.org/docs/current/libpq-connect.html
 _LIBPQ = {
     "connect_timeout": 10,
     "keepalives_idle": 5,

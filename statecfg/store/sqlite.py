@@ -17,7 +17,7 @@ from statecfg.store import StoreError
 if TYPE_CHECKING:
     from statecfg.store.address import Address
 
-BUSY = 10.0  # seconds to wait for another writer. Source: RELIABILITY, "Default limits".
+BUSY = 10.0  # seconds to wait for another writer.
 _HEADER = b"SQLite format 3\0"
 _PRAGMAS = ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF")
 # File systems whose locks or caches are another machine's. Source: https://www.sqlite.org/faq.html, question 5.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from statecfg.store.database import Store
 
-# Seconds. Source: RELIABILITY, "Default limits".
+# Seconds.
 LEASE = 30.0
 RENEW = 10.0
 
