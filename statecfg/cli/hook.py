@@ -164,14 +164,18 @@ def delete(store: str | None, name: str) -> None:
 @options.no_color_option
 @click.pass_obj
 def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
-    """Show all hooks, and how many calls are queued."""
+    """Show all hooks, those that this project declares among them, and how many calls are queued."""
+    from statecfg.hooks import registration
     from statecfg.store import hooks
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
         found, waiting = hooks.every(known.store), hooks.waiting(known.store)
+        made = {hook.name for hook in found}
+        declared = [each for each in registration.load(known.project) if each.name not in made]
     data = {"format": 1, "hooks": [view.hook_data(hook) for hook in found], "queued": waiting}
-    _write(view.hook_table(found, waiting), data, as_json, no_color)
+    data["declared"] = [view.declared_data(each) for each in declared]
+    _write(view.hook_table(found, declared, waiting), data, as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg hook show counter\nstatecfg hook show counter --json")

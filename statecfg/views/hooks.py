@@ -15,6 +15,7 @@ from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
     from statecfg.hooks.exec_types import HookType
+    from statecfg.hooks.registration import Registration
     from statecfg.problems import Problem
     from statecfg.store.hooks import Event, HookObject
 
@@ -39,10 +40,20 @@ def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
         yield make("    ", text, hang=4)
 
 
-def hook_table(hooks: Sequence[HookObject], waiting: int) -> Iterator[Line]:
-    """Yield a line for each hook, and how many invocations are queued."""
+def declared_data(hook: Registration) -> dict[str, Any]:
+    """Return a hook that a project declares, and that is not in the store, as JSON data."""
+    address = hook.http.uri if hook.http is not None else ""
+    found = {"name": hook.name, "protocol": hook.protocol, "type": hook.type, "uri": address, "events": hook.events}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}
+
+
+def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], waiting: int) -> Iterator[Line]:
+    """Yield a line for each hook of the store, and for each other one that the project declares, and what is queued."""
     heads = ("HOOK", "TYPE", "CONFIGURATION")
     rows = [(hook.name, hook.type, value_text(hook.configuration)) for hook in hooks]
+    for each in declared:
+        about = (each.http.uri or "by reference") if each.http is not None else value_text(dict(each.configuration))
+        rows.append((each.name, each.type or each.protocol, about))
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
     yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))
     for name, kind, configuration in rows:

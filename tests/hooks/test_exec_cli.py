@@ -282,3 +282,19 @@ def test_retry_runs_what_is_queued(project: Path) -> None:
     assert "1 hook, 1 invocation queued" in hook(project, "list").out
     assert hook(project, "retry").out.endswith("1 run, 0 still queued\n")
     assert hook(project, "retry").out == "0 run, 0 still queued\n"
+
+
+def test_the_list_has_what_the_project_declares(project: Path) -> None:
+    hook(project, "create", "mine", "tally")
+    (project / "hooks/greet.yml").write_text(
+        "metadata: {name: greet}\n"
+        "spec:\n  hook: {version: v1, address: {uri: 'http://127.0.0.1:9/v1'}, capabilities: [finalize]}\n"
+    )
+    (project / "hooks/count.yml").write_text(
+        "metadata: {name: count}\nspec:\n  exec: {type: tally}\n  events: [node-booted]\n"
+    )
+    listed = hook(project, "list").out.splitlines()
+    assert [line.split()[:2] for line in listed[1:4]] == [["mine", "tally"], ["count", "tally"], ["greet", "http"]]
+    assert "http://127.0.0.1:9/v1" in listed[3] and listed[4] == "3 hooks"
+    declared = said(project, "list")["declared"]
+    assert [(each["name"], each["protocol"]) for each in declared] == [("count", "exec"), ("greet", "http")]
