@@ -164,17 +164,10 @@ class Execution:
     def layer(self, number: int, doing: Sequence[Doing]) -> None:
         """Do one layer: decide what was left open, act in parallel, check again, report."""
         ready = [node for node in doing if self.may_begin(node) and self.may_turn(node)]
-        for node in ready:
-            if node.step.outcome == "unknown":
-                self.decide(node)
+        self.decide(ready)
         if self.life is not None:
             self.manage(ready)
-        acting = [node for node in ready if node.outcome == "changed"]
-        if acting:
-            self.acted = True
-            self.record.intend([node.step.node.provides for node in acting])
-            self.together(acting)
-            side_by_side(self.act, [node for node in acting if node.outcome == "changed"])
+        acting = self.act_on(ready)
         if self.acted:
             self.verify([node for node in ready if node.outcome in ("changed", "unchanged")])
         for node in ready if self.life is not None else ():
@@ -184,20 +177,24 @@ class Execution:
     def removal(self, number: int, doing: Sequence[Doing]) -> None:
         """Let one layer of what left the definition go."""
         ready = [node for node in doing if self.may_begin(node) and self.may_go(node)]
+        self.decide(ready)
+        acting = self.act_on(ready)
+        if acting:
+            self.verify([node for node in acting if node.outcome == "changed"])
         for node in ready:
-            if node.step.outcome == "unknown":
-                self.decide(node)
+            if node.outcome in ("changed", "unchanged"):
+                self.went(node)
+        self.close(number, doing, acting, "removals")
+
+    def act_on(self, ready: Sequence[Doing]) -> List[Doing]:
+        """Take the actions of nodes side by side; return the nodes that had any."""
         acting = [node for node in ready if node.outcome == "changed"]
         if acting:
             self.acted = True
             self.record.intend([node.step.node.provides for node in acting])
             self.together(acting)
             side_by_side(self.act, [node for node in acting if node.outcome == "changed"])
-            self.verify([node for node in acting if node.outcome == "changed"])
-        for node in ready:
-            if node.outcome in ("changed", "unchanged"):
-                self.went(node)
-        self.close(number, doing, acting, "removals")
+        return acting
 
     def close(self, number: int, doing: Sequence[Doing], acting: Sequence[Doing], part: str) -> None:
         """Write down and report what became of a layer; a failure in it ends the run here."""
@@ -292,8 +289,14 @@ class Execution:
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
-    def decide(self, node: Doing) -> None:
-        """Check a node again whose plan was unknown, now that its turn has come."""
+    def decide(self, nodes: Sequence[Doing]) -> None:
+        """Check the nodes again whose plan was unknown, now that their turn has come."""
+        for node in nodes:
+            if node.step.outcome == "unknown":
+                self.decide_one(node)
+
+    def decide_one(self, node: Doing) -> None:
+        """Check a node again, and let it be what that says."""
         step = node.step
         name = step.node.provides
         changed = [other for other in step.node.triggers if self.state[other].outcome == "changed"]
