@@ -87,13 +87,14 @@ def bus(
     from statecfg.remote import hook_run
 
     project, run = projects.find(start), uuid.uuid4().hex[:12]
+    playbook, file = name or prepare.owner(project, start), _absolute(chosen.inventory)
 
     def make() -> Bus:
         from statecfg.hooks.bus import Bus
 
-        inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
-        made = Bus(project, inventory, run, f"{getpass.getuser()}@{socket.gethostname()}", no_hooks, store)
-        made.begin(mode, name or prepare.owner(project, start))
+        who = f"{getpass.getuser()}@{socket.gethostname()}"
+        made = Bus(project, project.inventory(file), run, who, no_hooks, store)
+        made.begin(mode, playbook)
         _warn(made)
         return made
 
@@ -117,15 +118,21 @@ def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview
     if not early and not address.chosen(project, store).there():
         return None
 
+    playbook, file = prepare.owner(project, start), _absolute(chosen.inventory)
+
     def make() -> Preview:
         from statecfg.hooks.preview import Preview
 
-        inventory = project.inventory(Path(chosen.inventory) if chosen.inventory else None)
-        made = Preview(project, inventory, prepare.owner(project, start), store)
+        made = Preview(project, project.inventory(file), playbook, store)
         _warn(made)
         return made
 
     return make() if early else Later(make)
+
+
+def _absolute(path: str | None) -> Path | None:
+    """Return where a file is, also for whoever looks from another directory."""
+    return Path(path).absolute() if path else None
 
 
 def _warn(found: Bus | Preview) -> None:

@@ -243,11 +243,10 @@ def apply_saved(
     remembered = ("become", "become_user", "user", "ssh_config")
     given = {key: choices.get(key) for key in remembered if getattr(how, key) is None}
     playbook, selected = Path(plan["playbook"]), Selection(**selection)
-    # Names in the choices (-i, @FILE) start from where the plan was made.
-    with contextlib.chdir(plan["directory"]):
-        opened = hooks(playbook, selected)
-    with opened as events:
+    with contextlib.ExitStack() as stack:
+        # Names in the choices (-i, @FILE) start from where the plan was made.
         with contextlib.chdir(plan["directory"]):
+            events = stack.enter_context(hooks(playbook, selected))
             work = prepare(playbook, selected, events)
         refused = saved.refused(plan, saved.digests(work.jobs, work.secrets))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
@@ -255,16 +254,17 @@ def apply_saved(
         how = replace(how, **given)
         finished = converse(work, "apply", how, output, expect=expect, agreed=agreed, events=events)
     visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
-    hosts = {**visited, **{name: _refusal(name, differs, events) for name, differs in refused.items()}}
+    unvisited = {name: _refusal(differs, events.at_once(name)[1]) for name, differs in refused.items()}
+    hosts = {**visited, **unvisited}
     return replace(finished, report={**finished.report, "hosts": hosts}), events.problems
 
 
-def _refusal(name: str, differs: Sequence[str], events: Bus) -> dict[str, Any]:
-    """Return the report of a host that was refused without a visit; with the hooks that may have reshaped it."""
+def _refusal(differs: Sequence[str], called: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the report of a host that was refused without a visit; `called` hooks may have reshaped it."""
     from statecfg import saved
 
     host = saved.refusal(differs)
-    asked = sorted({each["hook"] for each in events.reconciler.fired.get(name, ()) if each["status"] == "ok"})
+    asked = sorted({each["hook"] for each in called if each["status"] == "ok"})
     if asked:
         told = f"Plans ask no hook over HTTP; what came back from these may differ from the plan: {', '.join(asked)}."
         host["error"]["detail"] = told

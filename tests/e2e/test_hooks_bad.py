@@ -53,19 +53,33 @@ class Ended:
     memory: float
 
 
+# A process begins with the memory of the one that it was forked from: a small one stands between us and the command.
+BETWEEN = """
+import os, resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+os.write(int(sys.argv[1]), b"%d" % resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+
+
 def measured(site: Site, *words: str) -> Ended:
     """Run the command as `Site.run` does, and measure it."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **site.environment}
     begun = time.monotonic()
     argv = [sys.executable, "-m", "statecfg", *words, "--json"]
-    with open(site.root / "out", "w+b") as out, open(site.root / "err", "w+b") as err:
-        process = subprocess.Popen(argv, cwd=site.root, env=environment, stdout=out, stderr=err)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+    with (
+        open(site.root / "out", "w+b") as out,
+        open(site.root / "err", "w+b") as err,
+        open(site.root / "kb", "w") as kb,
+    ):
+        between = [sys.executable, "-S", "-c", BETWEEN, str(kb.fileno()), *argv]
+        ended = subprocess.run(
+            between, cwd=site.root, env=environment, stdout=out, stderr=err, pass_fds=[kb.fileno()], check=False
+        )
     text = (site.root / "out").read_text()
     assert text, (site.root / "err").read_text()
-    seconds = time.monotonic() - begun
-    return Ended(process.returncode, json.loads(text), (site.root / "err").read_text(), seconds, used.ru_maxrss / 1024)
+    seconds, used = time.monotonic() - begun, int((site.root / "kb").read_text())
+    return Ended(ended.returncode, json.loads(text), (site.root / "err").read_text(), seconds, used / 1024)
 
 
 @pytest.fixture(scope="module")

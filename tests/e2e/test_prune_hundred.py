@@ -23,6 +23,7 @@ from statecfg.resources import (
     user,
 )
 from tests import hosts
+from tests.command import ROOT
 from tests.e2e import rig
 from tests.e2e.conftest import or_skip
 from tests.hosts import Host
@@ -186,4 +187,5 @@ def test_any_of_a_hundred_leave(site: Site) -> None:
 
 def test_it_has_every_node_type() -> None:
     given = rig.define(*[graph for graph, _, _ in HUNDRED.values()])
-    assert {node["type"] for layer in given.layers for node in layer} == set(resources.available())
+    ours = resources.available_in(str(ROOT / "resources"))
+    assert {node["type"] for layer in given.layers for node in layer} == set(ours)

@@ -353,8 +353,10 @@ def test_a_host_whose_hook_fails_is_left_out_and_the_others_go_on(place: Place, 
     with watched.service.serving() as url:
         place.hook(url, spec="onFailure: abort")
         work = place.apply(None)
-    assert [job.host.name for job in work.jobs] == ["web2"]
-    assert [(failed.host, str(failed)) for failed in work.failed] == [("web1", "pre-reconcile of the hook teapot: m")]
+    (job,), (failed,) = work.jobs, work.failed
+    # They are asked side by side: whose turn comes first is the service's to say.
+    assert {job.host.name, failed.host} == {"web1", "web2"}
+    assert str(failed) == "pre-reconcile of the hook teapot: m"
 
 
 def test_who_is_not_there_ends_the_run_at_once(place: Place) -> None:
