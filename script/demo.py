@@ -68,7 +68,7 @@ class Demo:
 
 
 def here(demo: Demo) -> None:
-    """Show plan, apply, apply again, the other dialects, and a change made by hand: on this machine."""
+    """Show plan, apply, apply again, the other dialects, a change made by hand, and the end: on this machine."""
     root = demo.scratch / "hello"
     given = ["-e", f"root={root}"]
     demo.step("What would change on this machine?", "Nothing is touched: a plan only reads.")
@@ -88,6 +88,10 @@ def here(demo: Demo) -> None:
     greeting.write_text("Hello from somebody else.\n", encoding="utf-8")
     demo.expect(demo.statecfg("plan", PLAYBOOK, *given), changed=1, unchanged=4)
     demo.expect(demo.statecfg("apply", PLAYBOOK, *given, "--yes"), changed=1, unchanged=4)
+    demo.step("Take it all back.", "The machine remembers what the playbook made, and what was there before: nothing.")
+    demo.expect(demo.statecfg("destroy", PLAYBOOK, *given, "--yes"), changed=5)
+    if root.exists():
+        raise Failed(f"{root} is still there")
 
 
 def show(demo: Demo, root: Path) -> None:
