@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -51,6 +52,28 @@ class Interrupts:
         self.cancel.set()
         # Written at once, past any lock: this runs in the middle of whatever the main thread was doing.
         _tell(b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")
+
+
+def confirmed(question: str) -> bool:
+    """Ask on stderr, and return whether the answer on stdin is yes; its end, Ctrl-C and an empty line mean no.
+
+    What is typed is waited for in short turns: a Ctrl-C that comes while a line editor sets itself up would be lost.
+    """
+    try:
+        while True:
+            sys.stderr.write(question)
+            sys.stderr.flush()
+            while not select.select([sys.stdin], [], [], 0.2)[0]:
+                pass
+            line = sys.stdin.readline()
+            answer = line.strip().lower()
+            if answer in ("y", "yes"):
+                return True
+            if not line or answer in ("", "n", "no"):
+                return False
+            sys.stderr.write("Error: answer y or n.\n")
+    except KeyboardInterrupt:
+        return False
 
 
 def _tell(text: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import exit_codes, show
-from statecfg.cli.interrupt import Interrupts, interactive
+from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.vars import extra_vars
 from statecfg.remote.redact import Redactor
@@ -102,11 +102,8 @@ class _Talk:
         self.progress.pause()
         show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
         question = "Apply these changes?" if report["mode"] == "apply" else "Remove these resources?"
-        try:
-            with self.interrupts.asking():
-                agreed = click.confirm(f"\n{question}", default=False, err=True)
-        except click.Abort:
-            agreed = False
+        with self.interrupts.asking():
+            agreed = confirmed(f"\n{question} [y/N]: ")
         self.declined = not agreed
         self.progress.resume()
         return agreed
