@@ -86,7 +86,9 @@ def test_the_shipped_counter_says_what_it_lacks(shop: Workshop) -> None:
 @needs_jq
 def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, url: str) -> None:
     shop.simple("counter", COUNTER, schema=SCHEMA)
-    running = [shop.process(url, BOOTED, EVENTS) for _ in range(PROCESSES)]
+    # A turn costs more on PostgreSQL, where it is a lease: fewer of them show the same.
+    events = EVENTS if not url.startswith("postgresql") else EVENTS // 3
+    running = [shop.process(url, BOOTED, events) for _ in range(PROCESSES)]
     try:
         for process in running:
             said, wrong = process.communicate(timeout=300)
@@ -95,7 +97,7 @@ def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, 
         for process in running:
             process.kill()
             process.wait()
-    total = PROCESSES * EVENTS
+    total = PROCESSES * events
     assert hooks.waiting(shop.store) == 0
     assert [severity for severity, _ in shop.entries()] == ["info"] * total
     assert shop.configuration("counter") == {"count": total, "again": total}
