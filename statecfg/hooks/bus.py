@@ -68,6 +68,7 @@ class Bus:
         self.left = 0  # invocations of hooks that are still queued at the end
         self.cancel = cancel or threading.Event()
         self.ledgers: dict[str, str] = {}  # of hosts, by lineage, as they were when runs of the playbook last ended
+        self._sent: dict[str, Json] = {}  # what hosts need of the hooks that run there
         self._metadata: dict[str, Json] = {}  # of hosts, as hooks that run on them know it
         self._calls, self._called = 0, threading.Condition()
         self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -142,8 +143,14 @@ class Bus:
             if each.select.hosts is None or self.engine.within(each.select.hosts, host):
                 wire = around_resources(each)
                 if wire["events"]:
-                    found.append({**wire, **self._for_host(each)} if each.where == "host" else wire)
+                    found.append({**wire, **self._files_of(each)} if each.where == "host" else wire)
         return found
+
+    def _files_of(self, each: Registration) -> Json:
+        """Return what every host needs to run a hook, read once for all of them."""
+        if each.name not in self._sent:
+            self._sent[each.name] = self._for_host(each)
+        return self._sent[each.name]
 
     def _for_host(self, each: Registration) -> Json:
         """Return what a host needs to run a hook: its files, by name with their mode, and its configuration."""

@@ -271,9 +271,7 @@ class Management:
 
     # The run
 
-    def begin(
-        self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel, blobs: Dict[str, Blob]
-    ) -> Lifecycle:
+    def begin(self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel) -> Lifecycle:
         """Enter the run in the ledger, with all that its changes will owe; return what fires around it."""
         from statecfg.remote.firing import Firing
 

@@ -282,7 +282,7 @@ class Session:
         order = managed.order
         journal = state.Journal(self.place, order["run"], managed.mask)
         try:
-            life = managed.begin(plan, journal, facets, self.channel, self.blobs)
+            life = managed.begin(plan, journal, facets, self.channel)
         except state.StateError:
             journal.discard()
             raise
