@@ -10,7 +10,7 @@ from statecfg.store import tables
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-SCHEMA = 1
+SCHEMA = 2
 FIND = "SELECT version FROM schema_version"
 
 # Version → table → what it changed in that table, as statements that both databases take. A table that is new in a
