@@ -75,10 +75,10 @@ LIMITS = (
     ("statecfg.hooks.exchange", "MAX_REDIRECTS", "redirects of an HTTP hook, all within its host", ""),
     ("statecfg.hooks.http_hooks", "MAX_REPLY", "answer of an HTTP hook", "bytes"),
     ("statecfg.hooks.http_hooks", "MAX_ERROR", "what is read of an HTTP hook's error", "bytes"),
-    ("statecfg.hooks.durations", "DEFAULT_TIMEOUT", "time for one call of an HTTP hook that gives no timeout", "s"),
+    ("statecfg.durations", "DEFAULT_TIMEOUT", "time for one call of an HTTP hook that gives no timeout", "s"),
     ("statecfg.hooks.registration", "HTTP_DEADLINE", "time for all tries of an HTTP hook that gives no deadline", "s"),
     ("statecfg.hooks.registration", "DEADLINE", "time for a program that is a hook and gives no deadline", "s"),
-    ("statecfg.hooks.durations", "LONGEST", "longest deadline of a hook", "s"),
+    ("statecfg.durations", "LONGEST", "longest deadline of a hook", "s"),
     ("statecfg.hooks.held", "LARGEST", "characters of a text that an HTTP hook is sent; else its digest", ""),
     ("statecfg.views.markdown", "LIMIT", "characters of a Markdown report", ""),
 )  # fmt: skip

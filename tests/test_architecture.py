@@ -22,6 +22,7 @@ FLOORS = {
     "positions": 2,
     "problems": 2,
     "graph": 2,
+    "durations": 2,
     "host_patterns": 2,
     "inventory": 2,
     "types": 2,

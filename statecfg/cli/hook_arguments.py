@@ -76,7 +76,7 @@ def checked(
 
     :param spec: the options by their names; those that were not given are None or empty
     """
-    from statecfg.hooks import durations
+    from statecfg import durations
     from statecfg.hooks.registration import EVENTS
 
     found: list[Problem] = []

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import durations, exec_input, exec_types
+from statecfg import durations
+from statecfg.hooks import exec_input, exec_types
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
 from statecfg.hooks.line import Line, never
 from statecfg.hooks.registration import EVENTS, Registration, Selector

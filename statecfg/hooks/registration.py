@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import durations
+from statecfg import durations
 from statecfg.positions import NOWHERE, Place
 from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
 

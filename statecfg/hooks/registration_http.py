@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
+from statecfg import durations
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_text import Mapping, Scalar, describe
-from statecfg.hooks import durations
 from statecfg.hooks import registration as model
 from statecfg.hooks.registration import HttpHook, Reference, Registration
 from statecfg.hooks.registration_values import map_of, text_of, texts_of
