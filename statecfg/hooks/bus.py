@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.hooks import exec_hooks, exec_input, exec_types, host_events, registration
 from statecfg.hooks.reconcile import Reconciler
 from statecfg.hooks.registration import RESOURCE_EVENTS, Registration
+from statecfg.hooks.under_way import UnderWay
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote import hook_result
 from statecfg.remote.hook_result import Judged
@@ -73,6 +74,7 @@ class Bus:
         self._calls, self._called = 0, threading.Condition()
         self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
+        self._under_way = UnderWay(self.store, run)
         self._worked = threading.Event()
         with contextlib.ExitStack() as undo:
             undo.callback(self.store.close)
@@ -125,6 +127,8 @@ class Bus:
             self._metadata[job.host.name] = node.get("metadata") or {}
             definition = replace(job.definition, blobs={**job.definition.blobs, **self.contents})
             known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
+        names = [job.host.name for job in known]
+        self._under_way.begin(self.started, self.mode, self.who, self.playbook, names)
         return replace(options, run=self.run, events=self, hooks=around), known
 
     def at_once(self, host: str) -> tuple[str, list[Json]]:
@@ -242,9 +246,11 @@ class Bus:
             with self._careful():
                 self.reconciler.settled(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
         with self._careful():
-            if self.mode == "apply" and done:
+            installed = self.mode == "apply" and done
+            if installed:
                 self.going(host)
-                hosts.installed(self.store, host, self.playbook)
+            self.store.attempt(lambda connection: self._over_on(connection, host, report, installed))
+            if installed:
                 self._fire(host_events.INSTALLED, host, self.playbook)
             elif self.mode == "destroy" and done:
                 record = hosts.get(self.store, host)
@@ -255,6 +261,11 @@ class Bus:
         if ledger and ledger != self.ledgers.get(host):
             with self._careful():
                 hosts.went_by(self.store, host, self.playbook, ledger)
+
+    def _over_on(self, connection: Any, host: str, report: Json, installed: bool) -> None:
+        if installed:
+            hosts.installed_in(connection, host, self.playbook)
+        runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {})
 
     def _log(self, host: str, fired: Json) -> None:
         """Put what a hook did on a host into its log here, and the metadata it set into the host's record."""
@@ -308,6 +319,7 @@ class Bus:
         """Enter the run; `report` is of all its hosts, redacted."""
         with self._careful():
             runs.record(self.store, report, self.started, time.time(), self.who)
+            self._under_way.end(entered=True)
 
     def close(self) -> None:
         """Wait for the hooks that are queued, at most two minutes, and let go of the store.
@@ -329,6 +341,7 @@ class Bus:
             raise
         finally:
             with self._careful():
+                self._under_way.end(entered=False)
                 self.left = hooks.waiting(self.store)
             self.store.close()
 

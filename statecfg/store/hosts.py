@@ -183,13 +183,7 @@ def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
 
 def installed(store: Store, name: str, playbook: str) -> None:
     """Enter that an apply of a playbook has finished on a host."""
-    now = time.time()
-
-    def enter(connection: Connection) -> None:
-        known = ensure(connection, name)
-        connection.execute(update(host).where(host.c.id == known.id).values(installed=playbook, installed_at=now))
-
-    store.attempt(enter)
+    store.attempt(lambda connection: installed_in(connection, name, playbook))
 
 
 def forget(store: Store, name: str) -> HostRecord | None:
@@ -222,6 +216,13 @@ def ensure(connection: Connection, name: str) -> HostRecord:
         return known
     connection.execute(insert(host).values(name=name, facts={}, tags=[], metadata={}, boot_id="", ledger=""))
     return ensure(connection, name)
+
+
+def installed_in(connection: Connection, name: str, playbook: str) -> None:
+    """Enter that an apply of a playbook has finished on a host."""
+    known = ensure(connection, name)
+    values = {"installed": playbook, "installed_at": time.time()}
+    connection.execute(update(host).where(host.c.id == known.id).values(values))
 
 
 def change_metadata(

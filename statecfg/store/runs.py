@@ -1,17 +1,20 @@
-"""The history of runs: who ran what, when, and what became of each host."""
+"""The history of runs: who ran what, when, and what became of each host; and the runs that are under way."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, update
 
 from statecfg.store.database import Store
-from statecfg.store.tables import run, run_host
+from statecfg.store.tables import going, going_host, run, run_host
 
 KEPT = 1000
+BEAT = 10.0  # seconds between two signs of life of a run
+CUT_OFF = 45.0  # seconds without one after which it is taken for dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,81 @@ class RunRecord:
     hosts: Mapping[str, Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A run that has begun, and has not ended.
+
+    :param id: as its report will call it
+    :param started: when (seconds since 1970)
+    :param beat: when it last said that it goes on; 0: it was given up
+    :param mode: "apply", …
+    :param who: `user@machine`
+    :param playbook: relative to its project, "" for none
+    :param hosts: name → `status` ("" while the run goes on there) and `summary`
+    """
+
+    id: str
+    started: float
+    beat: float
+    mode: str
+    who: str
+    playbook: str
+    hosts: Mapping[str, Mapping[str, Any]]
+
+    def cut_off(self, now: float) -> bool:
+        """Say whether nothing was heard of it for so long that whoever ran it must have been killed."""
+        return now - self.beat > CUT_OFF
+
+
+def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: str, hosts: Iterable[str]) -> None:
+    """Enter that a run has begun. It is under way until it is recorded, or no `beat` comes any more.
+
+    :param started: seconds since 1970
+    :param who: `user@machine`
+    :param hosts: names of the hosts it is for
+    """
+    head = {"id": id, "started": started, "beat": time.time(), "mode": mode, "who": who, "playbook": playbook}
+    parts = [{"run": id, "host": name, "status": "", "summary": {}} for name in hosts]
+
+    def enter(connection: Connection) -> None:
+        connection.execute(insert(going).values(head))
+        if parts:
+            connection.execute(insert(going_host), parts)
+        old = select(going.c.id).order_by(going.c.started.desc(), going.c.id).offset(KEPT)
+        gone = list(connection.execute(old).scalars())
+        if gone:
+            connection.execute(delete(going).where(going.c.id.in_(gone)))
+
+    store.attempt(enter)
+
+
+def beat(store: Store, id: str, over: bool = False) -> None:
+    """Enter that a run goes on; with `over`, that it ended and could not be recorded."""
+    now = 0.0 if over else time.time()
+    store.attempt(lambda connection: connection.execute(update(going).where(going.c.id == id).values(beat=now)))
+
+
+def host_finished(connection: Connection, id: str, host: str, status: str, summary: Mapping[str, int]) -> None:
+    """Enter how a run that goes on ended on a host, inside a transaction. The report itself comes with `record`.
+
+    :param summary: outcome → count
+    """
+    row = update(going_host).where(going_host.c.run == id, going_host.c.host == host)
+    connection.execute(row.values(status=status, summary=dict(summary)))
+
+
+def under_way(store: Store) -> list[Going]:
+    """Return the runs that have begun and were not recorded, newest first, those that were cut off among them."""
+    with store.reading() as connection:
+        found = connection.execute(select(going).order_by(going.c.started.desc(), going.c.id)).all()
+        hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in found}
+        for name, of, status, summary in connection.execute(select(going_host).order_by(going_host.c.host)):
+            hosts[name][of] = {"status": status, "summary": summary}
+    return [Going(**row._mapping, hosts=hosts[row.id]) for row in found]
+
+
 def record(store: Store, report: Mapping[str, Any], started: float, ended: float, who: str) -> None:
-    """Enter a run. Of all runs the newest 1,000 are kept.
+    """Enter a run that has ended. Of all runs the newest 1,000 are kept.
 
     :param report: of format 1, redacted
     :param started: seconds since 1970
@@ -64,6 +140,7 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
     ]
 
     def enter(connection: Connection) -> None:
+        connection.execute(delete(going).where(going.c.id == report["run"]))
         connection.execute(insert(run).values(head))
         if hosts:
             connection.execute(insert(run_host), hosts)

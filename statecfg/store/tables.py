@@ -121,6 +121,30 @@ run_host = Table(
     Column("report", Json, nullable=False),
 )
 
+# A run that has begun and not ended. `beat` is when it last said that it goes on; the row goes when the run is entered.
+going = Table(
+    "going",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("started", Double, nullable=False),
+    Column("beat", Double, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("playbook", Text, nullable=False),
+    info={"since": 2},
+)
+
+# Its hosts; `status` is "" as long as the run goes on there.
+going_host = Table(
+    "going_host",
+    metadata,
+    Column("run", ForeignKey("going.id", ondelete="CASCADE"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("summary", Json, nullable=False),
+    info={"since": 2},
+)
+
 # Hook objects. `folded` is the name without regard to case; `folder`, where its type was when it was made; `spec`, what
 # it is for (see `hooks.HookObject`); `access`, the users who have Full Control of it.
 hook = Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -52,3 +53,37 @@ def test_the_oldest_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         runs.record(store, report(number, "web1"), float(number), 9.0, "ann@desk")
     assert [run.id for run in runs.recent(store)] == ["r0005", "r0004", "r0003"]
     assert runs.report(store, "r0001") is None
+
+
+def test_a_run_is_under_way_until_it_is_recorded(store: Store) -> None:
+    runs.begin(store, "r0001", 10.0, "apply", "ann@desk", "playbooks/web.yml", ["web1", "db1"])
+    (going,) = runs.under_way(store)
+    assert (going.id, going.started, going.mode, going.who) == ("r0001", 10.0, "apply", "ann@desk")
+    assert going.hosts == {name: {"status": "", "summary": {}} for name in ("db1", "web1")}
+    with store.transaction() as connection:
+        runs.host_finished(connection, "r0001", "db1", "failed", {"failed": 1})
+    assert runs.under_way(store)[0].hosts["db1"] == {"status": "failed", "summary": {"failed": 1}}
+    assert runs.recent(store) == []
+    runs.record(store, report(1, "web1", "db1"), 10.0, 12.0, "ann@desk")
+    assert runs.under_way(store) == []
+    assert [run.id for run in runs.recent(store)] == ["r0001"]
+
+
+def test_a_run_without_a_sign_of_life_was_cut_off(store: Store) -> None:
+    now = time.time()
+    for number in (1, 2):
+        runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
+    assert [going.cut_off(now) for going in runs.under_way(store)] == [False, False]
+    later = now + runs.CUT_OFF + 5
+    assert all(going.cut_off(later) for going in runs.under_way(store))
+    runs.beat(store, "r2", over=True)
+    assert [going.cut_off(now) for going in runs.under_way(store)] == [True, False]
+    runs.beat(store, "r2")
+    assert not runs.under_way(store)[0].cut_off(time.time())
+
+
+def test_of_runs_that_were_cut_off_the_oldest_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "KEPT", 2)
+    for number in (3, 1, 2):
+        runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
+    assert [going.id for going in runs.under_way(store)] == ["r3", "r2"]
