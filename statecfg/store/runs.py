@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from statecfg.store.database import Store
 from statecfg.store.tables import going, going_host, run, run_host
@@ -182,3 +182,34 @@ def report(store: Store, id: str) -> dict[str, Any] | None:
         parts = connection.execute(select(run_host.c.host, run_host.c.report).where(run_host.c.run == id))
         hosts = dict(sorted((row.host, row.report) for row in parts))
     return {"format": 1, "run": id, "mode": head.mode, "playbook": head.playbook, "hosts": hosts}
+
+
+def head(store: Store, id: str) -> RunRecord | None:
+    """Return a run that has ended, None where it is not known (any more)."""
+    with store.reading() as connection:
+        row = connection.execute(select(run).where(run.c.id == id)).one_or_none()
+        if row is None:
+            return None
+        parts = select(run_host.c.host, run_host.c.status, run_host.c.summary).where(run_host.c.run == id)
+        hosts = {of: {"status": status, "summary": summary} for of, status, summary in connection.execute(parts)}
+    return RunRecord(**row._mapping, hosts=dict(sorted(hosts.items())))
+
+
+def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
+    """Return a host's part of the report of a run, None where it is not known (any more)."""
+    part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
+    with store.reading() as connection:
+        found: dict[str, Any] | None = connection.execute(part).scalar_one_or_none()
+    return found
+
+
+def last_of_hosts(store: Store) -> dict[str, dict[str, Any]]:
+    """Return host → the `run`, when it `started`, and the `status` of the newest run that it was part of."""
+    both = select(run_host.c.host, run_host.c.run, run_host.c.status, run.c.started).join(
+        run, run.c.id == run_host.c.run
+    )
+    newest = func.row_number().over(partition_by=run_host.c.host, order_by=(run.c.started.desc(), run.c.id))
+    numbered = both.add_columns(newest.label("place")).subquery()
+    with store.reading() as connection:
+        found = connection.execute(select(numbered).where(numbered.c.place == 1))
+        return {row.host: {"run": row.run, "started": row.started, "status": row.status} for row in found}

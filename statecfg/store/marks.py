@@ -1,0 +1,52 @@
+"""What has changed in the store, told by marks: a topic's mark is another one whenever what it is about has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Text, func, select, type_coerce
+
+from statecfg.store.database import Store
+from statecfg.store.tables import binding, event, going, going_host, host, invocation, run
+
+
+def read(store: Store, dead: float) -> dict[str, str]:
+    """Return each topic's mark. It is cheap: whole rows are read of small tables alone.
+
+    :param dead: runs under way that were last heard of before this count as cut off (seconds since 1970)
+    """
+    with store.reading() as connection:
+        return {topic: _digest(connection, queries) for topic, queries in _topics(dead).items()}
+
+
+def _topics(dead: float) -> dict[str, Sequence[Any]]:
+    raw = [type_coerce(column, Text) for column in (host.c.tags, host.c.metadata)]
+    return {
+        "hosts": (
+            select(host.c.id, host.c.last_checkin, host.c.installed_at, *raw).order_by(host.c.id),
+            select(func.count(), func.max(binding.c.since)).select_from(binding),
+        ),
+        "runs": (
+            select(func.count(), func.max(run.c.started), func.max(run.c.ended)).select_from(run),
+            select(going.c.id, going.c.beat < dead).order_by(going.c.id),
+            select(going_host.c.run, func.count())
+            .where(going_host.c.status != "")
+            .group_by(going_host.c.run)
+            .order_by(going_host.c.run),
+        ),
+        "hooks": (
+            select(func.max(event.c.id)),
+            select(func.count(), func.max(invocation.c.id), func.sum(invocation.c.started)).select_from(invocation),
+        ),
+    }
+
+
+def _digest(connection: Connection, queries: Iterable[Any]) -> str:
+    told = hashlib.blake2b(digest_size=12)
+    for query in queries:
+        for row in connection.execute(query):
+            told.update(repr(tuple(row)).encode())
+        told.update(b"\n")
+    return told.hexdigest()
