@@ -1,0 +1,15 @@
+"""Everything that can be asked of entities, one method per call of the API, for the server and the command line."""
+
+from __future__ import annotations
+
+from statecfg.entities.access_calls import AccessCalls
+from statecfg.entities.interfaces import InterfaceCalls
+from statecfg.entities.lifecycle import EntityCalls
+from statecfg.entities.tasks import TaskCalls
+from statecfg.entities.types import TypeCalls
+
+__all__ = ["Operations"]
+
+
+class Operations(InterfaceCalls, TypeCalls, EntityCalls, TaskCalls, AccessCalls):
+    """All calls. See `Calls` for what it is made from."""

@@ -1,0 +1,38 @@
+"""What a call of the API is refused with: an HTTP status, a code that programs read, and words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FORBIDDEN = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
+BAD_REQUEST = "BAD_REQUEST"
+
+
+class ApiError(Exception):
+    """A call was refused; nothing has changed.
+
+    :param status: HTTP status, 400 to 499
+    :param minor_code: the `minorErrorCode` of the reply
+    :param message: one sentence or two, without secrets
+    :param headers: further headers of the reply
+    """
+
+    def __init__(self, status: int, minor_code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        self.status, self.minor_code, self.message = status, minor_code, message
+        self.headers: Mapping[str, str] = headers or {}
+        super().__init__(message)
+
+
+def forbidden(what: str) -> ApiError:
+    """Return the refusal of what is missing and of what may not be seen, which are not told apart."""
+    return ApiError(403, FORBIDDEN, f"Either you need some or all of the rights for {what}, or it does not exist.")
+
+
+def bad(message: str, minor_code: str = BAD_REQUEST) -> ApiError:
+    """Return the refusal of a request that is wrong in itself or for the state that things are in."""
+    return ApiError(400, minor_code, message)
+
+
+def stale() -> ApiError:
+    """Return the refusal of a change to something that has changed since it was read (If-Match)."""
+    return ApiError(412, "PRECONDITION_FAILED", "It has changed since you read it: read it again, then change it.")
