@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import threading
@@ -65,8 +66,11 @@ class Events(Protocol):
     def going(self, host: str) -> None:
         """Take in that a host, planned, goes on to do it."""
 
+    def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
+        """Take in what a host says of its units; `tell` sends it a frame. Source: `units.coordinator`."""
+
     def finished(self, host: str, report: Json) -> None:
-        """Take in how a run ended on a host."""
+        """Take in how a run ended on a host; it may complete the report."""
 
 
 # The definition with the content of hooks, what else the executor is to know, and who is told of the host's life.
@@ -123,6 +127,8 @@ class Conversation:
         self.report = self.said.report
         self.answered = self.told = self.entered = self.supplied = self.asking = self.typed = False
         self.permit: _Permit | None = None
+        self.address = ""
+        self.hooks = 0  # of units, that run there now
         self.given: set[str] = set()
         self.writing = threading.Lock()
         self.waiting = threading.Event()
@@ -134,7 +140,7 @@ class Conversation:
         try:
             connection = connect(self.target(), self.order.settings)
             try:
-                self.report["peer"] = connection.peer
+                self.report["peer"], self.address = connection.peer, connection.address
                 self.emit("connected", {"peer": connection.peer})
                 for text in connection.warnings:
                     self.warn(text)
@@ -165,10 +171,20 @@ class Conversation:
         if held_back and not self.report.get("error"):
             self.report["status"] = "failed"
             self.report["error"] = {"summary": held_back, "detail": "", "hint": AGAIN_LATER}
+        if self.told_of_end():
+            self.emit("finished", {"status": self.report["status"], "report": self.report})
+        return self.report
+
+    def told_of_end(self) -> bool:
+        """Tell who follows the run how it ended here, also where it never began; return False where nobody can."""
+        if self.events is None and self.late is not None:
+            try:
+                self.events = self.late()[2]
+            except Unjoined:
+                return False
         if self.events is not None:
             self.events.finished(self.host.name, self.report)
-        self.emit("finished", {"status": self.report["status"], "report": self.report})
-        return self.report
+        return True
 
     def held_back(self) -> str:
         """Return why a playbook can't come to its end here, "" where it can; also where nothing is left of it."""
@@ -334,6 +350,31 @@ class Conversation:
 
         threading.Thread(target=answer, daemon=True).start()
 
+    def unit(self, stream: Stream, frame: Json) -> None:
+        """Pass on what the host says of its units. Raises Broken where it has none in this run."""
+        if self.events is None or not self.said.acting or not self.more.get("units"):
+            raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
+        if frame["type"] == "units" and frame.get("phase") == "after":
+            self.give_way()
+        if frame["type"] == "unit-done":
+            self.hooks -= 1
+
+        def tell(answer: Json) -> None:
+            if answer["type"] == "unit":
+                self.hooks += 1
+            self.said.units = answer["type"] != "units-go"
+            with contextlib.suppress(TransportError):  # whoever listens finds out too, and says it
+                self.say(stream, wire.encode(answer))
+
+        self.events.unit(self.host.name, frame, tell, self.address)
+
+    def give_way(self) -> None:
+        """Let another host have this one's slot: from here on it may wait for that one."""
+        self.waiting.set()
+        if self.entered and self.gate is not None:
+            self.entered = False
+            self.gate.slots.release()
+
     # Listening
 
     def talk(self, stream: Stream) -> None:
@@ -364,7 +405,8 @@ class Conversation:
 
     def longest(self) -> float:
         """Return how long, in seconds, the host may have no news."""
-        spans = (node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer)
+        spans = [node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer]
+        spans.append((self.more.get("units") or {}).get("longest"))
         return self.order.patience + max((span for span in spans if isinstance(span, int | float)), default=0.0)
 
 

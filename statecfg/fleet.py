@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg import bundle
 from statecfg.compile import Definition
@@ -17,6 +17,9 @@ from statecfg.conversation import PATIENCE, Conversation, Events, Gate, Late, Or
 from statecfg.inventory import Host
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
+
+if TYPE_CHECKING:
+    from statecfg.units.deployment import Deployment
 
 __all__ = ["Become", "Event", "Job", "Options", "Report", "run"]
 
@@ -30,6 +33,7 @@ class Job:
 
     :param playbook: its file, relative to the project
     :param owner: the name under which the host remembers whose resources they are; `playbook` where not given
+    :param units: the units that may run hooks there, and what they are made of (see `units.coordinator`)
     :param prune: what left the definition is to go
     :param partial: only some of the playbook's resources: what is not among them has not left the definition
     :param ledger: the lineage of the host's ledger as it was last heard of here, "" where it never was
@@ -46,6 +50,7 @@ class Job:
     node: Mapping[str, Any] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
     owner: str = ""
+    units: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Event:
     """Something that happened on a host while a run is under way.
 
     :param kind: connecting, connected, uploading, planned, node-started, node-finished, action-started,
-        action-finished, hook-started (one that runs here), fired, output, warning or finished
+        action-finished, hook-started (one that runs here), fired, output, unit-hook, unit-log, warning or finished
     """
 
     host: str
@@ -80,6 +85,7 @@ class Options:
     :param hooks: host → the hooks that may fire there, as the host takes them
     :param history: of mode "history": `playbook`, `run` (the beginning of an id), `limit`
     :param events: is told of the hosts' lives, and calls the controller's hooks
+    :param deployment: the services that are declared
     :param join: completes these options and the jobs (hooks, events, what is remembered of hosts) while the hosts are
         being connected to; what it raises ends the run before anything is done
     """
@@ -100,6 +106,7 @@ class Options:
     hooks: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     history: Mapping[str, Any] | None = None
     events: Events | None = None
+    deployment: Deployment | None = None
     join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
@@ -198,6 +205,7 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
         "policy": dict(job.policy),
         "hooks": list(options.hooks.get(job.host.name, ())),
         "history": options.history,
+        "units": dict(job.units),
     }
     return {key: value for key, value in more.items() if value}
 

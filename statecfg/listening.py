@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from statecfg.remote import wire
-from statecfg.testimony import SUSPICIOUS, Broken
+from statecfg.testimony import SUSPICIOUS, UNITS, Broken
 
 if TYPE_CHECKING:
     from statecfg.conversation import Conversation
@@ -72,7 +72,9 @@ class Listening:
                 self.start = time.monotonic() + START + len(self.of.bundle.data) / SLOWEST
             elif self.of.said.take(frame):
                 return True
-            if kind == "hook":
+            if kind in UNITS:
+                self.of.unit(self.stream, frame)
+            elif kind == "hook":
                 self.of.ask(self.stream, frame)
             elif kind == "plan" and self.of.events is not None:
                 self.of.events.planned(self.of.host.name, self.of.report)
@@ -103,7 +105,8 @@ class Listening:
 
     def check(self, now: float) -> None:
         """See that nothing has been waited for too long. Raises Broken."""
-        if self.of.asking or (self.of.said.waits and not self.of.answered):
+        resting = self.of.said.units and not self.of.hooks
+        if self.of.asking or resting or (self.of.said.waits and not self.of.answered):
             self.news = now  # it waits for us
         if self.started and now - self.heard > DEAD:
             raise Broken(f"nothing came from it for {DEAD:.0f} s", "Is the host up, and the network between?")

@@ -35,6 +35,15 @@ _PLAN_MAY: Mapping[str, Any] = {"owed": list, "waits": bool, "hooks": list, "fac
 _HOOK: Mapping[str, Any] = {"hook": str, "event": str, "name": str, "where": str}
 _FIRED: Mapping[str, Any] = {**_HOOK, "status": frozenset({"ok", "failed", "continued", "owed"})}
 _FIRED_MAY: Mapping[str, Any] = {"error": str, "severity": str, "entry": dict, "metadata": dict}
+# What a host says of its units.
+UNITS: Mapping[str, Mapping[str, Any]] = {
+    "units": {"phase": frozenset({"before", "after"}), "ok": bool},
+    "unit-ask": {"id": int, "ask": int, "node": list},
+    "unit-port": {"id": int, "open": bool, "port": str},
+    "unit-status": {"id": int, "status": str, "message": str},
+    "unit-log": {"unit": str, "hook": str, "level": int, "text": str},
+    "unit-done": {"id": int, "ok": bool, "ran": bool, "error": str, "seconds": (int, float), "changes": dict},
+}
 _RUN: Mapping[str, Any] = {
     "run": str, "started": (int, float), "mode": str, "who": str, "playbook": str, "status": str, "summary": dict,
 }  # fmt: skip
@@ -85,6 +94,7 @@ class Testimony:
         self.parts: list[Json] = []
         self.prints: dict[str, str] = {}
         self.planned = self.acting = self.waits = False
+        self.units = False  # it waits for the word on its units
         self.report: Json = {"status": "unreachable", "layers": self.layers, "summary": {}}
         if mode not in ("facts", "history"):
             self.report.update(removals=self.removals, left=self.left)
@@ -94,7 +104,7 @@ class Testimony:
         takers: dict[str, Callable[[Json], None]] = {
             "hello": self._hello, "beat": _nothing, "planned": self._place, "plan": self._plan,
             "action": self._action, "output": self._output, "finished": self._finished, "layer": self._layer,
-            "fired": self._fired, "hook": _nothing, "end": self._end,
+            "fired": self._fired, "hook": _nothing, "end": self._end, **dict.fromkeys(UNITS, self._unit),
         }  # fmt: skip
         kind = frame["type"]
         if kind not in takers:
@@ -233,6 +243,12 @@ class Testimony:
             node["type"], node["position"] = before["type"], before["position"]
         layers[number][:] = nodes
         self.done[part].add(number)
+
+    def _unit(self, frame: Json) -> None:
+        """Take in that it speaks of its units; what it says is for who leads them."""
+        self._may_act()
+        _check(frame, UNITS[frame["type"]], {})
+        self.units = self.units or frame["type"] == "units"
 
     def _fired(self, frame: Json) -> None:
         """Take in that a hook was fired."""

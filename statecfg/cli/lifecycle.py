@@ -52,6 +52,11 @@ class Later:
         """Do as it does."""
         self._found.enter(report)
 
+    def due(self, host: str) -> list[dict[str, Any]]:
+        """Return as it does."""
+        found: list[dict[str, Any]] = self._found.due(host)
+        return found
+
     @property
     def problems(self) -> list[str]:
         """What went wrong with the store while hosts were being changed."""
@@ -107,15 +112,15 @@ def bus(
         click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
 
 
-def preview(start: Path, chosen: Selection, store: str | None = None) -> Preview | Later | None:
-    """Return the hooks that would be called, None where there can be none."""
+def preview(start: Path, chosen: Selection, store: str | None = None, services: bool = False) -> Preview | Later | None:
+    """Return the hooks that would be called, None where there can be none; `services` tells whether any is declared."""
     from statecfg import prepare
     from statecfg import project as projects
     from statecfg.store import address
 
     project = projects.find(start)
     early = (project.root / "hooks").is_dir()
-    if not early and not address.chosen(project, store).there():
+    if not early and not services and not address.chosen(project, store).there():
         return None
 
     playbook, file = prepare.owner(project, start), _absolute(chosen.inventory)
@@ -144,14 +149,6 @@ def _warn(found: Bus | Preview) -> None:
 
 def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Later | None) -> dict[str, Any]:
     """Return a report with what hooks did before the hosts were talked to, or would do."""
-    hosts = {name: dict(host) for name, host in report["hosts"].items()}
-    for failure in work.failed:
-        again = "" if failure.again is None else "The next apply asks it again."
-        error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
-        hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
-    if events is not None:
-        for name, host in hosts.items():
-            key, called = events.at_once(name)
-            if called:
-                host[key] = [*called, *host.get(key, ())]
-    return {**report, "hosts": hosts}
+    from statecfg.hooks import failure
+
+    return failure.complete(report, work.failed, events)

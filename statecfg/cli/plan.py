@@ -44,7 +44,8 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
 
     show.check_files(out)
     work = session.prepare(Path(playbook), chosen)
-    finished = session.converse(work, "plan", how, shown, events=lifecycle.preview(Path(playbook), chosen, store))
+    hooks = lifecycle.preview(Path(playbook), chosen, store, bool(getattr(work, "services", ())))
+    finished = session.converse(work, "plan", how, shown, events=hooks)
     if out:
         session.save(Path(out), work, chosen, how, finished)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)

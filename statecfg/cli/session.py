@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.preview import Preview
     from statecfg.inventory import Host
     from statecfg.prepare import Choice, Work
+    from statecfg.units.deployment import Deployment
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ def converse(
             cancel=interrupts.cancel,
             agreed=agreed,
             history=history,
+            deployment=_deployment(work),
         )
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
@@ -164,6 +166,17 @@ def converse(
     if events is not None:
         events.enter(clean)
     return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
+
+
+def _deployment(work: Work) -> Deployment | None:
+    """Return the services of a playbook; None where only some of its resources are looked at."""
+    from statecfg.units import deployment
+
+    jobs = work.jobs
+    if not jobs or any(job.partial for job in jobs):
+        return None
+    owner = jobs[0].owner or jobs[0].playbook
+    return deployment.of_work(work, owner.partition("/")[0], owner, any(job.prune for job in jobs))
 
 
 def _settings(how: Conversation) -> Any:

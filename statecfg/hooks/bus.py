@@ -25,11 +25,13 @@ from statecfg.remote.model import Blob
 from statecfg.remote.process import CHILDREN
 from statecfg.remote.wire import INLINE, encode_value
 from statecfg.store import StoreError, hooks, hosts, opened, runs
+from statecfg.units import in_run
 
 if TYPE_CHECKING:
     from statecfg.fleet import Job, Options
     from statecfg.inventory import Inventory
     from statecfg.project import Project
+    from statecfg.units.in_run import UnitsInRun
 
 DRAIN = 120.0  # seconds that the end of a run waits for hooks that are still queued
 LARGEST = 4 << 20  # bytes of a hook type's files, where it runs on hosts
@@ -71,6 +73,7 @@ class Bus:
         self.ledgers: dict[str, str] = {}  # of hosts, by lineage, as they were when runs of the playbook last ended
         self._sent: dict[str, Json] = {}  # what hosts need of the hooks that run there
         self._metadata: dict[str, Json] = {}  # of hosts, as hooks that run on them know it
+        self.units: UnitsInRun | None = None
         self._calls, self._called = 0, threading.Condition()
         self._triggered: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
@@ -127,6 +130,9 @@ class Bus:
             self._metadata[job.host.name] = node.get("metadata") or {}
             definition = replace(job.definition, blobs={**job.definition.blobs, **self.contents})
             known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
+        self.units = in_run.of_run(self.store, options.deployment, self.mode, self.run, jobs, options.cancel)
+        if self.units is not None:
+            known = [self.units.with_units(job) for job in known]
         names = [job.host.name for job in known]
         self._under_way.begin(self.started, self.mode, self.who, self.playbook, names)
         return replace(options, run=self.run, events=self, hooks=around), known
@@ -134,6 +140,10 @@ class Bus:
     def at_once(self, host: str) -> tuple[str, list[Json]]:
         """Return the key of a report and the hooks that were called for a host as a whole."""
         return "fired", [{**each, "name": ""} for each in self.reconciler.fired.get(host, ())]
+
+    def due(self, host: str) -> list[Json]:
+        """Return the hooks of units that are due on a host."""
+        return self.units.due(host) if self.units is not None else []
 
     def known(self, host: str) -> Json:
         """Return a host as hooks are told of it."""
@@ -183,6 +193,8 @@ class Bus:
 
     def planned(self, host: str, report: Json) -> None:
         """Enter that a host has checked in; fire what is true of it now."""
+        if self.due(host):
+            report["units"] = self.due(host)
         with self._careful():
             facts = report.get("facts") or {}
             events = hosts.check_in(self.store, host, facts, report.get("ledger", ""), str(facts.get("boot_id", "")))
@@ -190,10 +202,17 @@ class Bus:
                 self._fire(event, host, None)
 
     def going(self, host: str) -> None:
-        """Enter that a playbook is about to be applied to a host."""
+        """Enter that a playbook is about to be applied to a host, and the services that it declares."""
+        if self.units is not None:
+            self.units.going()
         with self._careful():
             if self.mode == "apply" and hosts.bind(self.store, host, self.playbook):
                 self._fire(host_events.BOUND, host, self.playbook)
+
+    def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
+        """Take in what a host says of its units."""
+        if self.units is not None:
+            self.units.take(host, frame, tell, address)
 
     def hook(self, host: str, question: Json, gone: Callable[[], bool]) -> Json:
         """Call a hook around a resource that runs here; return {"ok", "error", …} as `Lifecycle` takes it."""
@@ -237,6 +256,8 @@ class Bus:
 
     def finished(self, host: str, report: Json) -> None:
         """Enter how the run ended on a host; fire what is true now."""
+        if self.units is not None:
+            self.units.finished(host, report)
         with self._careful():
             for fired in report.get("fired", ()):
                 if fired["where"] == "host":
@@ -334,6 +355,9 @@ class Bus:
                     pass
             self.engine.over.set()
             self._await_calls()
+            if self.units is not None:
+                self.units.close()
+                self.problems += self.units.problems
         except KeyboardInterrupt:
             CHILDREN.stop()
             self.engine.over.set()

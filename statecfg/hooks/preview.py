@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks import exec_hooks, exec_types, registration
 from statecfg.hooks.bus import around_resources, merged
 from statecfg.store import address, hosts, opened
+from statecfg.units import in_run
 
 if TYPE_CHECKING:
     from statecfg.fleet import Job, Options
     from statecfg.hooks.registration import Registration
     from statecfg.inventory import Inventory
     from statecfg.project import Project
+    from statecfg.units.deployment import Deployment
 
 Json = dict[str, Any]
 
@@ -34,9 +38,12 @@ class Preview:
         self.warnings = [warning for each in declared for warning in each.warnings]
         self.types = exec_types.of_project(project)
         self.selects = exec_hooks.selecting(inventory)
+        self.there = address.chosen(project, url).there()
+        self._opened = partial(opened, project, url)
+        self.units: dict[str, list[Json]] = {}  # by host, what is due of its units
         stored: list[Registration] = []
         self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
-        if address.chosen(project, url).there():
+        if self.there:
             with opened(project, url) as store:
                 stored = exec_hooks.of_project(project, store, inventory).registrations(each.name for each in declared)
                 self.ledgers.update(hosts.lineages(store, playbook))
@@ -51,7 +58,16 @@ class Preview:
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return how to run, and on what: with the hooks that would be called around resources."""
         known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
+        if options.deployment is not None and options.mode == "plan":
+            self._look_ahead(options.deployment, jobs)
         return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
+
+    def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> None:
+        """See which hooks of units an apply would run."""
+        with contextlib.ExitStack() as stack:
+            store = stack.enter_context(self._opened()) if self.there else None
+            found = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs))
+            self.units = {name: in_run.due(found.due[name], found.names[name]) for name in found.due}
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Leave no trace: nothing was done."""
@@ -63,6 +79,10 @@ class Preview:
             for each in self.http
             if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
         ]
+
+    def due(self, host: str) -> list[Json]:
+        """Return the hooks of units that are due on a host."""
+        return self.units.get(host, [])
 
     def _within(self, each: Registration, host: str) -> bool:
         pattern = each.select.hosts

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Node
     from statecfg.remote.planning import Plan
+    from statecfg.remote.units import Units
 
 
 def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
@@ -59,6 +60,7 @@ class Session:
         self.spool = ""
         self.blobs: Dict[str, Blob] = {}
         self.managed: Optional[Management] = None
+        self.units: Optional[Units] = None
         self.expect: Dict[str, str] = {}
         self.warnings: List[str] = list(hello.get("warnings", ()))
 
@@ -85,6 +87,10 @@ class Session:
         for name in order["types"]:
             import_module(order["types"][name])
         managed = self.managed = Management(self.place, order, self.warnings)
+        if order.get("units") and order["mode"] in ACTING:
+            from statecfg.remote.units import Units
+
+            self.units = Units(self.place, order["units"], self.channel, self.warnings)
         self.arrive(managed, layers)
         expect = self.expect if order.get("expect") else None
         facets = Facets()
@@ -92,7 +98,7 @@ class Session:
         plan = self.plan(managed, facets)
         differs = different(expect, plan)
         due = order["mode"] in ACTING and managed.due(plan)
-        waits = due and not differs and not managed.refusal
+        waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)
         if managed.refusal:
             return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
@@ -110,7 +116,18 @@ class Session:
             differs = different(plan.fingerprints(), self.plan(managed, facets))
             if differs:
                 return "refused", {"differs": differs, "warnings": self.warnings}
-        return self.apply(managed, plan, facets)
+        if self.units is None:
+            return self.apply(managed, plan, facets)
+        return self.with_units(self.units, managed, plan, facets)
+
+    def with_units(self, units: Units, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
+        """Let the units that leave come to their end, do what was planned, then let those that stay run their hooks."""
+        why = units.phase("before", True)
+        if why:
+            return "failed", {"error": why, "unchanged": True, "warnings": self.warnings}
+        doing = self.apply(managed, plan, facets) if managed.due(plan) else self.settle(managed, plan)
+        units.phase("after", doing[0] == "ok")
+        return doing
 
     def history(self, order: Dict[str, Any]) -> Dict[str, Any]:
         """Return the runs that this host remembers."""
@@ -168,7 +185,8 @@ class Session:
         layers = [[from_wire(node) for node in layer] for layer in layers]
         managed.compare(layers)
         self.load(managed)
-        self.fetch(managed.layers, managed.files(self.blobs))
+        units = self.units.files(self.blobs) if self.units is not None else []
+        self.fetch(managed.layers, [*managed.files(self.blobs), *units])
         managed.install()
         values = [value.encode("utf-8", "surrogateescape") for value in managed.order.get("secrets", {}).values()]
         for blob in self.blobs.values() if values else ():
@@ -307,7 +325,9 @@ class Session:
         return status, dict(more, warnings=self.warnings)
 
     def close(self) -> None:
-        """Give back the lock, the ledger and the spool."""
+        """Give back the lock, the ledger and the spool, and end what serves the units."""
+        if self.units is not None:
+            self.units.close()
         if self.managed is not None:
             self.managed.close()
         if self.spool:

@@ -65,9 +65,14 @@ class Stream(Protocol):
 
 
 class Connection(Protocol):
-    """A way to start programs on one host. `warnings` says what of the user's settings was left out."""
+    """A way to start programs on one host.
+
+    `peer` is what it proved to be, `address` where it was reached, and `warnings` says what of the user's settings was
+    left out.
+    """
 
     peer: str
+    address: str
     warnings: tuple[str, ...]
 
     def open(self, command: Sequence[str]) -> Stream:

@@ -29,6 +29,7 @@ class LocalConnection:
         self.host = host
         self.warnings: tuple[str, ...] = ()
         self.peer = "local"
+        self.address = "127.0.0.1"
         self.streams: list[LocalStream] = []
 
     def open(self, command: Sequence[str]) -> LocalStream:

@@ -33,10 +33,18 @@ class SshConnection:
     """A connection that has been authenticated both ways; `way` are the jump hosts that it goes over."""
 
     def __init__(
-        self, host: str, peer: str, transport: Transport, way: Way, timeout: float, warnings: tuple[str, ...] = ()
+        self,
+        host: str,
+        peer: str,
+        address: str,
+        transport: Transport,
+        way: Way,
+        timeout: float,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         self.host = host
         self.peer = peer
+        self.address = address
         self.transport = transport
         self.way = way
         self.channel_timeout = timeout
@@ -89,7 +97,10 @@ def connect_ssh(target: Target, settings: Settings) -> SshConnection:
         way.leave()
         raise
     warnings = dict.fromkeys(text for each in (*jumps, hop) for text in each.warnings)
-    return SshConnection(target.name, str(key), transports[-1], way, settings.channel_timeout, tuple(warnings))
+    # Behind a jump host, only that one sees the number of the address.
+    address = hop.host if jumps else str(transports[-1].getpeername()[0])
+    timeout = settings.channel_timeout
+    return SshConnection(target.name, str(key), address, transports[-1], way, timeout, tuple(warnings))
 
 
 def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:

@@ -1,0 +1,421 @@
+"""Leads the units of a run: which hook runs next, and where, until nothing changes any more.
+
+What one unit's hook publishes is in the store once it has succeeded, and what others have to be told of it is queued
+there in the same transaction. So a run that is cut off loses nothing: the next one goes on where the queue stands.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from statecfg.store import StoreError, services
+from statecfg.store.unit_records import Step, UnitError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from statecfg.remote.model import Blob
+    from statecfg.store.database import Store
+    from statecfg.units.deployment import Deployment
+
+AT_ONCE = 4  # hooks on one host, of different units
+MOST = 25  # times that a unit's hook runs about the same remote unit in one run: more don't settle
+LOGGED = 200  # lines of hooks that wait to be entered in the store
+
+Json = dict[str, Any]
+Tell = Callable[[Json], None]
+
+
+class _TakeBack(Exception):
+    """Ends a transaction that only looked ahead."""
+
+
+@dataclass
+class _Unit:
+    """A unit of the run. `quiet`: nothing was due when it was last looked at."""
+
+    id: int
+    name: str
+    service: str
+    dying: bool
+    running: Step | None = None
+    quiet: bool = False
+    blocked: str = ""
+    state: str = ""
+    hooks: list[Json] = field(default_factory=list)
+    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+
+@dataclass
+class _Host:
+    """A host of the run. Phases: absent, before (its resources change), busy, after, gone."""
+
+    name: str
+    units: dict[str, _Unit] = field(default_factory=dict)
+    phase: str = "absent"
+    sound: bool = True
+    tell: Tell | None = None
+    addresses: Json = field(default_factory=dict)
+    steps: dict[int, _Unit] = field(default_factory=dict)
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+class Coordinator:
+    """The units of one run.
+
+    Frames of hosts come from many threads; one thread of ours takes them in, one after the other.
+
+    :param store: where services, units and relations are kept
+    :param deployment: what is declared
+    :param mode: "apply", "prune" or "destroy"
+    :param run: the run's id
+    :param addresses: host → `private-address` and `public-address`, as far as the inventory says
+    :param cancel: set when the user stops: no further hook begins
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        deployment: Deployment,
+        mode: str,
+        run: str,
+        addresses: Mapping[str, Mapping[str, str]],
+        cancel: threading.Event,
+    ) -> None:
+        self.store, self.deployment, self.mode, self.run = store, deployment, mode, run
+        self.addresses, self.cancel = addresses, cancel
+        self.problems: list[str] = []
+        self.hosts = {name: _Host(name) for name in addresses}
+        self.due, self.names = self._ahead()
+        self._frames: queue.SimpleQueue[tuple[str, Json, Tell | None, str]] = queue.SimpleQueue()
+        self._log: list[tuple[float, str, str, int, str]] = []
+        self._serial = 0
+        self._deployed = False
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    # Before the run
+
+    def _ahead(self) -> tuple[dict[str, list[Json]], dict[str, list[tuple[str, str]]]]:
+        """Return by host what hooks are due, and its units with their services; nothing is written.
+
+        What is due is run through with hooks that succeed and set nothing: what their settings bring about can't be
+        known before.
+        """
+        due: dict[str, list[Json]] = {name: [] for name in self.hosts}
+        names: dict[str, list[tuple[str, str]]] = {name: [] for name in self.hosts}
+
+        def look(connection: Connection) -> None:
+            self._deploy_in(connection)
+            units = [unit for unit in services.units_in(connection, self.deployment.project) if unit.host in due]
+            for unit in units:
+                names[unit.host].append((unit.name, unit.service))
+            for unit, step in _through(connection, units, self.run):
+                due[unit.host].append(_shown(step))
+            raise _TakeBack
+
+        try:
+            with self.store.transaction() as connection:
+                look(connection)
+        except _TakeBack:
+            pass
+        return due, names
+
+    def _deploy_in(self, connection: Connection) -> None:
+        found, now = self.deployment, time.time()
+        if self.mode == "destroy":
+            services.leave_in(connection, found.project, found.playbook, tuple(self.hosts), now)
+        else:
+            prune = found.prune or self.mode == "prune"
+            services.deploy_in(
+                connection, found.project, found.playbook, found.services, found.relations, {}, prune, now
+            )
+
+    def of_host(self, host: str, contents: dict[str, Blob]) -> Json:
+        """Return what a host is to know of its units, {} where it has none; `contents` takes large files."""
+        units = self.names.get(host, [])
+        if not units:
+            return {}
+        charms = {
+            name: self.deployment.files(name, contents)
+            for name in sorted({service for _, service in units} & set(self.deployment.charms))
+        }
+        longest = max((each.timeout for each in self.deployment.services), default=0.0)
+        return {"units": [name for name, _ in units], "charms": charms, "due": self.due[host], "longest": longest}
+
+    def begin(self) -> None:
+        """Enter what is declared; once, when the first host is about to be changed. Raises StoreError."""
+        with self._starting:
+            if self._deployed:
+                return
+            self.store.attempt(self._deploy_in)
+            with self.store.reading() as connection:
+                for unit in services.units_in(connection, self.deployment.project):
+                    if (unit.name, unit.service) in self.names.get(unit.host, ()):
+                        here = self.hosts[unit.host].units
+                        here[unit.name] = _Unit(unit.id, unit.name, unit.service, unit.dying, state=unit.state)
+            self._deployed = True
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            self._thread.start()
+
+    # What hosts say; from many threads
+
+    def take(self, host: str, frame: Json, tell: Tell, address: str) -> None:
+        """Take in what a host says of its units."""
+        self._frames.put((host, frame, tell, address))
+
+    def gone(self, host: str) -> None:
+        """Take in that the conversation with a host is over; return once that is done."""
+        if self._thread is None:
+            return
+        self._frames.put((host, {"type": "gone"}, None, ""))
+        while self._thread.is_alive() and not self.hosts[host].left.wait(0.5):
+            pass
+
+    def report(self, host: str) -> list[Json]:
+        """Return what became of a host's units, for its report; to be asked when it is gone."""
+        found = []
+        for unit in self.hosts[host].units.values() if host in self.hosts else ():
+            error = unit.blocked or next((hook["error"] for hook in unit.hooks if hook["status"] == "failed"), "")
+            about = {"unit": unit.name, "service": unit.service, "state": unit.state, "hooks": unit.hooks}
+            found.append({**about, "error": error} if error else about)
+        return found
+
+    def close(self) -> None:
+        """End our thread; nothing is told to hosts any more."""
+        if self._thread is not None:
+            self._frames.put(("", {"type": "close"}, None, ""))
+            self._thread.join()
+
+    # Our thread
+
+    def _work(self) -> None:
+        while True:
+            try:
+                host, frame, tell, address = self._frames.get(timeout=1.0)
+            except queue.Empty:  # the user may have stopped
+                self._pump()
+                continue
+            if frame["type"] == "close":
+                self._write_log()
+                return
+            try:
+                self._take(self.hosts[host], frame, tell, address)
+                self._pump()
+            except StoreError as wrong:
+                self._stop(str(wrong))
+            except Exception as wrong:  # our own mistake: hosts are let go, and it is told
+                self._stop(f"statecfg failed: {wrong!r}")
+            if frame["type"] == "gone":
+                self.hosts[host].left.set()
+
+    def _stop(self, why: str) -> None:
+        """Let all hosts go: without the store, no hook can be accounted for."""
+        if why not in self.problems:
+            self.problems.append(why)
+        for host in self.hosts.values():
+            for unit in host.units.values():
+                unit.blocked = unit.blocked or why
+            if not host.steps:
+                self._let_go(host, why if host.phase == "before" else "")
+
+    def _take(self, host: _Host, frame: Json, tell: Tell | None, address: str) -> None:
+        kind = frame["type"]
+        if kind == "units":
+            self._arrived(host, frame, tell, address)
+        elif kind == "gone":
+            host.phase, host.tell = "gone", None
+            for unit in list(host.steps.values()):
+                self._ended(host, unit, "the host was lost while it ran")
+            host.steps.clear()
+            self._write_log()
+        elif kind == "unit-log":
+            if frame["unit"] in host.units:
+                self._log.append((time.time(), frame["unit"], frame["hook"], frame["level"], frame["text"]))
+                if len(self._log) >= LOGGED:
+                    self._write_log()
+        elif frame["id"] in host.steps:
+            unit = host.steps[frame["id"]]
+            if kind == "unit-done":
+                del host.steps[frame["id"]]
+                self._done(host, unit, frame)
+            elif unit.running is not None:
+                self._during(host, unit, unit.running, frame)
+
+    def _arrived(self, host: _Host, frame: Json, tell: Tell | None, address: str) -> None:
+        """Take in that a host waits for the word on its units, before or after its resources change."""
+        host.phase, host.tell, host.sound = frame["phase"], tell, host.sound and frame["ok"]
+        given = self.addresses[host.name]
+        host.addresses = {key: given.get(key) or address for key in ("private-address", "public-address")}
+        if frame["phase"] == "after" and host.sound:
+            project = self.deployment.project
+            self.store.attempt(lambda connection: services.addressed_in(connection, project, host.name, host.addresses))
+            self._wake()
+        if not host.sound:
+            for unit in host.units.values():
+                unit.blocked = unit.blocked or "its host is not as it should be: no hook was run"
+
+    def _during(self, host: _Host, unit: _Unit, step: Step, frame: Json) -> None:
+        """Answer what a hook asks for, or do what it wants done at once."""
+        kind = frame["type"]
+        if kind == "unit-ask":
+            answer: Json = {"type": "unit-told", "id": frame["id"], "ask": frame["ask"]}
+            secrets = self.deployment.secrets.get(unit.service, {})
+            try:
+                with self.store.reading() as connection:
+                    answer["values"] = services.read_in(connection, unit.id, frame["node"], secrets)
+            except UnitError as wrong:
+                answer["error"] = [wrong.code, str(wrong)]
+            if host.tell is not None:
+                host.tell(answer)
+        elif kind == "unit-port":
+            self.store.attempt(lambda on: services.port_in(on, unit.id, frame["open"], frame["port"]))
+        elif kind == "unit-status":
+            self.store.attempt(lambda on: services.status_in(on, unit.id, frame["status"], frame["message"]))
+
+    def _done(self, host: _Host, unit: _Unit, frame: Json) -> None:
+        """Take in how a hook ended: what it changed counts from here on, all of it or nothing."""
+        step, now = unit.running, time.time()
+        if step is None:
+            return
+        unit.running = None
+        said = {**_shown(step), "status": "ok" if frame["ok"] else "failed", "seconds": round(frame["seconds"], 3)}
+        if not frame["ran"] and frame["ok"]:
+            said["status"] = "missing"
+        if not frame["ok"]:
+            self._ended(host, unit, str(frame["error"]), step, said)
+            return
+        unit.hooks.append(said)
+        woken = self.store.attempt(lambda on: services.commit_in(on, step, self.run, frame["changes"], now))
+        self._write_log()
+        unit.quiet = False
+        self._wake(woken)
+
+    def _ended(self, host: _Host, unit: _Unit, why: str, step: Step | None = None, said: Json | None = None) -> None:
+        """Take in that a hook failed."""
+        step, unit.running = step or unit.running, None
+        if step is None:
+            return
+        unit.hooks.append({**(said or {**_shown(step), "status": "failed"}), "error": why})
+        self.store.attempt(lambda on: services.fail_in(on, step, self.run, why, time.time()))
+        self._write_log()
+        unit.quiet = False
+
+    def _wake(self, ids: Sequence[int] | set[int] | None = None) -> None:
+        for host in self.hosts.values():
+            for unit in host.units.values():
+                if ids is None or unit.id in ids:
+                    unit.quiet = False
+
+    def _write_log(self) -> None:
+        entries, self._log = self._log, []
+        if entries:
+            services.log(self.store, self.deployment.project, entries)
+
+    # What comes next
+
+    def _pump(self) -> None:
+        """Begin what may begin, and let hosts go that have nothing left to wait for."""
+        for host in self.hosts.values():
+            if host.phase in ("before", "after"):
+                self._feed(host)
+            if host.phase == "before" and not host.steps:
+                self._leave(host)
+        if all(host.phase in ("after", "gone") and not host.steps for host in self.hosts.values()):
+            for host in self.hosts.values():
+                self._let_go(host, "")
+
+    def _feed(self, host: _Host) -> None:
+        """Begin the hooks that are due on a host, as many as may run at once."""
+        for unit in list(host.units.values()):
+            if self.cancel.is_set() or len(host.steps) >= AT_ONCE:
+                return
+            if unit.running or unit.quiet or unit.blocked or unit.dying != (host.phase == "before"):
+                continue
+            if self.mode != "apply" and not unit.dying:
+                continue  # what it is told of is queued for the next apply
+            with self.store.reading() as connection:
+                step = services.next_in(connection, unit.id, self.run)
+                row = services.unit_in(connection, unit.id)
+            unit.state = row.state if row is not None else "gone"
+            if step is None:
+                unit.quiet = True
+            elif self._settles(unit, step):
+                self._start(host, unit, step)
+
+    def _settles(self, unit: _Unit, step: Step) -> bool:
+        about = step.relation
+        key = (step.hook, about.id if about is not None else "", about.remote if about is not None else "")
+        unit.counts[key] += 1
+        if unit.counts[key] <= MOST:
+            return True
+        told = f" about {about.remote}" if about is not None and about.remote else ""
+        unit.blocked = f"it does not settle: {step.hook}{told} ran {MOST} times in this run, and is due again"
+        return False
+
+    def _start(self, host: _Host, unit: _Unit, step: Step) -> None:
+        self._serial += 1
+        unit.running, host.steps[self._serial] = step, unit
+        wire = {**asdict(step), "addresses": host.addresses}
+        if host.tell is not None:
+            host.tell({"type": "unit", "id": self._serial, "do": "hook", "step": wire})
+
+    def _leave(self, host: _Host) -> None:
+        """Let a host's resources change once its units that leave have come to their end, or say why they must not."""
+        left = []
+        for unit in [unit for unit in host.units.values() if unit.dying]:
+            with self.store.reading() as connection:
+                over = services.over_in(connection, unit.id)
+            if not over:
+                left.append(unit)
+                continue
+            unit.state = "gone"
+            woken = self.store.attempt(lambda on, id=unit.id: services.gone_in(on, id, time.time()))
+            self._wake(woken)
+            if host.tell is not None:
+                self._serial += 1
+                host.tell({"type": "unit", "id": self._serial, "do": "remove", "unit": unit.name})
+            unit.dying, unit.quiet, unit.blocked = False, True, ""
+        if self.cancel.is_set():
+            self._let_go(host, "cancelled" if left else "")
+        elif all(unit.quiet or unit.blocked for unit in left):
+            names = ", ".join(unit.name for unit in left)
+            why = f"{names} must end first, and can't; nothing was removed. `statecfg service show {names}` says why"
+            self._let_go(host, why if left and self.mode != "apply" else "")
+
+    def _let_go(self, host: _Host, why: str) -> None:
+        if host.phase not in ("before", "after"):
+            return
+        host.phase = "busy" if host.phase == "before" else "gone"
+        if host.tell is not None:
+            host.tell({"type": "units-go", "stop": why})
+
+
+def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, Step]]:
+    """Yield the hooks that are due, each unit's in its order, as if each succeeded; changes what `connection` sees."""
+    waiting = list(units)
+    while waiting:
+        again = []
+        for unit in waiting:
+            step = services.next_in(connection, unit.id, run)
+            if step is None:
+                continue
+            services.commit_in(connection, step, run, {}, time.time())
+            yield unit, step
+            again.append(unit)
+        # A unit that had nothing to do may have been told something meanwhile.
+        waiting = list(units) if again else []
+
+
+def _shown(step: Step) -> Json:
+    """Return a hook as reports show it."""
+    found: Json = {"unit": step.unit, "hook": step.hook}
+    if step.relation is not None:
+        found.update(relation=step.relation.id, remote=step.relation.remote)
+    return found

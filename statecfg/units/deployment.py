@@ -1,0 +1,73 @@
+"""What a playbook says of services, as a run takes it: who runs where, of what, and who is related to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.remote.model import Blob
+from statecfg.remote.wire import INLINE, encode_value
+from statecfg.store.unit_records import Declared, DeclaredRelation
+
+if TYPE_CHECKING:
+    from statecfg.prepare import ServiceWork, Work
+    from statecfg.units.charms import Charm
+
+Json = dict[str, Any]
+LINK = 0o120000  # the mode that stands for a symbolic link
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The services of a playbook.
+
+    :param project: the name under which the store keeps them
+    :param playbook: the name by which hosts know the playbook
+    :param services: what is declared
+    :param relations: between them, or with those of other playbooks
+    :param prune: what left the definition is to go
+    :param secrets: service → option → value, of options that are secret; never stored
+    """
+
+    project: str
+    playbook: str
+    services: Sequence[Declared] = ()
+    relations: Sequence[DeclaredRelation] = ()
+    prune: bool = False
+    secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    charms: Mapping[str, Charm | None] = field(default_factory=dict)
+
+    def files(self, service: str, contents: dict[str, Blob]) -> Json:
+        """Return a service's charm as hosts take it; `contents` takes its large files, by digest."""
+        charm = self.charms[service]
+        files: Json = {}
+        if charm is None:
+            return {"name": service, "digest": "", "files": files}
+        for name, (mode, source) in sorted(charm.files.items()):
+            body = source if mode == LINK else encode_value(Blob.of(Path(source).read_bytes()), INLINE, contents)
+            files[name] = [mode, body]
+        return {"name": charm.name, "digest": charm.digest, "files": files}
+
+
+def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:
+    """Return the deployment of a playbook that was prepared."""
+    return Deployment(
+        project,
+        playbook,
+        [_declared(each) for each in getattr(work, "services", ())],
+        [
+            DeclaredRelation(tuple((end.service, end.relation) for end in each.ends))
+            for each in getattr(work, "relations", ())
+        ],
+        prune,
+        {each.service.name: each.secrets for each in getattr(work, "services", ())},
+        {each.service.name: each.charm for each in getattr(work, "services", ())},
+    )
+
+
+def _declared(each: ServiceWork) -> Declared:
+    name = each.service.name
+    charm, digest = (each.charm.name, each.charm.digest) if each.charm is not None else (name, "")
+    return Declared(name, each.hosts, charm, digest, each.schema, each.settings, each.timeout, each.secrets)

@@ -1,0 +1,122 @@
+"""What a run has to do with units: whether there are any, what hosts are sent of them, and what reports say of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.store import StoreError, opened, services
+from statecfg.units.coordinator import Coordinator
+
+if TYPE_CHECKING:
+    import threading
+
+    from statecfg.fleet import Job
+    from statecfg.remote.model import Blob
+    from statecfg.store.database import Store
+    from statecfg.units.deployment import Deployment
+
+Json = dict[str, Any]
+
+
+def of_run(
+    store: Store, deployment: Deployment | None, mode: str, run: str, jobs: Sequence[Job], cancel: threading.Event
+) -> UnitsInRun | None:
+    """Return the units of a run, None where it has none. Raises StoreError."""
+    if deployment is None or mode not in ("apply", "prune", "destroy"):
+        return None
+    if not deployment.services and mode != "destroy":
+        return None
+    if not deployment.services:
+        with store.reading() as connection:
+            if not services.units_in(connection, deployment.project, deployment.playbook):
+                return None
+    found = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
+    return found if any(found.coordinator.names.values()) else None
+
+
+def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
+    """Return by host where its units are reached, as far as the inventory says."""
+    found = {}
+    for job in jobs:
+        given = {key: job.host.vars.get(key.replace("-", "_")) for key in ("private-address", "public-address")}
+        found[job.host.name] = {key: value for key, value in given.items() if isinstance(value, str)}
+    return found
+
+
+@contextmanager
+def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: Sequence[Job]) -> Iterator[Coordinator]:
+    """Yield what a run would do with units; where there is no store, as if an empty one were there."""
+    import threading
+
+    with tempfile.TemporaryDirectory(prefix="statecfg-") as place:
+        used = store if store is not None else opened(url=str(Path(place) / "store.db"))
+        try:
+            yield Coordinator(used, deployment, mode, "", addresses(jobs), threading.Event())
+        finally:
+            if store is None:
+                used.close()
+
+
+def due(hooks: Sequence[Mapping[str, Any]], names: Sequence[tuple[str, str]]) -> list[Json]:
+    """Return the hooks that are due on a host as its report has them: by unit, those that have any."""
+    found = []
+    for unit, service in names:
+        mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks if hook["unit"] == unit]
+        if mine:
+            found.append({"unit": unit, "service": service, "due": mine})
+    return found
+
+
+class UnitsInRun:
+    """The units of one run, as the event bus has them. What goes wrong with the store ends up in `problems`."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.problems = coordinator.problems
+
+    def with_units(self, job: Job) -> Job:
+        """Return a job with what its host is to know of its units, and their content."""
+        contents: dict[str, Blob] = {}
+        units = self.coordinator.of_host(job.host.name, contents)
+        definition = replace(job.definition, blobs={**job.definition.blobs, **contents})
+        return replace(job, definition=definition, units=units)
+
+    def due(self, host: str) -> list[Json]:
+        """Return what is due on a host, for the report of its plan."""
+        return due(self.coordinator.due.get(host, ()), self.coordinator.names.get(host, ()))
+
+    def going(self) -> None:
+        """Enter what is declared, as a host is about to be changed."""
+        try:
+            self.coordinator.begin()
+        except StoreError as wrong:
+            self.problems.append(str(wrong))
+
+    def take(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
+        """Take in what a host says of its units."""
+        if self.problems and frame["type"] == "units":
+            tell({"type": "units-go", "stop": self.problems[0]})
+        else:
+            self.coordinator.take(host, frame, tell, address)
+
+    def finished(self, host: str, report: Json) -> None:
+        """Complete a host's report with its units: one whose hook failed makes it a failed host."""
+        self.coordinator.gone(host)
+        found = self.coordinator.report(host)
+        if not found or report.get("declined"):
+            return
+        report["units"] = found
+        failed = [unit["unit"] for unit in found if unit.get("error")]
+        if failed and report["status"] == "ok":
+            what = f"units failed: {', '.join(failed)}" if len(failed) > 1 else f"the unit {failed[0]} failed"
+            hint = "The next apply runs the failed hook again; `statecfg service log UNIT` shows what it said."
+            report["status"], report["error"] = "failed", {"summary": what, "detail": "", "hint": hint}
+
+    def close(self) -> None:
+        """Let the thread end that leads them."""
+        self.coordinator.close()
