@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -27,11 +28,12 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: its status, what was read of its body, and why that is not all of it ("" where it is)."""
+    """An answer: status, what was read of its body, why that is not all of it ("" where it is), content type."""
 
     status: int
     body: bytes
     cut: str = ""
+    kind: str = ""
 
 
 @dataclass
@@ -63,11 +65,22 @@ class _Line:
                     pass  # it has ended by itself
 
 
-def exchange(url: str, body: bytes, headers: dict[str, str], seconds: float, limits: tuple[int, int]) -> Answer:
+def exchange(
+    url: str,
+    body: bytes,
+    headers: dict[str, str],
+    seconds: float,
+    limits: tuple[int, int],
+    follow: bool = True,
+    listen: Callable[[str, bytes], bool] | None = None,
+) -> Answer:
     """POST a body and return the answer.
 
     :param seconds: how long it may take in all, looking up the name and redirects included
     :param limits: how many bytes of the body to read: of an answer 200 to 299, and of others
+    :param follow: whether to follow redirects within one host; otherwise they are answers like others
+    :param listen: gets the content type and each piece of the body of an answer 200 to 299 as it comes, in another
+        thread; True from it ends the exchange there
     :raises Unanswered: nobody answered in time, or the answer sends us to another host
 
     Proxies of the environment are not used; servers prove who they are to the certificates that this machine trusts
@@ -77,7 +90,10 @@ def exchange(url: str, body: bytes, headers: dict[str, str], seconds: float, lim
     line = _Line()
     done: Future[Answer] = Future()
     work = threading.Thread(
-        target=_work, args=(done, line, url, body, headers, seconds, limits), name="statecfg-http-hook", daemon=True
+        target=_work,
+        args=(done, line, url, body, headers, seconds, limits, follow, listen),
+        name="statecfg-http-hook",
+        daemon=True,
     )
     work.start()
     try:
@@ -100,7 +116,14 @@ def _work(done: Future[Answer], line: _Line, url: str, *given: Any) -> None:
 
 
 def _exchange(
-    line: _Line, url: str, body: bytes, headers: dict[str, str], seconds: float, limits: tuple[int, int]
+    line: _Line,
+    url: str,
+    body: bytes,
+    headers: dict[str, str],
+    seconds: float,
+    limits: tuple[int, int],
+    follow: bool,
+    listen: Callable[[str, bytes], bool] | None,
 ) -> Answer:
     import httpx
 
@@ -114,10 +137,10 @@ def _exchange(
         with httpx.Client(verify=trust, trust_env=False, timeout=times) as client:
             for _ in range(MAX_REDIRECTS + 1):
                 with client.stream(method, here, content=sent, headers=headers, extensions=extensions) as answer:
-                    there = _redirect(answer, here)
+                    there = _redirect(answer, here) if follow else None
                     if there is None:
                         line.status = answer.status_code
-                        return _read(answer, limits)
+                        return replace(_read(answer, limits, listen), kind=answer.headers.get("Content-Type", ""))
                 if answer.status_code in _AS_GET:
                     method, sent = "GET", b""
                     headers.pop("Content-Type", None)
@@ -147,16 +170,20 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _read(answer: httpx.Response, limits: tuple[int, int]) -> Answer:
+def _read(
+    answer: httpx.Response, limits: tuple[int, int], listen: Callable[[str, bytes], bool] | None = None
+) -> Answer:
     import httpx
 
     most = limits[0] if answer.is_success else limits[1]
     body = bytearray()
     try:
-        for piece in answer.iter_raw(1 << 16):
+        for piece in answer.iter_raw(None if listen is not None else 1 << 16):
             body += piece
             if len(body) > most:
                 return Answer(answer.status_code, bytes(body[:most]), f"its body is larger than {most:,} bytes")
+            if listen is not None and answer.is_success and listen(answer.headers.get("Content-Type", ""), piece):
+                break
     except httpx.TimeoutException:
         return Answer(answer.status_code, bytes(body), LATE_BODY)
     except httpx.HTTPError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
 
 class HookFailure(Exception):
     """A hook failed, and its policy ends the host's run before anything was changed.
@@ -16,3 +19,29 @@ class HookFailure(Exception):
     def __init__(self, hook: str, host: str, phase: str, message: str, again: float | None) -> None:
         self.hook, self.host, self.phase, self.message, self.again = hook, host, phase, message, again
         super().__init__(f"{phase} of the hook {hook}: {message}")
+
+
+class Called(Protocol):
+    """Who knows which hooks were called for a host as a whole."""
+
+    def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
+        """Return the key of a report and the hooks."""
+
+
+def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: Called | None) -> dict[str, Any]:
+    """Return a report with what hooks did before the hosts were talked to, or would do.
+
+    :param failed: the hooks that ended a host's run before it began
+    :param events: knows what else was called; None where no hook was
+    """
+    hosts = {name: dict(host) for name, host in report["hosts"].items()}
+    for failure in failed:
+        again = "" if failure.again is None else "The next apply asks it again."
+        error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
+        hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
+    if events is not None:
+        for name, host in hosts.items():
+            key, called = events.at_once(name)
+            if called:
+                host[key] = [*called, *host.get(key, ())]
+    return {**report, "hosts": hosts}
