@@ -129,6 +129,7 @@ class Conversation:
         self.permit: _Permit | None = None
         self.address = ""
         self.hooks = 0  # of units, that run there now
+        self.running: dict[int, Json] = {}  # by the number of their order
         self.given: set[str] = set()
         self.writing = threading.Lock()
         self.waiting = threading.Event()
@@ -356,12 +357,22 @@ class Conversation:
             raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
         if frame["type"] == "units" and frame.get("phase") == "after":
             self.give_way()
-        if frame["type"] == "unit-done":
+        if frame["type"] == "unit-log":
+            self.emit("unit-log", frame)
+        elif frame["type"] == "unit-done":
             self.hooks -= 1
+            about = self.running.pop(frame["id"], None)
+            if about is not None:
+                status = "ok" if frame["ok"] else "failed"
+                self.emit("unit-hook", {**about, "status": status, "error": frame["error"]})
 
         def tell(answer: Json) -> None:
             if answer["type"] == "unit":
                 self.hooks += 1
+                if answer["do"] == "hook":
+                    step = answer["step"]
+                    self.running[answer["id"]] = {"unit": step["unit"], "hook": step["hook"]}
+                    self.emit("unit-hook", {**self.running[answer["id"]], "status": "started"})
             self.said.units = answer["type"] != "units-go"
             with contextlib.suppress(TransportError):  # whoever listens finds out too, and says it
                 self.say(stream, wire.encode(answer))

@@ -62,7 +62,8 @@ def _more_pending(host: Mapping[str, Any], mode: str) -> bool:
     """Say whether there is something to do beside what the nodes say; what stays behind is drift, and nothing to do."""
     unresolved = any(node.get("state", RESOLVED) != RESOLVED for layer in host.get("layers") or () for node in layer)
     gone = host.get("removals") or (mode == "verify" and host.get("left"))
-    return bool(unresolved or gone or host.get("owed"))
+    due = any(unit.get("due") for unit in host.get("units") or ())
+    return bool(unresolved or gone or due or host.get("owed"))
 
 
 def _of_node(outcome: str, planned: bool, detailed: bool) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.views import hosts as host_lines
-from statecfg.views import safe
+from statecfg.views import safe, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
@@ -123,6 +123,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     if any(fate.kind == "failed" and not fate.goes for fate in listed):
         yield _progress(host)
     yield from _fired(host, detail)
+    yield from units.done_lines(host, detail.verbose)
     yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in _SOUND})
     unchanged = sum(fate.kind == "unchanged" for fate in listed)
     if listed and unchanged == len(listed):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statecfg.views import hosts as host_lines
+from statecfg.views import units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import (
@@ -93,7 +94,9 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
     failed = (f", {kinds['failed']} failed", "remove") if kinds["failed"] else ("", "")
-    yield make(("Plan:", "bold"), f" {sentence(kinds)}", failed, ".")  # type: ignore[arg-type]
+    due = sum(map(units.due, hosts.values()))
+    hooks = f", {plural(due, 'hook')} of units to run" if due else ""
+    yield make(("Plan:", "bold"), f" {sentence(kinds)}{hooks}", failed, ".")  # type: ignore[arg-type]
 
 
 def _group(group: Group, detail: Detail) -> Iterator[Line]:
@@ -112,8 +115,9 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
         yield from left_lines(node, detail)
     yield from host_lines.owed(host)
     yield from hook_lines(host)
+    yield from units.due_lines(host)
     kinds = Counter(fate.kind for fate in listed)
-    if listed and kinds["unchanged"] == len(listed):
+    if listed and kinds["unchanged"] == len(listed) and not units.due(host):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")
     elif kinds["unchanged"] and not detail.verbose:
         yield make((f"    {kinds['unchanged']:,} unchanged", "dim"))

@@ -94,7 +94,7 @@ class PlainProgress:
         if event.kind == "finished":
             self._finished += 1
             self._current.pop(event.host, None)
-        elif event.kind in ("connecting", "uploading", "planned", "node-started", "hook-started"):
+        elif event.kind in ("connecting", "uploading", "planned", "node-started", "hook-started", "unit-hook"):
             self._current[event.host] = doing(event)
         if event.kind == "action-finished" and event.data.get("status") == "error":
             self._failed.add((event.host, str(event.data.get("node"))))
@@ -123,6 +123,8 @@ def doing(event: Event) -> str:
         return str(event.data.get("name", ""))
     if event.kind == "hook-started":
         return f"waits for hook {_hook(event.data)}"
+    if event.kind == "unit-hook":
+        return f"{event.data['unit']} {event.data['hook']}"
     return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(
         event.kind, event.kind
     )
@@ -146,6 +148,13 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
     elif event.kind == "fired" and (verbose or data.get("status") != "ok"):
         why = f": {data['error']}" if data.get("error") else ""
         yield f"hook {_hook(data)}: {HOOK_ENDS.get(str(data.get('status')), ('', '', '?'))[2]}{why}"
+    elif event.kind == "unit-hook":
+        failed = f" failed: {data['error']}" if data.get("error") else ""
+        if verbose or data["status"] != "ok":
+            yield f"{data['unit']} {data['hook']}{failed or (' done' if data['status'] == 'ok' else '')}"
+    elif event.kind == "unit-log" and (verbose or int(data["level"]) >= 30):
+        for text in str(data.get("text", "")).splitlines():
+            yield f"{data['unit']} {data['hook']} | {text}"
     elif event.kind == "output" and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"

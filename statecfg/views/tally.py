@@ -97,7 +97,10 @@ def pending(report: Report) -> bool:
     busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "forget", "unknown")
     if any(kinds[one] for one in busy):
         return True
-    return any(host.get("owed") or any(map(unresolved, nodes(host))) for host in report["hosts"].values())
+    hosts = report["hosts"].values()
+    if any(unit.get("due") for host in hosts for unit in host.get("units") or ()):
+        return True
+    return any(host.get("owed") or any(map(unresolved, nodes(host))) for host in hosts)
 
 
 class Group(NamedTuple):

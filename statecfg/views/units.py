@@ -1,0 +1,58 @@
+"""Units in plans and outcomes: which hooks would run, which ran, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.views import safe
+from statecfg.views.lines import Line, Style, make
+from statecfg.views.tally import plural
+
+_ENDS: dict[str, tuple[str, Style, str]] = {
+    "ok": ("✓", "add", ""),
+    "missing": ("·", "dim", "the charm has no such hook"),
+    "failed": ("✗", "remove", "failed"),
+}
+
+
+def hook_text(hook: Mapping[str, Any]) -> str:
+    """Return a hook with what it is about: `db-relation-changed (db/0)`."""
+    about = hook.get("remote") or hook.get("relation")
+    return f"{hook['hook']} ({about})" if about else str(hook["hook"])
+
+
+def due(host: Mapping[str, Any]) -> int:
+    """Return how many hooks of units are due on a host, as its plan says."""
+    return sum(len(unit.get("due") or ()) for unit in host.get("units") or ())
+
+
+def due_lines(host: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the hooks of units that an apply would run, as far as can be known before their settings are."""
+    for unit in host.get("units") or ():
+        hooks = [hook_text(hook) for hook in unit.get("due") or ()]
+        if hooks:
+            yield make(("  ⚑ ", "change"), (str(unit["unit"]), "bold"), f"  {', '.join(hooks)}", hang=6)
+
+
+def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
+    """Yield what became of a host's units; hooks that went well are counted, and shown where all is to be shown."""
+    for unit in host.get("units") or ():
+        hooks = unit.get("hooks") or ()
+        failed = bool(unit.get("error"))
+        ran = [hook for hook in hooks if hook["status"] == "ok"]
+        if not (hooks or failed):
+            continue
+        sign, style = ("✗", "remove") if failed else ("✓", "add")
+        told = f"  {unit.get('state', '')}  {plural(len(ran), 'hook')} ran"
+        yield make((f"  {sign} ", style), (str(unit["unit"]), style), (told, "dim"), hang=6)  # type: ignore[arg-type]
+        for hook in hooks:
+            mark, colour, meaning = _ENDS.get(str(hook["status"]), ("?", "unknown", str(hook["status"])))
+            if verbose or hook["status"] == "failed":
+                text = f" {hook_text(hook)}{': ' + meaning if meaning else ''}"
+                yield make((f"      {mark}", colour), text, hang=8)
+        if failed and not any(hook["status"] == "failed" and hook.get("error") == unit["error"] for hook in hooks):
+            yield make("      ", (str(unit["error"]), "remove"), hang=6)
+        for hook in hooks:
+            for text in safe.block(str(hook["error"])) if hook.get("error") else ():
+                yield make("        ", (text, "remove"), hang=8)
