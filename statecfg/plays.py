@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from statecfg import positions
 from statecfg.declare import recording
@@ -16,12 +16,16 @@ from statecfg.graph import EMPTY, MAX_NODES, Graph, Node, gap, merge_graphs, sam
 from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest
 from statecfg.remote.values import kind_of, show
 
+if TYPE_CHECKING:
+    from statecfg.services import Service
+
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
 OPTIONS = ("hosts", "vars", "name", "prune")
 NO_VARS: Mapping[str, Any] = MappingProxyType({})
+Defined = TypeVar("Defined")
 
-_COLLECTED: ContextVar[list[Play] | None] = ContextVar("plays being defined", default=None)
+_COLLECTED: ContextVar[list[Any] | None] = ContextVar("plays and relations being defined", default=None)
 
 
 class UnknownVariable(InvalidInput, AttributeError, KeyError):
@@ -95,6 +99,8 @@ class Play:
     :param prune: every apply removes what left the definition
     :param complete: what makes of the merged variables those that hold, where some are templates: from the variables,
         the host's name and its groups
+    :param service: the service whose units run on these hosts; None for a play that is none
+    :param others: plays of another playbook, whose graphs these hosts get as well
     """
 
     name: str
@@ -106,6 +112,8 @@ class Play:
     options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
     complete: Callable[[Mapping[str, Any], str, tuple[str, ...]], Mapping[str, Any]] | None = None
     prune: bool = False
+    service: Service | None = None
+    others: tuple[Play, ...] = ()
 
     def variables(
         self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: str, groups: Iterable[str]
@@ -131,6 +139,14 @@ def play(
     :param name: the play's name; the function's where not given
     :param prune: every apply removes what left the definition, as if `--prune` were given
     """
+    define = defining(hosts, vars, name, prune)
+    return lambda function: gathered(define(function))
+
+
+def defining(
+    hosts: str | Sequence[str], vars: Mapping[str, Any] | None, name: str | None, prune: bool
+) -> Callable[[Callable[..., Any]], Play]:
+    """Return what makes a play of a function; see `play`. Reports options that are wrong."""
     names = [hosts] if isinstance(hosts, str) else list(hosts) if isinstance(hosts, Iterable) else [hosts]
     if not names or not all(isinstance(each, str) and each for each in names):
         detail = f"the hosts of a play are {kind_of(hosts)}: {show(hosts)}"
@@ -149,35 +165,43 @@ def play(
             detail = f"{function.__name__} takes {code.co_argcount} arguments; a play is called with the host"
             report(problem("SC0512", detail, "take values from host.vars", place))
         title = name or getattr(function, "__name__", "play").replace("_", "-")
-        made = Play(
+        return Play(
             title, pattern, build, MappingProxyType(dict(vars or {})), place, code.co_filename, prune=prune is True
         )
-        gathered = _COLLECTED.get()
-        if gathered is not None:
-            gathered.append(made)
-        return made
 
     return make
 
 
-def written_options(given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the options of a play in Hy, `{:hosts "web" :vars {…}}`, as `play` takes them."""
+def gathered(item: Defined) -> Defined:
+    """Return what a playbook defines, having added it to what is being collected."""
+    found = _COLLECTED.get()
+    if found is not None:
+        found.append(item)
+    return item
+
+
+def written_options(given: Mapping[Any, Any], valid: Sequence[str] = OPTIONS, what: str = "play") -> dict[str, Any]:
+    """Return the options of a play in Hy, `{:hosts "web" :vars {…}}`, as `play` takes them.
+
+    :param valid: the options that there are
+    :param what: what has them, for messages
+    """
     place = positions.of_frame(sys._getframe(1))
     options = {str(getattr(key, "name", key)): value for key, value in given.items()}
     for key in options:
-        if key not in OPTIONS:
-            report(problem("SC0512", f"a play has no option {key}", suggest(key, OPTIONS, "it has"), place))
+        if key not in valid:
+            report(problem("SC0512", f"a {what} has no option {key}", suggest(key, valid, "it has"), place))
     if "hosts" not in options:
-        raise InvalidInput([problem("SC0512", "the play has no :hosts", 'such as {:hosts "web"}', place)])
+        raise InvalidInput([problem("SC0512", f"the {what} has no :hosts", 'such as {:hosts "web"}', place)])
     if isinstance(options.get("vars"), Mapping):
         options["vars"] = {str(getattr(key, "name", key)): value for key, value in options["vars"].items()}
-    return {key: options[key] for key in OPTIONS if key in options}
+    return {key: options[key] for key in valid if key in options}
 
 
 @contextlib.contextmanager
-def collected() -> Iterator[list[Play]]:
-    """Gather the plays that are defined inside, in the order they are written."""
-    found: list[Play] = []
+def collected() -> Iterator[list[Any]]:
+    """Gather the plays and relations that are defined inside, in the order they are written."""
+    found: list[Any] = []
     token = _COLLECTED.set(found)
     try:
         yield found
@@ -185,18 +209,22 @@ def collected() -> Iterator[list[Play]]:
         _COLLECTED.reset(token)
 
 
-def of_file(path: str, found: Iterable[Play]) -> list[Play]:
+def of_file(path: str, found: Iterable[Any]) -> list[Play]:
     """Return the plays that stand in the file itself. Reports a name twice; raises InvalidInput for none."""
-    plays = [each for each in found if each.file == path]
+    plays = [each for each in found if isinstance(each, Play) and each.file == path]
     if not plays:
         raise InvalidInput(
             [problem("SC0510", f"{path} defines no play", "define one with a pattern of hosts", Place(path, 1))]
         )
     first: dict[str, Play] = {}
     for each in plays:
-        if first.setdefault(each.name, each) is not each:
+        before = first.setdefault(each.name, each)
+        if before is not each and each.service is not None and before.service is not None:
+            detail = f"two services are called {each.service.name}"
+            report(problem("SC0702", detail, "rename one", each.position, before.position))
+        elif before is not each:
             detail = f"two plays are called {each.name}"
-            report(problem("SC0513", detail, "rename one", each.position, first[each.name].position))
+            report(problem("SC0513", detail, "rename one", each.position, before.position))
     return plays
 
 

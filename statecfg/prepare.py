@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from statecfg.plays import Play
     from statecfg.project import Project
     from statecfg.secrets import Secret
+    from statecfg.services import Relation
+    from statecfg.units.declared import ServiceWork
 
     _Evaluated = tuple[Graph, Mapping[str, Mapping[str, Any]], Mapping[str, Secret]]
 
@@ -47,7 +49,8 @@ class Work:
 
     `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
     `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for;
-    `failed` the hosts that have no job because a hook failed.
+    `failed` the hosts that have no job because a hook failed; `services` and `relations` all of the playbook, also
+    where a limit leaves out hosts of theirs.
     """
 
     project: Project
@@ -56,6 +59,8 @@ class Work:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     missing: Sequence[str] = ()
     failed: Sequence[HookFailure] = ()
+    services: Sequence[ServiceWork] = ()
+    relations: Sequence[Relation] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,8 @@ class Choice:
     """What narrows a playbook down, or changes it.
 
     `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra`
-    variables that win over all others; `prune` whether what left the definition is to go.
+    variables that win over all others; `prune` whether what left the definition is to go; `instance` what tells this
+    use of the playbook from others on the same hosts, "" for the playbook by itself.
     """
 
     inventory: Path | None = None
@@ -71,6 +77,7 @@ class Choice:
     tags: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     prune: bool = False
+    instance: str = ""
 
 
 def offline(path: Path, choice: Choice) -> Work:
@@ -91,19 +98,22 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
     from statecfg import bundle, secrets
 
     failed: list[HookFailure] = []
+    found: tuple[Sequence[ServiceWork], Sequence[Relation]] = (), ()
     with secrets.recording() as used:
         with collecting() as wrong, going_on():
-            project, jobs = _jobs(path, choice)
+            chosen = _chosen(path, choice)
+            project, jobs = chosen.project, _jobs(path, choice, chosen)
+            found = chosen.services(choice), chosen.relations
             if reshape is not None and not wrong:
-                jobs, failed = _reshaped(path, choice, jobs, reshape)
+                jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
             # What travels with them is checked, too; the run finds it made.
             bundle.build({name for job in jobs for name in job.definition.types})
         if wrong:
             raise InvalidInput(sorted(wrong, key=_order))
-    found = {name: value.reveal() for name, value in used.items()}
+    known = {name: value.reveal() for name, value in used.items()}
     for job in jobs:
-        found.update(job.definition.secrets)
-    return Work(project, jobs, path, found, failed=failed)
+        known.update(job.definition.secrets)
+    return Work(project, jobs, path, known, failed=failed, services=found[0], relations=found[1])
 
 
 def _order(item: Problem) -> tuple[str, int, int]:
@@ -111,14 +121,14 @@ def _order(item: Problem) -> tuple[str, int, int]:
     return file, line, column or 0
 
 
-def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
+def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
     from statecfg.fleet import Job
 
-    project, chosen = _chosen(path, choice)
-    name, whose = project.relative(path), owner(project, path)
+    project = chosen.project
+    name, whose = project.relative(path), owner(project, path, choice.instance)
     jobs: list[Job] = []
     wrong = _Shared()
-    for host, plays in chosen:
+    for host, plays in chosen.hosts:
         definition = None
         with collecting() as found, going_on():
             definition = _definition(host, plays, project, choice)
@@ -127,38 +137,61 @@ def _jobs(path: Path, choice: Choice) -> tuple[Project, list[Job]]:
             break  # it would take as long for every other host
         # With tags, a host that has nothing of them is left alone.
         if definition is not None and (definition.layers or not choice.tags):
-            prune = choice.prune or any(play.prune for play in plays)
+            prune = choice.prune or any(each.prune for play in plays for each in (play, *play.others))
             jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
     report(*wrong.problems())
-    if chosen and not jobs and not wrong.problems():
+    if chosen.hosts and not jobs and not wrong.problems():
         report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
-    return project, jobs
+    return jobs
 
 
-def owner(project: Project, path: Path) -> str:
+def owner(project: Project, path: Path, instance: str = "") -> str:
     """Return the name under which hosts remember whose resources they are: PROJECT/PATH, the same in every checkout.
 
-    The project is called as its settings say, or as its directory is.
+    The project is called as its settings say, or as its directory is; an instance stands behind `#`.
     """
-    relative = project.relative(path)
+    relative = project.relative(path) + (f"#{instance}" if instance else "")
     return relative if relative.startswith("/") else f"{project.settings.name or project.root.name}/{relative}"
 
 
-def _chosen(path: Path, choice: Choice) -> tuple[Project, list[tuple[Host, list[Play]]]]:
-    """Return the project of a playbook and each host with its plays; where there are none, that was reported."""
+@dataclass(frozen=True)
+class _Chosen:
+    """A playbook as it was read, and each host with its plays; where there are none, that was reported."""
+
+    project: Project
+    inventory: Inventory | None = None
+    plays: Sequence[Play] = ()
+    relations: Sequence[Relation] = ()
+    hosts: Sequence[tuple[Host, list[Play]]] = ()
+
+    def services(self, choice: Choice) -> Sequence[ServiceWork]:
+        """Return the services that can be deployed; report what is wrong with them and their relations."""
+        if self.inventory is None or not any(play.service for play in self.plays):
+            return ()
+        from statecfg.units import declared
+
+        return declared.services(self.plays, self.inventory, choice.extra)
+
+
+def _chosen(path: Path, choice: Choice) -> _Chosen:
     from statecfg import dialects
     from statecfg import project as projects
 
     project = projects.find(path)
-    inventory, plays = None, []
+    inventory, found = None, None
     with going_on():
         inventory = project.inventory(choice.inventory)
     with going_on():
-        plays = dialects.load(path, project)
-    return project, _hosts(plays, inventory, choice.limit) if inventory is not None else []
+        found = dialects.read(path, project)
+    if found is None or inventory is None:
+        return _Chosen(project)
+    hosts = _hosts(found.plays, inventory, choice.limit)
+    return _Chosen(project, inventory, found.plays, found.relations, hosts)
 
 
-def _reshaped(path: Path, choice: Choice, jobs: Sequence[Job], reshape: Reshape) -> tuple[list[Job], list[HookFailure]]:
+def _reshaped(
+    path: Path, choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape
+) -> tuple[list[Job], list[HookFailure]]:
     """Return the jobs with the graphs that hooks make of them, and the hooks that failed.
 
     Hosts wait for their hooks side by side: a service that does not answer holds all of them up as long as one.
@@ -167,10 +200,10 @@ def _reshaped(path: Path, choice: Choice, jobs: Sequence[Job], reshape: Reshape)
     failed: list[HookFailure] = []
     if not any(reshape.concerns(name) for name in kept):
         return list(kept.values()), failed
-    project, chosen = _chosen(path, choice)
-    mine = [(host, plays) for host, plays in chosen if host.name in kept and reshape.concerns(host.name)]
+    project = chosen.project
+    mine = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
     asked = [_Asked(host, _evaluated(host, plays, choice)) for host, plays in mine]
-    _side_by_side([partial(each.ask, reshape, owner(project, path)) for each in asked])
+    _side_by_side([partial(each.ask, reshape, owner(project, path, choice.instance)) for each in asked])
     for each in asked:
         name = each.host.name
         if each.failure is not None:
@@ -326,13 +359,26 @@ def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Ma
 
     made: list[Graph] = []
     own: dict[str, Mapping[str, Any]] = {}
-    for play in plays:
-        merged = play.variables(host.vars, choice.extra, host.name, host.groups)
+    for play, given in _with_others(host, plays, choice):
+        merged = play.variables(host.vars, given, host.name, host.groups)
         context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
         made.append(evaluate(play, context))
         own.update((node.provides, merged) for node in made[-1].nodes())
     graph = merge_graphs(*made)
     return (tagged(graph, choice.tags) if choice.tags else graph), own
+
+
+def _with_others(host: Host, plays: Sequence[Play], choice: Choice) -> Iterator[tuple[Play, Mapping[str, Any]]]:
+    """Yield each play, and those that its service takes from another playbook, with the variables that win over all.
+
+    A service's variables win over those of the plays it takes.
+    """
+    for play in plays:
+        yield play, choice.extra
+        if play.others:
+            merged = play.variables(host.vars, choice.extra, host.name, host.groups)
+            own = {name: merged[name] for name in play.vars}
+            yield from ((other, {**own, **choice.extra}) for other in play.others)
 
 
 def tagged(graph: Graph, tags: Iterable[str]) -> Graph:

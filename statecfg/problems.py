@@ -14,7 +14,7 @@ __all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "going_on"
 LISTED = 8  # valid names that a help text lists
 
 # code → (summary, what it means). Hundreds: 1 declarations and graphs, 2 values, 3 YAML and templates,
-# 4 inventory and command line, 5 Python and Hy, 6 hooks. `docs/errors.md` is made from this table.
+# 4 inventory and command line, 5 Python and Hy, 6 hooks, 7 services. `docs/errors.md` is made from this table.
 CODES: dict[str, tuple[str, str]] = {
     "SC0101": ("unknown attribute", "A node was given an attribute that its type does not have."),
     "SC0102": ("missing attribute", "A required attribute or argument of a node was not given."),
@@ -133,6 +133,22 @@ CODES: dict[str, tuple[str, str]] = {
         "Hooks may be passed by with --no-hooks only by who has Full Control of every one of them.",
     ),
     "SC0651": ("hook too large", "The files of a hook type that runs on hosts are too large to be sent to each."),
+    "SC0701": ("wrong service name", "The name of a service is too long, or not one that units can have."),
+    "SC0702": ("two services of one name", "Two services of a playbook have the same name."),
+    "SC0703": ("wrong charm", "A charm's directory is missing, holds no hooks, or one of its files can't be used."),
+    "SC0704": ("charm too large", "The files of a charm are more than 64 MiB, or more than 10,000."),
+    "SC0705": ("hook not executable", "The file of a hook has no permission to be executed."),
+    "SC0706": ("hook that never runs", "The name of a hook's file is none that hooks have, but for a slip of the pen."),
+    "SC0707": ("wrong option", "An option of a service's schema has another type, default or key than it can have."),
+    "SC0708": ("unknown setting", "A service is given a setting that its schema does not have."),
+    "SC0709": ("wrong value of a setting", "A setting's value is of another type than its option, or too large."),
+    "SC0710": ("secret in the wrong place", "A secret stands where it could be read, or a plain text for a secret."),
+    "SC0711": ("wrong relation", "A relation is not written as two ends SERVICE:RELATION, or one for peers."),
+    "SC0712": ("unknown service", "A relation names a service that the playbook does not have."),
+    "SC0713": ("unknown end of a relation", "The metadata.yaml of a charm has no relation of that name."),
+    "SC0714": ("ends do not fit", "The two ends of a relation have different interfaces, or the same part in it."),
+    "SC0715": ("relation declared twice", "A playbook has the same relation twice."),
+    "SC0716": ("wrong service", "A part of a service's declaration is of the wrong kind, or does not belong there."),
 }
 
 

@@ -32,6 +32,7 @@ FLOORS = {
     "kinds": 3,
     "declare": 3,
     "plays": 3,
+    "service_options": 3,
     "services": 3,
     "dialects": 3,
     "templates": 3,

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statecfg.problems import InvalidInput, Place, problem
+from statecfg.problems import InvalidInput, Place, going_on, problem, report
 
 if TYPE_CHECKING:
     from statecfg.plays import Play
+    from statecfg.services import Playbook
 
 LOADERS = {".py": "python", ".hy": "hy_playbook", ".yml": "yaml", ".yaml": "yaml"}
 
 
 def load(path: str | Path, project: Any = None) -> list[Play]:
-    """Return the plays of a playbook.
+    """Return the plays of a playbook; see `read`."""
+    return list(read(path, project).plays)
+
+
+def read(path: str | Path, project: Any = None) -> Playbook:
+    """Return what a playbook defines: its plays, services among them, and relations of services.
 
     :param path: a `.hy`, `.py`, `.yml` or `.yaml` file
     :param project: directory of the project, or something whose `root` it is; the playbook's directory (or, where
         that is called `playbooks`, the one above) where not given
-    Raises InvalidInput where the file is missing or wrong.
+    Raises InvalidInput where the file, or another whose plays a service takes, is missing or wrong.
     """
+    found = _read(path, project)
+    return replace(found, plays=[_with_others(each, project, os.path.abspath(path)) for each in found.plays])
+
+
+def _read(path: str | Path, project: Any) -> Playbook:
     file = os.path.abspath(path)
     suffix = os.path.splitext(file)[1].lower()
     if suffix not in LOADERS:
@@ -33,8 +45,33 @@ def load(path: str | Path, project: Any = None) -> list[Play]:
         raise InvalidInput([problem("SC0118", f"there is no playbook {path}", "", Place(str(path), 0))])
     root = _root(file, project)
     import_module("statecfg.dialects.modules").enter(root)
-    plays: list[Play] = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
-    return plays
+    found: Playbook = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
+    return found
+
+
+def _with_others(play: Play, project: Any, file: str) -> Play:
+    """Return a play with those of the playbook that its service names; report where that one can't be used."""
+    service = play.service
+    if service is None or service.playbook is None:
+        return play
+    place, other = service.place("playbook"), os.fspath(service.playbook)
+    if other == file:
+        report(problem("SC0317", f"{os.path.basename(file)} → itself", "name another playbook", place))
+        return play
+    if not os.path.isfile(other):
+        report(problem("SC0118", f"there is no playbook {other}", "", place))
+        return play
+    found = None
+    with going_on():
+        found = _read(other, project)
+    if found is None:
+        return play
+    more = [*(each.position for each in found.plays if each.service), *(each.position for each in found.relations)]
+    if more:
+        detail = f"service {service.name} takes the plays of {os.path.basename(other)}, which declares more than plays"
+        hint = "declare services and relations in one playbook, beside each other"
+        report(problem("SC0716", detail, hint, place, *more))
+    return replace(play, others=tuple(found.plays))
 
 
 def load_module(name: str, path: str | Path) -> ModuleType:

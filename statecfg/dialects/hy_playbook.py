@@ -9,11 +9,12 @@ import types
 from statecfg.dialects import hy_source
 from statecfg.dialects.modules import built_within, importing, module_name
 from statecfg.dialects.user_code import guarded
-from statecfg.plays import Play, collected, of_file
+from statecfg.plays import collected
+from statecfg.services import Playbook, of_file
 
 
-def load(path: str, root: str) -> list[Play]:
-    """Compile and run the playbook and return its plays.
+def load(path: str, root: str) -> Playbook:
+    """Compile and run the playbook and return what it defines.
 
     :param path: absolute path of the `.hy` file
     :param root: directory of the project

@@ -14,6 +14,7 @@ from typing import Any
 from statecfg import resources
 from statecfg.plays import HostContext, Play
 from statecfg.remote.nodetype import REGISTRY, NodeType, register
+from statecfg.services import Playbook
 
 _OURS = list(resources.__path__)
 _root = ""
@@ -42,8 +43,8 @@ def importing(root: str, directory: str) -> Iterator[None]:
         _imported.update(name for name in set(sys.modules) - known if _file(sys.modules[name]).startswith(below))
 
 
-def built_within(plays: list[Play], root: str, directory: str) -> list[Play]:
-    """Return the plays, whose functions may import what their playbook may."""
+def built_within(playbook: Playbook, root: str, directory: str) -> Playbook:
+    """Return the playbook with plays whose functions may import what their playbook may."""
 
     def wrapped(each: Play) -> Play:
         def build(host: HostContext) -> Any:
@@ -52,7 +53,7 @@ def built_within(plays: list[Play], root: str, directory: str) -> list[Play]:
 
         return dataclasses.replace(each, build=build)
 
-    return [wrapped(each) for each in plays]
+    return dataclasses.replace(playbook, plays=[wrapped(each) for each in playbook.plays])
 
 
 def enter(root: str) -> None:

@@ -1,25 +1,28 @@
-"""Playbooks in YAML: a play, or a list of plays, whose `resources:` name node types."""
+"""Playbooks in YAML: a play, or a list of plays, services and relations, whose `resources:` name node types."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import abc
 from typing import Any
 
-from statecfg import plays, problems, resources, templates
-from statecfg.dialects import yaml_entries, yaml_text
+from statecfg import problems, resources, services, templates
+from statecfg.dialects import yaml_entries, yaml_services, yaml_text
 from statecfg.dialects.yaml_entries import Entries, Values
-from statecfg.dialects.yaml_text import Node, Scalar, Sequence
+from statecfg.dialects.yaml_text import Mapping, Node, Scalar, Sequence
 from statecfg.graph import Graph
 from statecfg.plays import HostContext, Play
 from statecfg.problems import going_on, problem, report
+from statecfg.services import Playbook
 
+Vars = abc.Mapping[str, Any]
 SHAPE = "a play: `hosts:` and `resources:`"
 KEYS = ("name", "hosts", "vars", "prune", "resources", "include")
+SERVICE_KEYS = ("service", *yaml_services.PARTS, *KEYS[1:])
 
 
-def load(path: str, root: str) -> list[Play]:
-    """Read a playbook and return its plays.
+def load(path: str, root: str) -> Playbook:
+    """Read a playbook and return what it defines.
 
     :param path: absolute path of the file
     :param root: directory of the project
@@ -30,38 +33,45 @@ def load(path: str, root: str) -> list[Play]:
     entries = Entries()
     with problems.collecting() as found:
         nodes = tree.items if isinstance(tree, Sequence) and tree.tag is None else [tree]
-        made = [_play(node, path, entries, index if len(nodes) > 1 else 0) for index, node in enumerate(nodes, 1)]
+        made: list[Any] = []
+        for index, node in enumerate(nodes, 1):
+            if isinstance(node, Mapping) and "relations" in node.items:
+                made += yaml_services.relations(node)
+            else:
+                made.append(_play(node, path, entries, index if len(nodes) > 1 else 0))
     report(*found)
-    right = [each for each in made if each is not None]
-    return plays.of_file(path, right) if right or not found else []
+    return services.of_file(path, made) if any(isinstance(each, Play) for each in made) or not found else Playbook([])
 
 
 def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
     top = yaml_text.mapping(node, "a play", "hosts: web")
     if top is None:
         return None
-    yaml_text.known_keys(top, "a play", KEYS)
+    is_service = "service" in top.items
+    yaml_text.known_keys(top, *(("a service", SERVICE_KEYS) if is_service else ("a play", KEYS)))
     stem = os.path.splitext(os.path.basename(path))[0]
-    name = _name(top.items.get("name")) or (f"{stem}-{number}" if number else stem)
+    name = _name(top, "service" if is_service else "name") or (f"{stem}-{number}" if number else stem)
     variables = yaml_entries.play_variables(top.items.get("vars"))
     steps = entries.included_first(top.items.get("include")) + entries.read(top.items.get("resources"), path)
     written = top.items.get("hosts")
     if written is None:
-        report(problem("SC0310", "a play needs `hosts:`", "write hosts: NAME, a group or a pattern", top.place))
+        what = "service" if is_service else "play"
+        report(problem("SC0310", f"a {what} needs `hosts:`", "write hosts: NAME, a group or a pattern", top.place))
         return None
 
     def build(host: HostContext) -> list[Graph]:
         scope = Values({"host": {"name": host.name, "groups": list(host.groups)}, **host.vars})
         return list(entries.graphs(steps, scope, ((path, top.place),)))
 
-    def complete(merged: Mapping[str, Any], host: str, groups: tuple[str, ...]) -> dict[str, Any]:
+    def complete(merged: Vars, host: str, groups: tuple[str, ...]) -> dict[str, Any]:
         return resolved(merged, variables, {"host": {"name": host, "groups": list(groups)}})
 
-    prune = _prune(top.items.get("prune"))
-    return Play(name, _hosts(written), build, variables, written.place, path, complete=complete, prune=prune)
+    prune, hosts = _prune(top.items.get("prune")), _hosts(written)
+    service = yaml_services.service(top, name, hosts, path) if is_service else None
+    return Play(name, hosts, build, variables, written.place, path, complete=complete, prune=prune, service=service)
 
 
-def resolved(merged: Mapping[str, Any], order: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def resolved(merged: Vars, order: Vars, given: Vars) -> dict[str, Any]:
     """Return variables with the author's templates in them evaluated, each from those before it in `order`."""
     scope = {key: value for key, value in merged.items() if key not in order or value is not order[key]}
     for name, value in order.items():
@@ -73,12 +83,13 @@ def resolved(merged: Mapping[str, Any], order: Mapping[str, Any], given: Mapping
     return scope
 
 
-def _name(node: Node | None) -> str | None:
+def _name(top: Mapping, key: str) -> str | None:
+    node = top.items.get(key)
     if node is None:
         return None
     if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
         return node.value
-    report(problem("SC0310", f"`name:` must be a text; this is {yaml_text.describe(node)}", "quote it", node.place))
+    report(problem("SC0310", f"`{key}:` must be a text; this is {yaml_text.describe(node)}", "quote it", node.place))
     return None
 
 

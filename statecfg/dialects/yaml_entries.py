@@ -301,19 +301,20 @@ def _about_templates(found: Problem, entry: Entry) -> Problem:
 
 def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
     """Return the variables of a `vars:` map; texts remember their places, since they may be templates."""
-    found = yaml_inventory.variables(node, "play", _author)
+    found = yaml_inventory.variables(node, "play", author)
     return MappingProxyType({name: value for name, (value, _) in found.items()})
 
 
-def _author(node: tree.Node) -> Any:
+def author(node: tree.Node) -> Any:
+    """Return the value of a node; texts that may be templates remember their places."""
     if node.wrong:
         return templates.UNREADABLE
     if node.tag is not None:
         return yaml_text.plain(node, secrets.tagged)
     if isinstance(node, tree.Mapping):
-        return {key: _author(item) for key, item in node.items.items()}
+        return {key: author(item) for key, item in node.items.items()}
     if isinstance(node, tree.Sequence):
-        return [_author(item) for item in node.items]
+        return [author(item) for item in node.items]
     assert isinstance(node, tree.Scalar)
     if isinstance(node.value, str) and templates.is_template(node.value):
         return templates.Text(node.value, node.place, node.block)
