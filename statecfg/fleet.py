@@ -33,6 +33,7 @@ class Job:
 
     :param playbook: its file, relative to the project
     :param owner: the name under which the host remembers whose resources they are; `playbook` where not given
+    :param differs: what is known here to be another thing than a saved plan says, so that the host refuses
     :param units: the units that may run hooks there, and what they are made of (see `units.coordinator`)
     :param prune: what left the definition is to go
     :param partial: only some of the playbook's resources: what is not among them has not left the definition
@@ -51,6 +52,7 @@ class Job:
     policy: Mapping[str, Any] = field(default_factory=dict)
     owner: str = ""
     units: Mapping[str, Any] = field(default_factory=dict)
+    differs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Options:
     :param history: of mode "history": `playbook`, `run` (the beginning of an id), `limit`
     :param events: is told of the hosts' lives, and calls the controller's hooks
     :param deployment: the services that are declared
+    :param units: host → the hooks of units that a saved plan says are due: where others are, it is refused
     :param join: completes these options and the jobs (hooks, events, what is remembered of hosts) while the hosts are
         being connected to; what it raises ends the run before anything is done
     """
@@ -107,6 +110,7 @@ class Options:
     history: Mapping[str, Any] | None = None
     events: Events | None = None
     deployment: Deployment | None = None
+    units: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
     join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
@@ -206,6 +210,7 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
         "hooks": list(options.hooks.get(job.host.name, ())),
         "history": options.history,
         "units": dict(job.units),
+        "differs": list(job.differs),
     }
     return {key: value for key, value in more.items() if value}
 

@@ -198,7 +198,9 @@ def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     before, after = _by_name(planned), _by_name(now)
     went, goes = _going(planned), _going(now)
     return [
-        f"{name}: {_moved(before.get(name), after.get(name), (name in went, name in goes))}"
+        "units: the hooks that are due are others now, or their charms or settings are"
+        if name == "units"
+        else f"{name}: {_moved(before.get(name), after.get(name), (name in went, name in goes))}"
         for name in now.get("differs") or []
     ]
 

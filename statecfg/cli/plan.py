@@ -44,7 +44,7 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
 
     show.check_files(out)
     work = session.prepare(Path(playbook), chosen)
-    hooks = lifecycle.preview(Path(playbook), chosen, store, bool(getattr(work, "services", ())))
+    hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
     finished = session.converse(work, "plan", how, shown, events=hooks)
     if out:
         session.save(Path(out), work, chosen, how, finished)

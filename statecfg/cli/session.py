@@ -123,6 +123,7 @@ def converse(
     output: Output,
     *,
     expect: Mapping[str, Mapping[str, str]] | None = None,
+    units: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     asks: bool = False,
     agreed: bool = False,
     history: Mapping[str, Any] | None = None,
@@ -130,7 +131,7 @@ def converse(
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
-    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host; `asks` whether to show the
+    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host, and `units` of its units; `asks` whether to show the
     plan and ask before doing it; `agreed` whether more than half of a host's resources may go; `history` which runs
     to tell of; `events` what hooks there are, and is told of what happens.
     """
@@ -158,6 +159,7 @@ def converse(
             agreed=agreed,
             history=history,
             deployment=_deployment(work),
+            units=units,
         )
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
@@ -173,7 +175,7 @@ def _deployment(work: Work) -> Deployment | None:
     from statecfg.units import deployment
 
     jobs = work.jobs
-    if not jobs or any(job.partial for job in jobs):
+    if not jobs or any(job.partial and job.definition.layers for job in jobs):
         return None
     owner = jobs[0].owner or jobs[0].playbook
     return deployment.of_work(work, owner.partition("/")[0], owner, any(job.prune for job in jobs))
@@ -262,7 +264,8 @@ def apply_saved(
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
         work, expect = replace(work, jobs=kept), saved.expected(plan)
         how = replace(how, **given)
-        finished = converse(work, "apply", how, output, expect=expect, agreed=agreed, events=events)
+        due = {name: host["report"].get("units") or [] for name, host in plan["hosts"].items()}
+        finished = converse(work, "apply", how, output, expect=expect, units=due, agreed=agreed, events=events)
     visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
     unvisited = {name: _refusal(differs, events.at_once(name)[1]) for name, differs in refused.items()}
     hosts = {**visited, **unvisited}

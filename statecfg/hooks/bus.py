@@ -131,8 +131,13 @@ class Bus:
             definition = replace(job.definition, blobs={**job.definition.blobs, **self.contents})
             known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
         self.units = in_run.of_run(self.store, options.deployment, self.mode, self.run, jobs, options.cancel)
-        if self.units is not None:
-            known = [self.units.with_units(job) for job in known]
+        due = options.units or {}
+        known = [
+            replace(job, differs=("units",) if due.get(job.host.name) else ())
+            if self.units is None
+            else self.units.with_units(job, options.units)
+            for job in known
+        ]
         names = [job.host.name for job in known]
         self._under_way.begin(self.started, self.mode, self.who, self.playbook, names)
         return replace(options, run=self.run, events=self, hooks=around), known

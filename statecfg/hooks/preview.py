@@ -67,7 +67,7 @@ class Preview:
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self._opened()) if self.there else None
             found = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs))
-            self.units = {name: in_run.due(found.due[name], found.names[name]) for name in found.due}
+            self.units = {name: in_run.due(found, name) for name in found.due}
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Leave no trace: nothing was done."""

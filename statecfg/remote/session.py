@@ -96,7 +96,7 @@ class Session:
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(managed, facets)
-        differs = different(expect, plan)
+        differs = [*different(expect, plan), *order.get("differs", ())]
         due = order["mode"] in ACTING and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +14,9 @@ from statecfg.remote.wire import INLINE, encode_value
 from statecfg.store.unit_records import Declared, DeclaredRelation
 
 if TYPE_CHECKING:
-    from statecfg.prepare import ServiceWork, Work
+    from statecfg.prepare import Work
     from statecfg.units.charms import Charm
+    from statecfg.units.declared import ServiceWork
 
 Json = dict[str, Any]
 LINK = 0o120000  # the mode that stands for a symbolic link
@@ -39,6 +42,11 @@ class Deployment:
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     charms: Mapping[str, Charm | None] = field(default_factory=dict)
 
+    def digest(self, service: str) -> str:
+        """Return a digest of what a service is made of: its charm, and its settings but for secrets."""
+        said = [[each.digest, each.settings] for each in self.services if each.name == service]
+        return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
     def files(self, service: str, contents: dict[str, Blob]) -> Json:
         """Return a service's charm as hosts take it; `contents` takes its large files, by digest."""
         charm = self.charms[service]
@@ -56,14 +64,11 @@ def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:
     return Deployment(
         project,
         playbook,
-        [_declared(each) for each in getattr(work, "services", ())],
-        [
-            DeclaredRelation(tuple((end.service, end.relation) for end in each.ends))
-            for each in getattr(work, "relations", ())
-        ],
+        [_declared(each) for each in work.services],
+        [DeclaredRelation(tuple((end.service, end.relation) for end in each.ends)) for each in work.relations],
         prune,
-        {each.service.name: each.secrets for each in getattr(work, "services", ())},
-        {each.service.name: each.charm for each in getattr(work, "services", ())},
+        {each.service.name: each.secrets for each in work.services},
+        {each.service.name: each.charm for each in work.services},
     )
 
 

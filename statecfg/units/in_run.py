@@ -62,13 +62,18 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
                 used.close()
 
 
-def due(hooks: Sequence[Mapping[str, Any]], names: Sequence[tuple[str, str]]) -> list[Json]:
-    """Return the hooks that are due on a host as its report has them: by unit, those that have any."""
+def due(coordinator: Coordinator, host: str) -> list[Json]:
+    """Return the hooks that are due on a host as its report has them: by unit, those that have any.
+
+    `made_of` tells charms and settings apart, so that a saved plan is of these and no others.
+    """
     found = []
-    for unit, service in names:
-        mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks if hook["unit"] == unit]
+    for unit, service in coordinator.names.get(host, ()):
+        hooks = [hook for hook in coordinator.due[host] if hook["unit"] == unit]
+        mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks]
         if mine:
-            found.append({"unit": unit, "service": service, "due": mine})
+            made_of = coordinator.deployment.digest(service)
+            found.append({"unit": unit, "service": service, "made_of": made_of, "due": mine})
     return found
 
 
@@ -79,16 +84,20 @@ class UnitsInRun:
         self.coordinator = coordinator
         self.problems = coordinator.problems
 
-    def with_units(self, job: Job) -> Job:
-        """Return a job with what its host is to know of its units, and their content."""
+    def with_units(self, job: Job, planned: Mapping[str, Sequence[Mapping[str, Any]]] | None) -> Job:
+        """Return a job with what its host is to know of its units, and their content.
+
+        :param planned: host → what a saved plan says is due there: a host where that is another now is to refuse
+        """
         contents: dict[str, Blob] = {}
         units = self.coordinator.of_host(job.host.name, contents)
         definition = replace(job.definition, blobs={**job.definition.blobs, **contents})
-        return replace(job, definition=definition, units=units)
+        another = planned is not None and self.due(job.host.name) != list(planned.get(job.host.name, ()))
+        return replace(job, definition=definition, units=units, differs=("units",) if another else ())
 
     def due(self, host: str) -> list[Json]:
         """Return what is due on a host, for the report of its plan."""
-        return due(self.coordinator.due.get(host, ()), self.coordinator.names.get(host, ()))
+        return due(self.coordinator, host)
 
     def going(self) -> None:
         """Enter what is declared, as a host is about to be changed."""

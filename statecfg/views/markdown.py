@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from statecfg.views import safe
+from statecfg.views import safe, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import status_text
 from statecfg.views.plan import action_text, goes_as, hooks_by_event, where
@@ -125,6 +125,11 @@ def _opening(group: Group) -> str:
     for (hook, event, place), about in hooks_by_event(host).items():
         many = code(about[0]) if len(about) == 1 else plural(len(about), "resource")
         lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {place}\n")
+    for unit in host.get("units") or []:
+        due = ", ".join(units.hook_text(hook) for hook in unit.get("due") or ())
+        said = f"would run {code(due)}" if due else f"{escaped(str(unit.get('state', '')))}"
+        wrong = f": {code(str(unit['error']))}" if unit.get("error") else ""
+        lines.append(f"- unit {code(str(unit['unit']))} {said}{wrong}\n")
     for fired in host.get("fired") or []:
         if fired["status"] != "ok":
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""

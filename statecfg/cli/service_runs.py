@@ -1,0 +1,28 @@
+"""Runs hooks of units alone: what `service resolved --retry` does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from statecfg.cli.options import Conversation, Output, Selection
+
+
+def retry(playbook: Path, how: Conversation, output: Output, store: str | None) -> int:
+    """Run the hooks that are due for the units of a playbook, and touch no resource; return the exit code.
+
+    Raises InvalidInput, StoreError.
+    """
+    from statecfg.cli import lifecycle, session
+    from statecfg.compile import Definition
+
+    chosen = Selection()
+    with lifecycle.bus(playbook, chosen, "apply", False, store) as events:
+        work = session.prepare(playbook, chosen)
+        # Without a definition nothing is made, and as a part of one, nothing has left it.
+        jobs = [
+            replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False)
+            for job in work.jobs
+        ]
+        finished = session.converse(replace(work, jobs=jobs), "apply", how, output, agreed=True, events=events)
+    return session.end(finished, output, events.problems)
