@@ -359,7 +359,12 @@ def _place(inserted: CursorResult[Any]) -> int:
 
 
 def events(
-    store: Store, name: str | None = None, limit: int | None = None, start: int = 0, invocations: Sequence[int] = ()
+    store: Store,
+    name: str | None = None,
+    limit: int | None = None,
+    start: int = 0,
+    invocations: Sequence[int] = (),
+    about: str | None = None,
 ) -> list[Event]:
     """Return the log, newest first.
 
@@ -367,6 +372,7 @@ def events(
     :param limit: at most so many
     :param start: leave out so many of the newest
     :param invocations: of these places in the queue only
+    :param about: of this host only
     """
     asked = (
         select(event, hook.c.name.label("hook_name"), host.c.name.label("host_name"))
@@ -379,6 +385,8 @@ def events(
         asked = asked.where(hook.c.folded == name.casefold())
     if invocations:
         asked = asked.where(event.c.invocation.in_(invocations))
+    if about is not None:
+        asked = asked.where(host.c.name == about)
     if limit is not None:
         asked = asked.limit(limit)
     with store.reading() as connection:
