@@ -103,7 +103,7 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
         with collecting() as wrong, going_on():
             chosen = _chosen(path, choice)
             project, jobs = chosen.project, _jobs(path, choice, chosen)
-            found = chosen.services(choice), chosen.relations
+            found = chosen.services(choice)
             if reshape is not None and not wrong:
                 jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
             # What travels with them is checked, too; the run finds it made.
@@ -164,13 +164,14 @@ class _Chosen:
     relations: Sequence[Relation] = ()
     hosts: Sequence[tuple[Host, list[Play]]] = ()
 
-    def services(self, choice: Choice) -> Sequence[ServiceWork]:
-        """Return the services that can be deployed; report what is wrong with them and their relations."""
-        if self.inventory is None or not any(play.service for play in self.plays):
-            return ()
+    def services(self, choice: Choice) -> tuple[Sequence[ServiceWork], Sequence[Relation]]:
+        """Return the services that are to be deployed, and their relations; report what is wrong with them."""
+        if self.inventory is None or not (self.relations or any(play.service for play in self.plays)):
+            return (), ()
         from statecfg.units import declared
 
-        return declared.services(self.plays, self.inventory, choice.extra)
+        found = declared.services(self.plays, self.inventory, choice.extra)
+        return found, declared.relations(found, self.relations)
 
 
 def _chosen(path: Path, choice: Choice) -> _Chosen:

@@ -40,6 +40,8 @@ def load(path: str, root: str) -> Playbook:
             else:
                 made.append(_play(node, path, entries, index if len(nodes) > 1 else 0))
     report(*found)
+    if None in made:  # a service may be missing, so that relations can't be looked at
+        made = [each for each in made if isinstance(each, Play)]
     return services.of_file(path, made) if any(isinstance(each, Play) for each in made) or not found else Playbook([])
 
 

@@ -107,14 +107,14 @@ def _types_in(parent: Path) -> Iterator[Path]:
 def _read(name: str, folder: Path) -> HookType:
     whole = Path(os.path.abspath(folder))
     paths = [whole.parent, whole, *(path for path in whole.iterdir() if path.is_file())]
-    wrong = [found for path in paths if (found := _foreign(path)) is not None]
+    wrong = [found for path in paths if (found := others_could_change(path)) is not None]
     if wrong:
         raise InvalidInput(wrong)
     file = whole / SCHEMA
     return HookType(name, whole, _schema(file) if file.exists() else {})
 
 
-def _foreign(path: Path) -> Problem | None:
+def others_could_change(path: Path) -> Problem | None:
     """Return what is wrong where somebody else could change what we run."""
     found = path.stat()
     mode = stat.S_IMODE(found.st_mode)
