@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ops import op
     from statecfg.remote.world import Machine, World
     from statecfg.secrets import Secret, secret
+    from statecfg.services import deploy, relate
 
 # Where each public name lives. It is imported when it is first used, so that `import statecfg` costs nothing.
 # What lives in `statecfg.remote` is there on hosts as well, under the same name.
@@ -49,6 +50,7 @@ _HOMES = {
     "World": "statecfg.remote.world",
     "collecting": "statecfg.problems",
     "compile_graph": "statecfg.compile",
+    "deploy": "statecfg.services",
     "error": "statecfg.remote.model",
     "layers": "statecfg.graph",
     "make_validators": "statecfg.remote.borg",
@@ -57,6 +59,7 @@ _HOMES = {
     "ok": "statecfg.remote.model",
     "op": "statecfg.remote.ops",
     "play": "statecfg.plays",
+    "relate": "statecfg.services",
     "secret": "statecfg.secrets",
     "table": "statecfg.remote.nodetype",
 }
@@ -84,6 +87,7 @@ __all__ = [
     "World",
     "collecting",
     "compile_graph",
+    "deploy",
     "error",
     "layers",
     "make_validators",
@@ -92,6 +96,7 @@ __all__ = [
     "ok",
     "op",
     "play",
+    "relate",
     "secret",
     "table",
 ]

@@ -1,12 +1,13 @@
 "The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
 
 (import statecfg.dialects.forms [BadForm attribute-names op-options op-parameters bind-words body-data clauses])
+(import statecfg.services [relate])
 (import statecfg.remote.borg [
   METHODS merge-graphs some-fn name spit slurp zipmap
   map? true? false? nil? keyword? string? number? seq?])
 
 (setv __all__ [
-  "merge_graphs" "some_fn" "name" "spit" "slurp" "zipmap"
+  "relate" "merge_graphs" "some_fn" "name" "spit" "slurp" "zipmap"
   #* (map hy.mangle ["map?" "true?" "false?" "nil?" "keyword?" "string?" "number?" "seq?"])])
 
 
@@ -124,3 +125,22 @@
   `(do
      (import statecfg.plays :as _plays)
      (defn [(_plays.play #** (_plays.written-options ~options))] ~name ~parameters ~@doc ~@parts)))
+
+
+(defmacro defservice [name #* parts]
+  "Define a service: `(defservice db \"doc\"? [host] {:hosts \"db1\" :charm \"../charms/db\"} body…)`; no body is no graph."
+  (setv parts (list parts)
+        doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] []))
+  (when (not (isinstance name hy.models.Symbol))
+    (raise (BadForm "defservice needs a name" name)))
+  (when (or (not parts) (not (isinstance (get parts 0) hy.models.List)))
+    (raise (BadForm f"defservice {name} needs a vector with one parameter, the host" (if parts (get parts 0) name))))
+  (setv parameters (.pop parts 0))
+  (when (or (not parts) (not (isinstance (get parts 0) hy.models.Dict)))
+    (raise (BadForm f"defservice {name} needs a map with :hosts after its parameters" (if parts (get parts 0) name))))
+  (setv options (.pop parts 0))
+  `(do
+     (import statecfg.plays :as _plays)
+     (import statecfg.services :as _services)
+     (defn [(_services.deploy #** (_plays.written-options ~options _services.OPTIONS "service"))]
+       ~name ~parameters ~@doc ~@(or parts ['None]))))
