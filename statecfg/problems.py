@@ -85,6 +85,10 @@ CODES: dict[str, tuple[str, str]] = {
         "picture can't be drawn",
         "A PNG needs the library Pillow, and a size that programs can show; SVG needs neither.",
     ),
+    "SC0450": (
+        "can't be served like this",
+        "An address can't be listened on, is open to other machines without TLS, or its certificate can't be used.",
+    ),
     "SC0501": (
         "can't be parsed",
         "A Hy or Python file breaks the language's syntax; brackets are told by their opener.",

@@ -1,0 +1,130 @@
+"""`statecfg serve`: the HTTP API and the page, until it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Group
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+
+    from statecfg.problems import Problem
+
+PORT = 8470
+EXAMPLES = """
+statecfg serve                                            on http://127.0.0.1:8470, for this machine only
+statecfg serve token add alice --role author              a token for somebody who uses it
+statecfg serve --bind 0.0.0.0 --tls-cert c.pem --tls-key k.pem --allow-host entities.example.com
+"""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Where and how to serve: what the command line says.
+
+    `bind` an address or name; `port` 0 for any free one; `tls_cert` and `tls_key` PEM files; `allow_host` further names
+    that clients may call the server by.
+    """
+
+    bind: str
+    port: int
+    tls_cert: str | None
+    tls_key: str | None
+    allow_host: tuple[str, ...]
+
+
+@click.group("serve", cls=Group, examples=EXAMPLES, invoke_without_command=True)
+@click.option("--bind", metavar="ADDRESS", default="127.0.0.1", help="Listen here. Default: 127.0.0.1.")
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    help=f"Listen on this port, 0 for any that is free. Default: {PORT}.",
+)
+@click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The server's certificate, with its chain (PEM).")
+@click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of the certificate (PEM).")
+@click.option(
+    "--allow-host",
+    metavar="NAME",
+    multiple=True,
+    help="Answer to this name, too, beside localhost and the address that is listened on. May be repeated.",
+)
+@options.store_option
+@click.pass_context
+def command(context: click.Context, /, store: str | None, **given: object) -> int | None:
+    """Serve the API of entities and the page that shows hosts, runs, entities and tasks.
+
+    Every request needs a token, which `statecfg serve token add` makes. Without TLS only this machine can be listened
+    to. Runs until SIGTERM or Ctrl-C.
+    """
+    context.obj = store
+    if context.invoked_subcommand is not None:
+        return None
+    return _serve(options.take(Serving, dict(given)), store)
+
+
+def _serve(how: Serving, url: str | None) -> int:
+    from statecfg import project, store
+    from statecfg.problems import report
+    from statecfg.server import auth, running
+
+    found, tls = _problems(how)
+    report(*found)
+    logging.basicConfig(format="statecfg serve: %(message)s", level=logging.WARNING)
+    here = project.find(Path.cwd())
+    with store.opened(here, url) as opened, _listener(how) as listener:
+        address = running.address(listener, how.bind, tls is not None)
+
+        def ready() -> None:
+            click.echo(f"statecfg serves on {address}, and ends with Ctrl-C.")
+            click.echo("A token for somebody: statecfg serve token add NAME --role author")
+
+        ended = running.serve(listener, here, opened, auth.Guard.made(how.bind, how.allow_host), ready, tls)
+    return exit_codes.INTERRUPTED if ended == signal.SIGINT else exit_codes.DONE
+
+
+def _problems(how: Serving) -> tuple[list[Problem], ssl.SSLContext | None]:
+    """Return what is wrong with the command line, and what TLS is spoken with."""
+    from statecfg.problems import problem
+    from statecfg.server import auth, running
+
+    if (how.tls_cert is None) != (how.tls_key is None):
+        return [problem("SC0450", "--tls-cert and --tls-key belong together.", "Give both, or neither.")], None
+    if how.tls_cert is None or how.tls_key is None:
+        if auth.is_loopback(how.bind):
+            return [], None
+        detail = f"--bind {how.bind} can be reached from other machines, which would send their tokens in the clear."
+        return [problem("SC0450", detail, "Give --tls-cert and --tls-key, or leave --bind out.")], None
+    certificate, key = Path(how.tls_cert), Path(how.tls_key)
+    try:
+        mode = os.stat(key).st_mode
+        if stat.S_IMODE(mode) & 0o007:
+            return [problem("SC0450", f"{key} can be read or changed by every user.", f"chmod o= {key}")], None
+        return [], running.context(certificate, key)
+    except OSError as failed:
+        detail = f"TLS can't be spoken with {certificate} and {key}: {failed.strerror or failed}"
+        return [problem("SC0450", detail, "Both are PEM files, and the key is that of the certificate.")], None
+
+
+def _listener(how: Serving) -> socket.socket:
+    from statecfg.problems import problem, report
+    from statecfg.server import running
+
+    try:
+        return running.listen(how.bind, how.port)
+    except OSError as failed:
+        detail = f"{how.bind} port {how.port} can't be listened on: {failed.strerror or failed}"
+        report(problem("SC0450", detail, "Choose another --port, or 0 for any; --bind is an address of this machine."))
+        raise

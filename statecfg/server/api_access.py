@@ -1,0 +1,125 @@
+"""Access controls of types, entities and behaviors over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statecfg.entities import shapes
+from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
+from statecfg.server.lists import page
+from statecfg.server.parameters import LISTING, listing
+
+_TYPE = "/cloudapi/1.0.0/entityTypes/{type}"
+_ENTITY = "/cloudapi/1.0.0/entities/{entity}"
+_BEHAVIORS = f"{_TYPE}/behaviorAccessControls"
+
+
+def _object(asked: Asked) -> str:
+    return asked.path.get("type") or asked.path["entity"]
+
+
+def _list(asked: Asked) -> Answer:
+    return page(asked, asked.operations.list_grants(asked.principal, _object(asked), listing(asked)), shapes.grant)
+
+
+def _get(asked: Asked) -> Answer:
+    return Answer(200, shapes.grant(asked.operations.get_grant(asked.principal, _object(asked), asked.path["grant"])))
+
+
+def _add(asked: Asked) -> Answer:
+    return Answer(201, shapes.grant(asked.operations.add_grant(asked.principal, _object(asked), asked.body)))
+
+
+def _update(asked: Asked) -> Answer:
+    place = _object(asked), asked.path["grant"]
+    return Answer(200, shapes.grant(asked.operations.update_grant(asked.principal, *place, asked.body)))
+
+
+def _replace(asked: Asked) -> Answer:
+    found = asked.operations.replace_grants(asked.principal, _object(asked), asked.body)
+    return page(asked, found, shapes.grant)
+
+
+def _delete(asked: Asked) -> Answer:
+    asked.operations.delete_grant(asked.principal, _object(asked), asked.path["grant"])
+    return Answer(204)
+
+
+def _list_behaviors(asked: Asked) -> Answer:
+    found = asked.operations.list_behavior_grants(asked.principal, asked.path["type"], listing(asked))
+    return page(asked, found, shapes.behavior_grant)
+
+
+def _add_behavior(asked: Asked) -> Answer:
+    made = asked.operations.add_behavior_grant(asked.principal, asked.path["type"], asked.body)
+    return Answer(201, shapes.behavior_grant(made))
+
+
+def _replace_behaviors(asked: Asked) -> Answer:
+    found = asked.operations.replace_behavior_grants(asked.principal, asked.path["type"], asked.body)
+    return page(asked, found, shapes.behavior_grant)
+
+
+def _of(path: str, what: str) -> Iterator[Route]:
+    """Yield the routes of the access controls of a type or an entity."""
+    all, one = f"{path}/accessControls", f"{path}/accessControls/{{grant}}"
+    full = f"Needs Full Control of the {what}."
+    yield Route("GET", all, VIEWER, _list, f"List the access controls of an {what}.", {200: "Accesses"}, LISTING)
+    yield Route("POST", all, AUTHOR, _add, f"Give access to an {what}. {full}", {201: "Access"}, (), "NewAccess")
+    yield Route(
+        "PUT",
+        all,
+        AUTHOR,
+        _replace,
+        f"Replace all access controls of an {what}. {full}",
+        {200: "Accesses"},
+        (),
+        "NewAccesses",
+    )
+    yield Route("GET", one, VIEWER, _get, f"Show an access control of an {what}.", {200: "Access"})
+    yield Route(
+        "PUT",
+        one,
+        AUTHOR,
+        _update,
+        f"Change an access control of an {what}. {full}",
+        {200: "Access"},
+        (),
+        "ChangedAccess",
+    )
+    yield Route("DELETE", one, AUTHOR, _delete, f"Take access to an {what} away. {full}", {204: None})
+
+
+ROUTES = (
+    *_of(_TYPE, "entity type"),
+    *_of(_ENTITY, "entity"),
+    Route(
+        "GET",
+        _BEHAVIORS,
+        VIEWER,
+        _list_behaviors,
+        "List who may invoke the behaviors of a type.",
+        {200: "BehaviorAccesses"},
+        LISTING,
+    ),
+    Route(
+        "POST",
+        _BEHAVIORS,
+        AUTHOR,
+        _add_behavior,
+        "Say who may invoke a behavior. Needs Full Control of the type.",
+        {201: "BehaviorAccess"},
+        (),
+        "BehaviorAccess",
+    ),
+    Route(
+        "PUT",
+        _BEHAVIORS,
+        AUTHOR,
+        _replace_behaviors,
+        "Replace the access controls of all behaviors of a type. Needs Full Control of it.",
+        {200: "BehaviorAccesses"},
+        (),
+        "NewBehaviorAccesses",
+    ),
+)

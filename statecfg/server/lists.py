@@ -1,0 +1,30 @@
+"""A page of a list, as every list of the API is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import urlencode
+
+from statecfg.entities.model import Page
+from statecfg.server.exchange import Answer, Asked
+from statecfg.server.parameters import LISTING
+
+T = TypeVar("T")
+
+
+def page(asked: Asked, found: Page[T], shape: Callable[[T], object]) -> Answer:
+    """Return the answer for a page, with a link to the next one where there is one."""
+    body = {
+        "resultTotal": found.total,
+        "pageCount": found.page_count,
+        "page": found.page,
+        "pageSize": found.page_size,
+        "values": [shape(each) for each in found.values],
+    }
+    if found.page >= found.page_count:
+        return Answer(200, body)
+    defaults = {parameter.name: parameter.schema["default"] for parameter in LISTING}
+    query = {name: value for name, value in asked.query.items() if name in defaults and value != defaults[name]}
+    following = urlencode({**query, "page": found.page + 1, "pageSize": found.page_size})
+    return Answer(200, body, {"Link": f'<{asked.address}?{following}>;rel="nextPage"'})

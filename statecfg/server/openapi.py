@@ -1,0 +1,109 @@
+"""The OpenAPI 3.1 document, made from the table of routes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from statecfg.server import parameters, writing
+from statecfg.server.documents import SCHEMAS
+from statecfg.server.exchange import ANYONE, Route
+from statecfg.server.versions import LATEST
+
+_DESCRIPTION = (
+    "Interfaces, behaviors, types and entities with a lifecycle. Every request needs `Authorization: Bearer TOKEN`; a "
+    "version is asked for by `Accept: application/json;version=36.0`. What is missing and what may not be seen are "
+    "both 403."
+)
+_METADATA: Mapping[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "statecfg", "version": str(LATEST), "description": _DESCRIPTION},
+}
+
+
+def document(table: Iterable[Route], base: str) -> dict[str, Any]:
+    """Return the document for a table of routes, of a server that clients call by `base`."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in table:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        **_METADATA,
+        "servers": [{"url": base}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "login": {"type": "http", "scheme": "basic"},
+            },
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "summary": route.summary,
+        "operationId": _identifier(route),
+        "x-permission": route.permission,
+        "parameters": _parameters(route),
+        "responses": {
+            **{str(status): _response(route, status, name) for status, name in route.responses.items()},
+            "default": {"description": "Refused or failed.", "content": _errors(route)},
+        },
+    }
+    if route.permission == ANYONE:
+        operation["security"] = [{"login": []}] if "sessions" in route.path else []
+    if route.request:
+        media_type = "application/x-www-form-urlencoded" if route.form else "application/json"
+        operation["requestBody"] = {
+            "required": not route.optional,
+            "content": {media_type: {"schema": _schema(route.request)}},
+        }
+    return operation
+
+
+def _identifier(route: Route) -> str:
+    words = re.findall(r"[A-Za-z0-9]+", route.path.removeprefix("/cloudapi/1.0.0"))
+    return route.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    in_path = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": parameters.IN_PATH[name],
+            "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
+        }
+        for name in re.findall(r"\{(\w+)\}", route.path)
+    ]
+    in_query = [
+        {"name": each.name, "in": "query", "description": each.summary, "schema": dict(each.schema)}
+        for each in route.query
+    ]
+    return in_path + in_query
+
+
+def _response(route: Route, status: int, name: str | None) -> dict[str, Any]:
+    response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if name is not None:
+        response["content"] = {route.media_type: {"schema": _schema(name)}, **_xml(route)}
+    return response
+
+
+def _xml(route: Route) -> dict[str, Any]:
+    media_type = {"asked": writing.TASK_XML, "default": writing.VERSIONS_XML}.get(route.xml)
+    return {media_type: {"schema": {"type": "string"}}} if media_type else {}
+
+
+def _errors(route: Route) -> dict[str, Any]:
+    more = {writing.ERROR_XML: {"schema": {"type": "string"}}} if route.path.startswith("/api/") else {}
+    return {"application/json": {"schema": _schema("Error")}, **more}
+
+
+def _schema(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -1,0 +1,131 @@
+"""The server itself: listens, serves until it is told to end, and ends what it began."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from statecfg.server import app, auth
+from statecfg.server.exchange import Shared
+from statecfg.server.live import Live
+
+if TYPE_CHECKING:
+    from statecfg.project import Project
+    from statecfg.store.database import Store
+
+BACKLOG = 2048
+KEEP_ALIVE = 30  # seconds for which an idle connection is kept
+GRACE = 20  # seconds for requests that are under way when the server ends
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server without its signal handlers: who called us has its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+def listen(bind: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises OSError."""
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    return socket.create_server((bind.strip("[]"), port), family=family, backlog=BACKLOG)
+
+
+def address(listener: socket.socket, bind: str, tls: bool) -> str:
+    """Return how to call the server from this machine."""
+    host = bind.strip("[]")
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return what TLS is spoken with: 1.2 or later. Raises OSError, of which ssl.SSLError is one."""
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    made.load_cert_chain(certificate, key)
+    return made
+
+
+def serve(
+    listener: socket.socket,
+    project: Project,
+    store: Store,
+    guard: auth.Guard,
+    ready: Callable[[], None],
+    tls: ssl.SSLContext | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT, then end gracefully: requests and steps of tasks that are under way come first.
+
+    :param ready: called when requests are answered
+    :returns: the signal that ended it
+    """
+    return asyncio.run(_serve(listener, project, store, guard, ready, tls))
+
+
+async def _serve(
+    listener: socket.socket,
+    project: Project,
+    store: Store,
+    guard: auth.Guard,
+    ready: Callable[[], None],
+    tls: ssl.SSLContext | None,
+) -> int:
+    server: _Server
+
+    def stopping() -> bool:
+        return server.should_exit
+
+    application = app.create(lambda: _shared(project, store, stopping), guard)
+    options: dict[str, Any] = {} if tls is None else {"ssl_context_factory": lambda *_: tls}
+    config = uvicorn.Config(
+        application,
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,  # nobody may say for others where they come from
+        server_header=False,
+        ws="none",
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+        **options,
+    )
+    server = _Server(config)
+    got: list[int] = []
+
+    def end(number: int) -> None:
+        got.append(number)
+        server.force_exit = len(got) > 1
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        ready()
+    await serving
+    return got[0] if got else signal.SIGTERM
+
+
+def _shared(project: Project, store: Store, stopping: Callable[[], bool]) -> tuple[Shared, Callable[[], None]]:
+    """Make what requests share, and start the worker; return both, and what stops it."""
+    from statecfg.entities.operations import Operations
+    from statecfg.entities.worker import Worker
+
+    operations = Operations(store)
+    worker = Worker(operations, project)
+    worker.start()
+    shared = Shared(project, store, operations, auth.Sessions(), Live(store), worker.wake, stopping)
+    return shared, worker.stop
