@@ -62,7 +62,7 @@ def invoke(
     data = serialised(given)
     extra = {RUNNING: mark or event, "PATH": os.pathsep.join([*path, process.PATH])}
     outcome = process.run(
-        _command(program),
+        command(program),
         deadline,
         cwd=os.path.abspath(folder),
         env=extra,
@@ -72,11 +72,13 @@ def invoke(
         most=(STDOUT, STDERR),
         last=True,
     )
-    reason = outcome.reason + _missing(program) if outcome.status == 127 and outcome.reason else outcome.reason
+    reason = (
+        outcome.reason + missing_interpreter(program) if outcome.status == 127 and outcome.reason else outcome.reason
+    )
     return Invocation(outcome.status, outcome.output, outcome.errors, reason, data)
 
 
-def _missing(program: str) -> str:
+def missing_interpreter(program: str) -> str:
     """Return which interpreter of a script that could not be started is not there."""
     words = _start(program)[2:].split(b"\n")[0].split()
     interpreter = os.fsdecode(words[0]) if words and _start(program).startswith(b"#!") else ""
@@ -88,7 +90,7 @@ def end_left(mark: str) -> None:
     process.kill_marked(RUNNING, mark, signal.SIGKILL)
 
 
-def _command(program: str) -> List[str]:
+def command(program: str) -> List[str]:
     """Return the arguments that start a program: one without `#!` is a script of the shell's, as for execvp(3)."""
     start = _start(program)
     plain = start and not start.startswith(b"#!") and b"\0" not in start
