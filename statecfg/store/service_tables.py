@@ -1,4 +1,7 @@
-"""The tables of services, their units and relations. Rows of different projects never meet."""
+"""The tables of services, their units and relations. Rows of different projects never meet.
+
+What hosts say is kept as JSON: PostgreSQL takes not every text.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +56,14 @@ unit = Table(
     Column("gone", Boolean, nullable=False),
     Column("state", String(32), nullable=False),
     Column("error", String(32), nullable=False),
-    Column("why", Text, nullable=False),
+    Column("why", Json, nullable=False),
     Column("tried", String(64), nullable=False),
     Column("charm", String(64), nullable=False),
     Column("configured", String(64), nullable=False),
     Column("addresses", Json, nullable=False),
     Column("ports", Json, nullable=False),
-    Column("status", String(32), nullable=False),
-    Column("message", Text, nullable=False),
+    Column("status", Json, nullable=False),
+    Column("message", Json, nullable=False),
     Column("since", Double, nullable=False),
     UniqueConstraint("service", "number"),
     sqlite_autoincrement=True,
@@ -96,7 +99,7 @@ relation_unit = Table(
     Column("gone", Boolean, nullable=False),
     Column("failed", Text, nullable=False),
     Column("remote", String(300), nullable=False),
-    Column("why", Text, nullable=False),
+    Column("why", Json, nullable=False),
     Column("tried", String(64), nullable=False),
     info=_NEW,
 )
@@ -123,9 +126,9 @@ unit_log = Table(
     Column("service", ForeignKey("service.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("at", Double, nullable=False),
     Column("unit", String(300), nullable=False),
-    Column("hook", Text, nullable=False),
+    Column("hook", Json, nullable=False),
     Column("level", Integer, nullable=False),
-    Column("text", Text, nullable=False),
+    Column("text", Json, nullable=False),
     sqlite_autoincrement=True,
     info=_NEW,
 )

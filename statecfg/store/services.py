@@ -1,39 +1,75 @@
 """Services, their units and relations in the store: all that others use of it, from one place.
 
-What ends in `_in` works on a connection inside a transaction of the caller's; the rest makes one of its own. The
-parts are `service_ends` (deploy, destroy), `unit_steps` (what is due, and what came of it), `unit_reads` (what hooks read and say)
-and `service_changes` (what people change by hand).
+What ends in `_in` works on a connection inside a transaction of the caller's; the rest makes one of its own.
 """
 
-from __future__ import annotations
+from statecfg.store.service_changes import (
+    Shown,
+    add_unit,
+    get_settings,
+    relate,
+    remove_unit,
+    resolve,
+    set_settings,
+    show,
+    show_in,
+    unrelate,
+)
+from statecfg.store.service_ends import addressed_in, deploy_in, leave_in
+from statecfg.store.unit_reads import lines, log, port_in, read_in, settings_of, status_in
+from statecfg.store.unit_records import (
+    Change,
+    Changes,
+    Declared,
+    DeclaredRelation,
+    LogLine,
+    RelationRow,
+    ServiceRow,
+    Step,
+    StepRelation,
+    UnitError,
+    UnitRow,
+)
+from statecfg.store.unit_rows import units_in
+from statecfg.store.unit_steps import again_in, commit_in, fail_in, gone_in, next_in, over_in, resolved_in
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from sqlalchemy import Connection
-
-from statecfg.store.unit_records import Changes, Declared, DeclaredRelation, Json, Step, UnitRow
-
-
-def deploy_in(
-    connection: Connection,
-    project: str,
-    playbook: str,
-    declared: Sequence[Declared],
-    relations: Sequence[DeclaredRelation],
-    addresses: Mapping[str, Mapping[str, str]],
-    prune: bool,
-    now: float,
-) -> None: raise NotImplementedError
-def leave_in(connection: Connection, project: str, playbook: str, now: float) -> None: raise NotImplementedError
-def addressed_in(connection: Connection, project: str, host: str, addresses: Mapping[str, str]) -> set[int]: raise NotImplementedError
-def units_in(connection: Connection, project: str, playbook: str | None = None, host: str | None = None) -> list[UnitRow]: raise NotImplementedError
-def next_in(connection: Connection, unit_id: int, run: str) -> Step | None: raise NotImplementedError
-def over_in(connection: Connection, unit_id: int) -> bool: raise NotImplementedError
-def commit_in(connection: Connection, step: Step, run: str, changes: Changes, now: float) -> set[int]: raise NotImplementedError
-def fail_in(connection: Connection, step: Step, run: str, error: str, now: float) -> None: raise NotImplementedError
-def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]: raise NotImplementedError
-def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: Json | None = None) -> dict[str, Any]: raise NotImplementedError
-def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None: raise NotImplementedError
-def status_in(connection: Connection, unit_id: int, status: str, message: str) -> None: raise NotImplementedError
-def log(store: Any, project: str, entries: Sequence[tuple[float, str, str, int, str]]) -> None: raise NotImplementedError
+__all__ = [
+    "Change",
+    "Changes",
+    "Declared",
+    "DeclaredRelation",
+    "LogLine",
+    "RelationRow",
+    "ServiceRow",
+    "Shown",
+    "Step",
+    "StepRelation",
+    "UnitError",
+    "UnitRow",
+    "add_unit",
+    "addressed_in",
+    "again_in",
+    "commit_in",
+    "deploy_in",
+    "fail_in",
+    "get_settings",
+    "gone_in",
+    "leave_in",
+    "lines",
+    "log",
+    "next_in",
+    "over_in",
+    "port_in",
+    "read_in",
+    "relate",
+    "remove_unit",
+    "resolve",
+    "resolved_in",
+    "set_settings",
+    "settings_of",
+    "show",
+    "show_in",
+    "status_in",
+    "units_in",
+    "unrelate",
+]

@@ -61,7 +61,10 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRelation:
-    """A relation as a playbook declares it: two ends, or one for peers; each a service and its name for the relation."""
+    """A relation as a playbook declares it.
+
+    :param ends: two, or one for peers; each is a service and its name for the relation
+    """
 
     ends: tuple[End, ...]
 

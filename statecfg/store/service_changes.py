@@ -1,0 +1,226 @@
+"""What people change by hand in services, units and relations: kept now, acted on by the next apply.
+
+The names are checked by the caller against what `show` returns; what went away in between raises InvalidInput, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from statecfg.problems import InvalidInput, problem
+from statecfg.store import service_ends, unit_relations, unit_rows, unit_steps
+from statecfg.store.database import Store
+from statecfg.store.service_tables import relation, service, unit
+from statecfg.store.unit_records import End, Json, RelationRow, ServiceRow, UnitRow
+from statecfg.store.unit_relations import unit_name
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The services of a project, their units and relations, as the store has them at one moment.
+
+    :param services: name → service, by name, with those that were destroyed and whose units are not gone yet
+    :param units: name → unit, by service and number
+    :param relations: in the order in which they were made, with those that end
+    """
+
+    services: Mapping[str, ServiceRow]
+    units: Mapping[str, UnitRow]
+    relations: Sequence[RelationRow]
+
+
+def show(store: Store, project: str) -> Shown:
+    """Return the services of a project, their units and relations."""
+    with store.reading() as connection:
+        return show_in(connection, project)
+
+
+def show_in(connection: Connection, project: str) -> Shown:
+    """Return the services of a project, their units and relations, inside a transaction."""
+    units = {each.name: each for each in unit_rows.units_in(connection, project)}
+    rows = connection.execute(select(service).where(service.c.project == project).order_by(service.c.name)).all()
+    names = {row.id: row.name for row in rows}
+    mine = select(relation).where(relation.c.service.in_(names)).order_by(relation.c.id)
+    relations = [
+        RelationRow(row.id, service_ends.ends_of(row, names), row.playbook, row.dying)
+        for row in connection.execute(mine)
+    ]
+    used = {each.service for each in units.values()}
+    return Shown({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
+
+
+def _service(row: Row[Any]) -> ServiceRow:
+    return ServiceRow(
+        id=row.id,
+        name=row.name,
+        playbook=row.playbook,
+        alive=row.alive,
+        charm=row.charm,
+        digest=row.digest,
+        schema=row.schema,
+        settings=row.settings,
+        overrides=row.overrides,
+        timeout=row.timeout,
+        hosts=tuple(row.hosts),
+        without=row.without,
+    )
+
+
+def add_unit(store: Store, project: str, name: str, host: str | None = None) -> UnitRow:
+    """Give a service one more unit; return it.
+
+    :param host: where; None: on that one of its hosts that has the fewest units of it
+    :raises InvalidInput: there is no such service, or no host to choose from
+    """
+
+    def make(connection: Connection) -> UnitRow:
+        row = _living(connection, project, name)
+        there = select(unit.c.host).where(unit.c.service == row.id, ~unit.c.gone, ~unit.c.dying)
+        used = list(connection.execute(there).scalars())
+        if host is None and not row.hosts:
+            raise InvalidInput([problem("SC0754", f"the service `{name}` has no host", "name one with --host")])
+        chosen = host if host is not None else min(row.hosts, key=used.count)
+        held = [each for each in row.without["hosts"] if each != chosen]
+        connection.execute(update(service).where(service.c.id == row.id).values(without={**row.without, "hosts": held}))
+        # A unit whose host the pattern names goes when the pattern does not name it any more, as all there.
+        added = chosen not in row.hosts or chosen in used
+        number = service_ends.add(connection, row.id, chosen, added, time.time())
+        return _unit(connection, project, unit_name(name, number))
+
+    return store.attempt(make)
+
+
+def remove_unit(store: Store, project: str, name: str) -> UnitRow:
+    """Let a unit die; return it. Its host gets no other one by itself, as long as the playbook names it.
+
+    :param name: SERVICE/NUMBER
+    :raises InvalidInput: there is no such unit
+    """
+
+    def drop(connection: Connection) -> UnitRow:
+        known = _unit(connection, project, name)
+        row = connection.execute(select(unit.c.added, unit.c.service).where(unit.c.id == known.id)).one()
+        owner = connection.execute(select(service).where(service.c.id == row.service)).one()
+        held = owner.without["hosts"]
+        if known.host in owner.hosts and not row.added and known.host not in held:
+            without = {**owner.without, "hosts": [*held, known.host]}
+            connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
+        connection.execute(update(unit).where(unit.c.id == known.id).values(dying=True))
+        return _unit(connection, project, name)
+
+    return store.attempt(drop)
+
+
+def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
+    """Relate two services, or the units of one with each other; return whether they were not related so before.
+
+    :param ends: two, of different services, or one for peers
+    :raises InvalidInput: there is no such service
+    """
+
+    def make(connection: Connection) -> bool:
+        rows = [_living(connection, project, name) for name, _ in ends]
+        shown = service_ends.shown(ends)
+        for row in rows:
+            held = [each for each in row.without["relations"] if each != shown]
+            without = {**row.without, "relations": held}
+            connection.execute(update(service).where(service.c.id == row.id).values(without=without))
+        if _related(connection, project, ends) is not None:
+            return False
+        # What somebody had ended by hand, and is declared, is the playbook's again.
+        holders = [row.playbook for row in rows if shown in row.without["relations"]]
+        services = service_ends.service_names(connection, project)
+        unit_relations.begin(connection, holders[0] if holders else "", ends, services, time.time())
+        return True
+
+    return store.attempt(make)
+
+
+def unrelate(store: Store, project: str, ends: Sequence[End]) -> bool:
+    """Let a relation end; return whether there was one. One that a playbook declares is not made again by itself."""
+
+    def drop(connection: Connection) -> bool:
+        row = _related(connection, project, ends)
+        if row is None:
+            return False
+        unit_relations.end(connection, row.id)
+        for name, _ in ends if row.playbook else ():
+            owner = _living(connection, project, name)
+            if owner.playbook == row.playbook:
+                without = {**owner.without, "relations": [*owner.without["relations"], service_ends.shown(ends)]}
+                connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
+                break
+        return True
+
+    return store.attempt(drop)
+
+
+def _related(connection: Connection, project: str, ends: Sequence[End]) -> Row[Any] | None:
+    rows = connection.execute(select(service.c.id, service.c.name).where(service.c.project == project))
+    names = {row.id: row.name for row in rows}
+    wanted = tuple(sorted(ends))
+    rows_of = service_ends.relations_of(connection, project)
+    return next((row for row in rows_of if service_ends.ends_of(row, names) == wanted), None)
+
+
+def set_settings(store: Store, project: str, name: str, values: Json, reset: Iterable[str] = ()) -> Json:
+    """Set settings of a service by hand; return all that are set so.
+
+    :param values: option → value, of the type that its schema says
+    :param reset: options that get back what the playbook or the schema says
+    :raises InvalidInput: there is no such service
+    """
+    gone = set(reset)
+
+    def change(connection: Connection) -> Json:
+        row = _living(connection, project, name)
+        overrides = {key: value for key, value in {**row.overrides, **values}.items() if key not in gone}
+        connection.execute(update(service).where(service.c.id == row.id).values(overrides=overrides))
+        return overrides
+
+    return store.attempt(change)
+
+
+def get_settings(store: Store, project: str, name: str) -> dict[str, Any]:
+    """Return the settings of a service as its units see them, those left out that are secret.
+
+    :raises InvalidInput: there is no such service
+    """
+    with store.reading() as connection:
+        return unit_rows.effective(_living(connection, project, name))
+
+
+def resolve(store: Store, project: str, name: str, retry: bool) -> list[str]:
+    """Go on with a unit whose hooks failed; return these hooks.
+
+    :param name: SERVICE/NUMBER
+    :param retry: the next run tries them again; otherwise they count as done
+    :raises InvalidInput: there is no such unit
+    """
+
+    def change(connection: Connection) -> list[str]:
+        known = _unit(connection, project, name)
+        if retry:
+            return unit_steps.again_in(connection, known.id)
+        return unit_steps.resolved_in(connection, known.id, time.time())
+
+    return store.attempt(change)
+
+
+def _living(connection: Connection, project: str, name: str) -> Row[Any]:
+    row = service_ends.find(connection, project, name)
+    if row is None or not row.alive:
+        raise InvalidInput([problem("SC0750", f"there is no service `{name}`", "`statecfg service list` shows all")])
+    return row
+
+
+def _unit(connection: Connection, project: str, name: str) -> UnitRow:
+    found = next((each for each in unit_rows.units_in(connection, project) if each.name == name), None)
+    if found is None:
+        raise InvalidInput([problem("SC0752", f"there is no unit `{name}`", "`statecfg service list` shows all")])
+    return found

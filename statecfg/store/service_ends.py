@@ -1,0 +1,263 @@
+"""Services come and go: what a playbook declares is made, what it does not declare any more is dying.
+
+Everything here works on a connection inside a transaction of the caller's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, insert, select, update
+
+from statecfg.problems import InvalidInput, problem, suggest
+from statecfg.store import unit_relations, unit_rows
+from statecfg.store.service_tables import relation, relation_unit, service, unit
+from statecfg.store.unit_records import Declared, DeclaredRelation, End
+from statecfg.store.unit_relations import ADDRESS
+from statecfg.units import workflow
+
+NOTHING: dict[str, list[str]] = {"hosts": [], "relations": []}
+
+
+def deploy_in(
+    connection: Connection,
+    project: str,
+    playbook: str,
+    declared: Sequence[Declared],
+    relations: Sequence[DeclaredRelation],
+    addresses: Mapping[str, Mapping[str, str]],
+    prune: bool,
+    now: float,
+) -> None:
+    """Make the services, units and relations that a playbook declares; what is there already stays as it is.
+
+    :param playbook: PROJECT/PATH
+    :param declared: its services; each host of one that has no unit of it gets one
+    :param relations: between them
+    :param addresses: host → its addresses, of the hosts whose are known
+    :param prune: what the playbook declared and does not any more is dying from now on
+    :param now: seconds since 1970
+    :raises InvalidInput: another playbook has a service of this name, or a relation is with a service that is not there
+    """
+    _refuse(connection, project, playbook, declared)
+    if prune:
+        _prune_services(connection, project, playbook, [each.name for each in declared])
+    for each in declared:
+        _units(connection, _service(connection, project, playbook, each, now), each, prune, now)
+    for host, known in addresses.items():
+        addressed_in(connection, project, host, known)
+    _relations(connection, project, playbook, relations, prune, now)
+
+
+def _refuse(connection: Connection, project: str, playbook: str, declared: Sequence[Declared]) -> None:
+    taken = select(service.c.name, service.c.playbook).where(
+        service.c.project == project, service.c.alive, service.c.playbook != playbook
+    )
+    others = {row.name: row.playbook for row in connection.execute(taken)}
+    hint = "give it another name, or destroy it by the playbook that has it"
+    wrong = [
+        problem("SC0751", f"the service `{each.name}` belongs to {others[each.name]}", hint)
+        for each in declared
+        if each.name in others
+    ]
+    if wrong:
+        raise InvalidInput(wrong)
+
+
+def _service(connection: Connection, project: str, playbook: str, each: Declared, now: float) -> Row[Any]:
+    known = find(connection, project, each.name)
+    values: dict[str, Any] = {
+        "playbook": playbook,
+        "alive": True,
+        "charm": each.charm,
+        "digest": each.digest,
+        "schema": dict(each.schema),
+        "settings": dict(each.settings),
+        "timeout": each.timeout,
+        "hosts": list(each.hosts),
+    }
+    fresh = {"overrides": {}, "leader": {}, "without": NOTHING}
+    if known is None:
+        values |= {"salt": secrets.token_hex(16), "next": 0, "created": now, **fresh}
+        values["secrets"] = unit_rows.secrets_digest(values["salt"], each.secrets)
+        connection.execute(insert(service).values(project=project, name=each.name, **values))
+    else:
+        values["secrets"] = unit_rows.secrets_digest(known.salt, each.secrets)
+        held = [host for host in known.without["hosts"] if host in each.hosts]
+        values |= fresh if not known.alive else {"without": {**known.without, "hosts": held}}
+        connection.execute(update(service).where(service.c.id == known.id).values(values))
+    found = find(connection, project, each.name)
+    assert found is not None
+    return found
+
+
+def find(connection: Connection, project: str, name: str) -> Row[Any] | None:
+    """Return the row of a service, also of one that was destroyed; None for none."""
+    return connection.execute(select(service).where(service.c.project == project, service.c.name == name)).one_or_none()
+
+
+def _units(connection: Connection, owner: Row[Any], each: Declared, prune: bool, now: float) -> None:
+    there = connection.execute(
+        select(unit).where(unit.c.service == owner.id, ~unit.c.dying, ~unit.c.gone).order_by(unit.c.number)
+    ).all()
+    served = {row.host for row in there} | set(owner.without["hosts"])
+    for host in each.hosts:
+        if host not in served:
+            add(connection, owner.id, host, False, now)
+    for row in there if prune else ():
+        if not row.added and row.host not in each.hosts:
+            connection.execute(update(unit).where(unit.c.id == row.id).values(dying=True))
+
+
+def add(connection: Connection, service_id: int, host: str, added: bool, now: float) -> int:
+    """Make a unit; return its number.
+
+    :param added: it was asked for by hand, and stays where the service's pattern does not name its host
+    """
+    number = int(connection.execute(select(service.c.next).where(service.c.id == service_id)).scalar_one())
+    connection.execute(update(service).where(service.c.id == service_id).values(next=number + 1))
+    empty = {"error": "", "why": "", "tried": "", "charm": "", "configured": "", "status": "", "message": ""}
+    values = {"state": workflow.NEW, "dying": False, "gone": False, "addresses": {}, "ports": [], "since": now}
+    connection.execute(
+        insert(unit).values(service=service_id, number=number, host=host, added=added, **values, **empty)
+    )
+    return number
+
+
+def _prune_services(connection: Connection, project: str, playbook: str, names: Sequence[str]) -> None:
+    gone = select(service.c.id).where(service.c.project == project, service.c.playbook == playbook)
+    for number in connection.execute(gone.where(service.c.alive, service.c.name.not_in(names))).scalars().all():
+        _end(connection, number)
+
+
+def _end(connection: Connection, service_id: int) -> None:
+    """Destroy a service: its relations end and its units are dying. Its row stays, for its numbers."""
+    connection.execute(update(service).where(service.c.id == service_id).values(alive=False, overrides={}))
+    unit_relations.end_all(connection, service_id)
+    connection.execute(update(unit).where(unit.c.service == service_id, ~unit.c.gone).values(dying=True))
+
+
+def leave_in(connection: Connection, project: str, playbook: str, now: float) -> None:
+    """Destroy what a playbook declares: its services, and its relations with those of others.
+
+    :param now: seconds since 1970
+    """
+    _prune_services(connection, project, playbook, [])
+    for row in relations_of(connection, project):
+        if row.playbook == playbook:
+            unit_relations.end(connection, row.id)
+
+
+def relations_of(connection: Connection, project: str) -> list[Row[Any]]:
+    """Return the rows of a project's relations that do not end, in the order in which they were made."""
+    asked = select(relation).join(service, relation.c.service == service.c.id)
+    live = asked.where(service.c.project == project, ~relation.c.dying)
+    return list(connection.execute(live.order_by(relation.c.id)).all())
+
+
+def ends_of(row: Row[Any], names: Mapping[int, str]) -> tuple[End, ...]:
+    """Return the ends of a relation, sorted.
+
+    :param names: id of a service → its name
+    """
+    ends = [(names[row.service], row.name)]
+    return tuple(sorted([*ends, (names[row.other], row.other_name)] if row.other is not None else ends))
+
+
+def shown(ends: Iterable[End]) -> str:
+    """Return the ends of a relation as people write them: `db:db web:db`."""
+    return " ".join(f"{name}:{called}" for name, called in sorted(ends))
+
+
+def service_names(connection: Connection, project: str) -> dict[str, int]:
+    """Return the services of a project that were not destroyed: name → id, by name."""
+    rows = connection.execute(select(service).where(service.c.project == project, service.c.alive))
+    return {row.name: row.id for row in sorted(rows, key=lambda row: str(row.name))}
+
+
+def _relations(
+    connection: Connection,
+    project: str,
+    playbook: str,
+    relations: Sequence[DeclaredRelation],
+    prune: bool,
+    now: float,
+) -> None:
+    services = service_names(connection, project)
+    every = connection.execute(select(service.c.id, service.c.name).where(service.c.project == project))
+    names = {row.id: row.name for row in every}
+    declared = [tuple(sorted(each.ends)) for each in relations]
+    _known_services(declared, services)
+    there = {ends_of(row, names): row for row in relations_of(connection, project)}
+    for ends, row in there.items():
+        if prune and row.playbook == playbook and ends not in declared:
+            unit_relations.end(connection, row.id)
+    held = _withheld(connection, services, playbook, declared)
+    for each, ends in zip(relations, declared, strict=True):
+        if ends not in there and shown(ends) not in held:
+            unit_relations.begin(connection, playbook, each.ends, services, now)
+
+
+def _known_services(declared: Sequence[tuple[End, ...]], services: Mapping[str, int]) -> None:
+    wrong = [
+        problem("SC0750", f"there is no service `{name}` to relate to", suggest(name, services, "there are"))
+        for ends in declared
+        for name, _ in ends
+        if name not in services
+    ]
+    if wrong:
+        raise InvalidInput(wrong)
+
+
+def _withheld(
+    connection: Connection, services: Mapping[str, int], playbook: str, declared: Sequence[tuple[End, ...]]
+) -> set[str]:
+    """Return the relations that were ended by hand, as `shown`; what is declared no more is forgotten."""
+    wanted = {shown(ends) for ends in declared}
+    rows = connection.execute(
+        select(service).where(service.c.id.in_(services.values()), service.c.playbook == playbook)
+    )
+    held: set[str] = set()
+    for row in rows.all():
+        kept = [each for each in row.without["relations"] if each in wanted]
+        held.update(kept)
+        if kept != row.without["relations"]:
+            without = {**row.without, "relations": kept}
+            connection.execute(update(service).where(service.c.id == row.id).values(without=without))
+    return held
+
+
+def addressed_in(connection: Connection, project: str, host: str, addresses: Mapping[str, str]) -> set[int]:
+    """Enter the addresses of a host; return the units that were told that a unit there has another one.
+
+    :param addresses: "private-address" and "public-address". A unit's relation settings get the new one, too, unless a
+        hook has put something else there
+    """
+    mine = select(service.c.id).where(service.c.project == project)
+    there = select(unit).where(unit.c.service.in_(mine), unit.c.host == host, ~unit.c.gone)
+    told: set[int] = set()
+    for row in connection.execute(there.order_by(unit.c.id)).all():
+        if row.addresses == dict(addresses):
+            continue
+        connection.execute(update(unit).where(unit.c.id == row.id).values(addresses=dict(addresses)))
+        told |= _readdressed(connection, row, addresses.get(ADDRESS))
+    return told
+
+
+def _readdressed(connection: Connection, row: Row[Any], address: str | None) -> set[int]:
+    before = row.addresses.get(ADDRESS)
+    there = (
+        select(relation_unit, relation.c.dying)
+        .join(relation, relation_unit.c.relation == relation.c.id)
+        .where(relation_unit.c.unit == row.id, ~relation_unit.c.gone)
+    )
+    told: set[int] = set()
+    for each in connection.execute(there).all():
+        if address is not None and address != before and each.settings.get(ADDRESS) == before:
+            this = and_(relation_unit.c.relation == each.relation, relation_unit.c.unit == row.id)
+            settings = {**each.settings, ADDRESS: address}
+            connection.execute(update(relation_unit).where(this).values(settings=settings))
+            told |= set() if each.dying else unit_relations.tell_changed(connection, each.relation, row.id)
+    return told

@@ -1,0 +1,117 @@
+"""What hooks read, and what they say at once: settings by node, ports, status, log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from statecfg.store import unit_relations, unit_rows
+from statecfg.store.database import Store
+from statecfg.store.service_tables import service, unit, unit_log
+from statecfg.store.unit_records import Json, LogLine, UnitError
+from statecfg.store.unit_relations import unit_name
+from statecfg.store.unit_steps import in_relation
+
+KEPT = 10_000  # lines that the log keeps of a service, the newest
+Entry = tuple[float, str, str, int, str]  # when, unit, hook, level, text
+
+
+def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: Json | None = None) -> dict[str, Any]:
+    """Return a settings node as it is now.
+
+    :param node: ["config"], ["leader"], or ["relation", id of the relation, name of a unit]
+    :param secrets: option → value of the service's secret ones, which no store has
+    :raises UnitError: there is no such unit, or it is not in that relation
+    """
+    row, owner = unit_rows.find(connection, unit_id)
+    match list(node):
+        case ["config"]:
+            hidden = {option: None for option, entry in owner.schema.items() if entry.get("type") == unit_rows.SECRET}
+            return {**unit_rows.effective(owner), **hidden, **(secrets or {})}
+        case ["leader"]:
+            return dict(owner.leader)
+        case ["relation", number_of, name]:
+            return _relation_settings(connection, row.id, number_of, name)
+    raise ValueError(f"there is no settings node {list(node)}")
+
+
+def _relation_settings(connection: Connection, unit_id: int, number_of: str, name: str) -> dict[str, Any]:
+    found = in_relation(connection, unit_id, number_of)
+    for each in unit_relations.entered(connection, found.relation):
+        if unit_name(each.service_name, each.number) == name:
+            return dict(each.settings)
+    raise UnitError("NoSuchUnit", f"The relation '{found.name}' has no unit state for '{name}'")
+
+
+def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None:
+    """Enter that a unit has opened or closed a port. It counts whatever becomes of the hook.
+
+    :param text: such as "80/tcp"; opening it twice and closing what is closed changes nothing
+    :raises UnitError: there is no such unit
+    """
+    row, _ = unit_rows.find(connection, unit_id)
+    ports = [each for each in row.ports if each != text or open]
+    ports += [text] if open and text not in ports else []
+    connection.execute(update(unit).where(unit.c.id == row.id).values(ports=ports))
+
+
+def status_in(connection: Connection, unit_id: int, status: str, message: str) -> None:
+    """Enter what a unit says of itself. It counts whatever becomes of the hook. Raises UnitError."""
+    row, _ = unit_rows.find(connection, unit_id)
+    connection.execute(update(unit).where(unit.c.id == row.id).values(status=status, message=message))
+
+
+def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
+    """Write what hooks said into the log; the newest 10,000 lines of a service are kept.
+
+    :param entries: (seconds since 1970, name of the unit, hook, level, text), in order
+    :raises UnitError: an entry is of a service that there is not; nothing is written then
+    """
+    told = list(entries)
+
+    def write(connection: Connection) -> None:
+        rows = connection.execute(select(service.c.name, service.c.id).where(service.c.project == project))
+        services: dict[str, int] = {row.name: row.id for row in rows}
+        values = []
+        for at, name, hook, level, text in told:
+            owner = name.rpartition("/")[0]
+            if owner not in services:
+                raise UnitError("NoSuchUnit", f"there is no service for the unit {name!r}")
+            line = {"at": at, "unit": name, "hook": hook, "level": level, "text": text}
+            values.append({"service": services[owner], **line})
+        if values:
+            connection.execute(insert(unit_log), values)
+        for number in {each["service"] for each in values}:
+            mine = select(unit_log.c.id).where(unit_log.c.service == number)
+            oldest = mine.order_by(unit_log.c.id.desc()).offset(KEPT).limit(1).scalar_subquery()
+            connection.execute(delete(unit_log).where(unit_log.c.service == number, unit_log.c.id <= oldest))
+
+    store.attempt(write)
+
+
+def lines(
+    store: Store, project: str, of_service: str | None = None, of_unit: str | None = None, limit: int = 100
+) -> list[LogLine]:
+    """Return the newest lines of the log, the newest last.
+
+    :param of_service: only of this service
+    :param of_unit: only of this unit
+    :param limit: at most so many
+    """
+    columns = (unit_log.c.at, unit_log.c.unit, unit_log.c.hook, unit_log.c.level, unit_log.c.text)
+    asked = select(*columns).join(service, unit_log.c.service == service.c.id).where(service.c.project == project)
+    asked = asked if of_service is None else asked.where(service.c.name == of_service)
+    asked = asked if of_unit is None else asked.where(unit_log.c.unit == of_unit)
+    with store.reading() as connection:
+        rows = connection.execute(asked.order_by(unit_log.c.id.desc()).limit(limit)).all()
+    return [LogLine(**row._mapping) for row in reversed(rows)]
+
+
+def settings_of(store: Store, unit_id: int) -> Mapping[str, Mapping[str, Any]]:
+    """Return what a unit has set in the relations that it is in: id of the relation → settings."""
+    with store.reading() as connection:
+        there = unit_rows.relations_of(connection, unit_id)
+        numbers = [unit_relations.identity(each.name, each.number) for each in there]
+        return {number: in_relation(connection, unit_id, number).settings for number in numbers}

@@ -1,0 +1,183 @@
+"""Who is in which relation: units enter and leave, relations begin and end, and each is told of the others.
+
+Everything here works on a connection inside a transaction of the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select, update
+
+from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
+from statecfg.store.unit_records import End
+from statecfg.units import scheduler, workflow
+
+ADDRESS = "private-address"
+_ENTERED = (
+    relation_unit,
+    unit.c.number,
+    service.c.name.label("service_name"),
+    relation.c.dying,
+    relation.c.service.label("first"),
+    relation.c.other,
+)
+
+
+def unit_name(service_name: str, number: int) -> str:
+    """Return the name of a unit: SERVICE/NUMBER."""
+    return f"{service_name}/{number}"
+
+
+def identity(name: str, number: int) -> str:
+    """Return the id of a relation as one of its sides knows it: NAME:NUMBER."""
+    return f"{name}:{number}"
+
+
+def begin(connection: Connection, playbook: str, ends: Sequence[End], services: Mapping[str, int], now: float) -> None:
+    """Make a relation; the units of its services that are started enter it.
+
+    :param playbook: that declares it, "" for none
+    :param ends: two, or one for peers; of two different services
+    :param services: name → id
+    """
+    (first, name), *others = ends
+    other, other_name = (services[others[0][0]], others[0][1]) if others else (None, None)
+    values = {"service": services[first], "name": name, "other": other, "other_name": other_name}
+    made = connection.execute(insert(relation).values(playbook=playbook, dying=False, created=now, **values))
+    key = made.inserted_primary_key
+    assert key is not None
+    row = connection.execute(select(relation).where(relation.c.id == key[0])).one()
+    sides = [side for side in (row.service, row.other) if side is not None]
+    started = (unit.c.service.in_(sides), unit.c.state == workflow.STARTED, ~unit.c.dying, ~unit.c.gone)
+    for each in connection.execute(select(unit.c.id).where(*started).order_by(unit.c.id)).all():
+        _enter(connection, row, each.id)
+
+
+def enter_all(connection: Connection, unit_id: int) -> set[int]:
+    """Let a unit that is started enter all relations of its service; return the units that were told of it."""
+    own = select(unit.c.service).where(unit.c.id == unit_id).scalar_subquery()
+    open_ones = select(relation).where(or_(relation.c.service == own, relation.c.other == own), ~relation.c.dying)
+    told: set[int] = set()
+    for row in connection.execute(open_ones.order_by(relation.c.id)).all():
+        told |= _enter(connection, row, unit_id)
+    return told
+
+
+def _enter(connection: Connection, row: Row[Any], unit_id: int) -> set[int]:
+    whose = select(unit.c.service, unit.c.number, unit.c.addresses, service.c.name).join(service)
+    own = connection.execute(whose.where(unit.c.id == unit_id)).one()
+    name = row.name if own.service == row.service else row.other_name
+    address = own.addresses.get(ADDRESS)
+    empty = {"members": [], "gone": False, "failed": "", "remote": "", "why": "", "tried": ""}
+    settings = {} if address is None else {ADDRESS: address}
+    connection.execute(
+        insert(relation_unit).values(relation=row.id, unit=unit_id, name=name, settings=settings, **empty)
+    )
+    others = opposite(connection, row.id, unit_id)
+    for other in others:
+        _happened(connection, row.id, other.unit, scheduler.at_once(added=[unit_name(own.name, own.number)]))
+    names = [unit_name(other.service_name, other.number) for other in others]
+    _happened(connection, row.id, unit_id, scheduler.at_once(added=names))
+    return {other.unit for other in others} | ({unit_id} if others else set())
+
+
+def opposite(connection: Connection, number: int, unit_id: int) -> list[Row[Any]]:
+    """Return the rows of the units on the other side of a relation that have entered it and not left, by number.
+
+    Peers are on the other side of each other.
+    """
+    rows = entered(connection, number)
+    own = connection.execute(select(unit.c.service).where(unit.c.id == unit_id)).scalar_one()
+    return [
+        row for row in rows if row.unit != unit_id and not row.gone and (row.other is None or row.service_id != own)
+    ]
+
+
+def entered(connection: Connection, number: int) -> list[Row[Any]]:
+    """Return the rows of all units that have entered a relation, also of those that have left it, by number."""
+    asked = (
+        select(*_ENTERED, unit.c.service.label("service_id"), unit.c.gone.label("unit_gone"))
+        .join(unit, relation_unit.c.unit == unit.c.id)
+        .join(service, unit.c.service == service.c.id)
+        .join(relation, relation_unit.c.relation == relation.c.id)
+        .where(relation_unit.c.relation == number)
+    )
+    return list(connection.execute(asked.order_by(service.c.name, unit.c.number)).all())
+
+
+def tell_changed(connection: Connection, number: int, unit_id: int) -> set[int]:
+    """Tell the other side of a relation that a unit has changed its settings there; return who was told."""
+    return _tell(connection, number, unit_id, scheduler.MODIFIED)
+
+
+def _tell(connection: Connection, number: int, unit_id: int, op: str) -> set[int]:
+    whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
+    own = connection.execute(whose.where(unit.c.id == unit_id)).one()
+    others = opposite(connection, number, unit_id)
+    for other in others:
+        _happened(connection, number, other.unit, [(unit_name(own.name, own.number), op)])
+    return {other.unit for other in others}
+
+
+def _happened(connection: Connection, number: int, unit_id: int, events: Iterable[tuple[str, str]]) -> None:
+    for remote, op in events:
+        connection.execute(insert(unit_event).values(unit=unit_id, relation=number, remote=remote, op=op))
+
+
+def end(connection: Connection, number: int) -> None:
+    """Let a relation end: each unit in it gets departed for all it was told of, then broken, and nothing else."""
+    connection.execute(update(relation).where(relation.c.id == number).values(dying=True))
+    connection.execute(delete(unit_event).where(unit_event.c.relation == number))
+    settled = {"failed": "", "remote": "", "why": "", "tried": ""}
+    connection.execute(update(relation_unit).where(relation_unit.c.relation == number).values(settled))
+    sweep(connection, [number])
+
+
+def end_all(connection: Connection, service_id: int) -> None:
+    """Let all relations of a service end."""
+    touching = or_(relation.c.service == service_id, relation.c.other == service_id)
+    for number in connection.execute(select(relation.c.id).where(touching, ~relation.c.dying)).scalars().all():
+        end(connection, number)
+
+
+def leave(connection: Connection, unit_id: int) -> set[int]:
+    """Let a unit that is gone leave all its relations; return the units that were told of it."""
+    whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
+    own = connection.execute(whose.where(unit.c.id == unit_id)).one()
+    name = unit_name(own.name, own.number)
+    there = and_(relation_unit.c.unit == unit_id, ~relation_unit.c.gone)
+    numbers = list(connection.execute(select(relation_unit.c.relation).where(there)).scalars())
+    told: set[int] = set()
+    for number in numbers:
+        told |= _tell(connection, number, unit_id, scheduler.REMOVED)
+        # Where the hook that was to announce it has failed, nothing is due about it any more.
+        for other in opposite(connection, number, unit_id):
+            if other.remote == name and name not in other.members:
+                settled = {"failed": "", "remote": "", "why": "", "tried": ""}
+                this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
+                connection.execute(update(relation_unit).where(this).values(settled))
+    connection.execute(update(relation_unit).where(there).values(gone=True))
+    connection.execute(delete(unit_event).where(unit_event.c.unit == unit_id))
+    sweep(connection, numbers)
+    return told
+
+
+def sweep(connection: Connection, numbers: Iterable[int]) -> None:
+    """Forget what no hook can ask for any more: units that left relations and are no member there, and their rows.
+
+    :param numbers: of the relations to look at
+    """
+    for number in numbers:
+        rows = entered(connection, number)
+        if not any(not row.gone for row in rows):
+            connection.execute(delete(relation).where(relation.c.id == number, relation.c.dying))
+        events = select(unit_event.c.remote).where(unit_event.c.relation == number)
+        named = set(connection.execute(events).scalars())
+        named.update(*(row.members for row in rows if not row.gone))
+        for row in rows:
+            if row.gone and unit_name(row.service_name, row.number) not in named:
+                this = and_(relation_unit.c.relation == number, relation_unit.c.unit == row.unit)
+                connection.execute(delete(relation_unit).where(this))
+    connection.execute(delete(unit).where(unit.c.gone, ~exists().where(relation_unit.c.unit == unit.c.id)))

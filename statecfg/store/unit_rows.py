@@ -1,0 +1,167 @@
+"""Units as the store has them, read on a connection inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, or_, select
+
+from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
+from statecfg.store.unit_records import Json, UnitError, UnitRow
+from statecfg.store.unit_relations import identity, unit_name
+from statecfg.units import workflow
+
+SECRET = "secret"  # noqa: S105 - the type of an option whose value is in no store
+
+
+def find(connection: Connection, unit_id: int) -> tuple[Row[Any], Row[Any]]:
+    """Return the rows of a unit and of its service. Raises UnitError: there is none."""
+    row = connection.execute(select(unit).where(unit.c.id == unit_id)).one_or_none()
+    if row is None or row.gone:
+        raise UnitError("NoSuchUnit", "the unit is gone")
+    return row, connection.execute(select(service).where(service.c.id == row.service)).one()
+
+
+def effective(row: Row[Any]) -> dict[str, Any]:
+    """Return the settings of a service as its units see them, its secrets left out: option → value, null for none.
+
+    The schema's defaults, over them the playbook's, over them those set by hand.
+    """
+    plain = {option: entry.get("default") for option, entry in row.schema.items() if entry.get("type") != SECRET}
+    given = {**row.settings, **row.overrides}
+    return {option: given.get(option, default) for option, default in plain.items()}
+
+
+def config_digest(row: Row[Any]) -> str:
+    """Return the digest of a service's settings, by which a unit's knowledge of them is compared."""
+    text = json.dumps([effective(row), row.secrets], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def secrets_digest(salt: str, secrets: Json) -> str:
+    """Return what is stored in place of secrets, so that a change of one is seen: a slow, salted hash; "" for none."""
+    if not secrets:
+        return ""
+    text = json.dumps(dict(secrets), sort_keys=True, separators=(",", ":"))
+    # Slow, and hungry for memory: what is stored says nothing to who guesses. 16 MiB and some 50 ms.
+    return hashlib.scrypt(text.encode(), salt=bytes.fromhex(salt), n=1 << 14, r=8, p=1, dklen=32).hex()
+
+
+def life(row: Row[Any], owner: Row[Any]) -> workflow.Life:
+    """Return where a unit stands.
+
+    :param owner: the row of its service
+    """
+    told = {"charm": row.charm, "digest": owner.digest, "configured": row.configured, "config": config_digest(owner)}
+    return workflow.Life(row.state, row.error, row.tried, row.dying, **told)
+
+
+def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]:
+    """Return where a unit stands in the relations that it has entered and not left, by number."""
+    events: dict[int, list[tuple[int, str, str]]] = {}
+    happened = select(unit_event).where(unit_event.c.unit == unit_id).order_by(unit_event.c.id)
+    for event in connection.execute(happened):
+        events.setdefault(event.relation, []).append((event.id, event.remote, event.op))
+    there = (
+        select(relation_unit, relation.c.dying)
+        .join(relation, relation_unit.c.relation == relation.c.id)
+        .where(relation_unit.c.unit == unit_id, ~relation_unit.c.gone)
+    )
+    return [
+        workflow.Entered(
+            number=row.relation,
+            name=row.name,
+            dying=row.dying,
+            failed=row.failed,
+            tried=row.tried,
+            members=tuple(row.members),
+            events=tuple(events.get(row.relation, ())),
+        )
+        for row in connection.execute(there.order_by(relation_unit.c.relation))
+    ]
+
+
+def leader_of(connection: Connection, service_id: int) -> int | None:
+    """Return the number of the unit that leads a service, None where it has none."""
+    there = select(unit.c.number, unit.c.dying).where(unit.c.service == service_id, ~unit.c.gone)
+    return workflow.leader({row.number: row.dying for row in connection.execute(there)})
+
+
+def goal(connection: Connection, owner: Row[Any]) -> dict[str, Any]:
+    """Return the units that a service and those it is related to have and will have, as goal-state shows them.
+
+    :returns: {"units": {name: {"status"}}, "relations": {name of a relation: {service or unit: {"status"}}}}
+    """
+    related: dict[str, dict[str, Any]] = {}
+    touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
+    for row in connection.execute(select(relation).where(touching, ~relation.c.dying).order_by(relation.c.id)).all():
+        name, other = (row.name, row.other) if row.service == owner.id else (row.other_name, row.service)
+        if other is not None:
+            called = connection.execute(select(service.c.name).where(service.c.id == other)).scalar_one()
+            there = related.setdefault(name, {})
+            there[called] = {"status": "joined"}
+            there.update(_statuses(connection, other, called))
+    return {"units": _statuses(connection, owner.id, owner.name), "relations": related}
+
+
+def _statuses(connection: Connection, service_id: int, called: str) -> dict[str, dict[str, str]]:
+    there = select(unit.c.number, unit.c.status, unit.c.dying).where(unit.c.service == service_id, ~unit.c.gone)
+    return {
+        unit_name(called, row.number): {"status": "dying" if row.dying else row.status or "waiting"}
+        for row in connection.execute(there.order_by(unit.c.number))
+    }
+
+
+def units_in(
+    connection: Connection, project: str, playbook: str | None = None, host: str | None = None
+) -> list[UnitRow]:
+    """Return the units of a project, by service and number.
+
+    :param playbook: only of the services that it declares
+    :param host: only those on this host
+    """
+    asked = select(unit, service.c.name.label("service_name")).join(service).where(service.c.project == project)
+    asked = asked if playbook is None else asked.where(service.c.playbook == playbook)
+    asked = asked if host is None else asked.where(unit.c.host == host)
+    rows = connection.execute(asked.where(~unit.c.gone).order_by(service.c.name, unit.c.number)).all()
+    leaders = {row.service: -1 for row in rows}
+    leaders = {service_id: leader_of(connection, service_id) or 0 for service_id in leaders}
+    wrong = _relation_errors(connection, project)
+    return [_unit(row, leaders[row.service] == row.number, wrong.get(row.id, {})) for row in rows]
+
+
+def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str, str]]:
+    found: dict[int, dict[str, str]] = {}
+    failed = (
+        select(relation_unit)
+        .join(unit, relation_unit.c.unit == unit.c.id)
+        .join(service, unit.c.service == service.c.id)
+        .where(service.c.project == project, relation_unit.c.failed != "", ~relation_unit.c.gone)
+    )
+    for row in connection.execute(failed.order_by(relation_unit.c.relation)):
+        found.setdefault(row.unit, {})[identity(row.name, row.relation)] = f"{row.failed}: {row.why}"
+    return found
+
+
+def _unit(row: Row[Any], leads: bool, wrong: Mapping[str, str]) -> UnitRow:
+    return UnitRow(
+        id=row.id,
+        name=unit_name(row.service_name, row.number),
+        service=row.service_name,
+        number=row.number,
+        host=row.host,
+        state=workflow.shown(row.state, row.error),
+        dying=row.dying,
+        why=row.why,
+        relation_errors=wrong,
+        leader=leads,
+        addresses=row.addresses,
+        ports=tuple(row.ports),
+        status=row.status,
+        message=row.message,
+        since=row.since,
+        charm=row.charm,
+    )

@@ -1,0 +1,254 @@
+"""What is due for a unit, and what came of it: a hook's outcome is kept as a whole, or not at all.
+
+Everything here works on a connection inside a transaction of the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, select, update
+
+from statecfg.store import unit_relations, unit_rows
+from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
+from statecfg.store.unit_records import Change, Changes, Step, StepRelation, UnitError
+from statecfg.store.unit_relations import identity, unit_name
+from statecfg.units import workflow
+from statecfg.units.scheduler import MODIFIED, Queue
+from statecfg.units.workflow import Due, Entered
+
+_SETTLED = {"failed": "", "remote": "", "why": "", "tried": ""}
+
+
+def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:
+    """Return the hook that is due for a unit, None for none. Nothing is written; the same state gives the same hook.
+
+    :param run: what failed in this run is not tried in it again; None: it is
+    :raises UnitError: there is no such unit
+    """
+    row, owner = unit_rows.find(connection, unit_id)
+    there = unit_rows.relations_of(connection, unit_id)
+    due = workflow.due(unit_rows.life(row, owner), there, run)
+    return None if due is None else _step(connection, row, owner, there, due)
+
+
+def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequence[Entered], due: Due) -> Step:
+    about = next((each for each in there if each.number == due.relation), None)
+    seen = {each.number: due.members if each is about else tuple(sorted(each.members)) for each in there}
+    return Step(
+        unit=unit_name(owner.name, row.number),
+        unit_id=row.id,
+        service=owner.name,
+        charm=owner.charm,
+        hook=due.hook,
+        hooks=workflow.files(due.hook),
+        relation=None if about is None else _relation(about, due),
+        relations={identity(each.name, each.number): seen[each.number] for each in there},
+        leader=unit_rows.leader_of(connection, owner.id) == row.number,
+        timeout=owner.timeout,
+        failed_before=bool(row.error if about is None else about.failed),
+        last=due.hook == workflow.STOP,
+        digest=owner.digest,
+        config=unit_rows.config_digest(owner),
+        upto=0 if about is None else max((at for at, remote, _ in about.events if remote == due.remote), default=0),
+        ports=tuple(row.ports),
+        status={"status": row.status, "message": row.message},
+        goal=unit_rows.goal(connection, owner),
+    )
+
+
+def _relation(about: Entered, due: Due) -> StepRelation:
+    return StepRelation(
+        id=identity(about.name, about.number),
+        number=about.number,
+        name=about.name,
+        remote=due.remote,
+        members=due.members,
+        broken=due.kind == workflow.BROKEN,
+    )
+
+
+def over_in(connection: Connection, unit_id: int) -> bool:
+    """Say whether a unit is dying and has no hook left to run. Raises UnitError: there is no such unit."""
+    row, owner = unit_rows.find(connection, unit_id)
+    return workflow.over(unit_rows.life(row, owner), unit_rows.relations_of(connection, unit_id))
+
+
+def commit_in(connection: Connection, step: Step, run: str, changes: Changes, now: float) -> set[int]:
+    """Keep what a hook that succeeded has written, and move its unit on; return the units that have been told of it.
+
+    :param run: in which it succeeded
+    :param changes: merged, key by key, with what is there now
+    :param now: seconds since 1970
+    :raises UnitError: there is no such unit, or it has not entered a relation that it wrote to
+    """
+    row, owner = unit_rows.find(connection, step.unit_id)
+    told = _write(connection, row, owner, changes)
+    if step.relation is None:
+        told |= _moved(connection, row, step.hook, step.digest, step.config, now)
+    else:
+        _answered(connection, row.id, step.relation.number, _kind(step), step.relation.remote, step.upto)
+    return told
+
+
+def _kind(step: Step) -> str:
+    return step.hook.rpartition("-")[2]
+
+
+def _write(connection: Connection, row: Row[Any], owner: Row[Any], changes: Changes) -> set[int]:
+    told: set[int] = set()
+    for number_of, change in sorted(changes.get("relations", {}).items()):
+        found = in_relation(connection, row.id, number_of)
+        settings = merged(found.settings, change)
+        if settings != found.settings:
+            this = and_(relation_unit.c.relation == found.relation, relation_unit.c.unit == row.id)
+            connection.execute(update(relation_unit).where(this).values(settings=settings))
+            told |= set() if found.dying else unit_relations.tell_changed(connection, found.relation, row.id)
+    leader = merged(owner.leader, changes.get("leader", {}))
+    if leader != owner.leader:
+        connection.execute(update(service).where(service.c.id == owner.id).values(leader=leader))
+    return told
+
+
+def merged(settings: dict[str, str], change: Change) -> dict[str, str]:
+    """Return settings with a change made to them."""
+    gone = set(change.get("delete", ()))
+    return {key: value for key, value in {**settings, **change.get("set", {})}.items() if key not in gone}
+
+
+def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any]:
+    """Return the row of a unit in a relation, and whether that is dying.
+
+    :param number_of: id of the relation: NAME:NUMBER
+    :raises UnitError: the unit is not in it
+    """
+    name, _, number = number_of.rpartition(":")
+    if number.isascii() and number.isdecimal() and len(number) < 10:
+        there = (
+            select(relation_unit, relation.c.dying)
+            .join(relation, relation_unit.c.relation == relation.c.id)
+            .where(relation_unit.c.relation == int(number), relation_unit.c.unit == unit_id)
+            .where(relation_unit.c.name == name, ~relation_unit.c.gone)
+        )
+        found = connection.execute(there).one_or_none()
+        if found is not None:
+            return found
+    raise UnitError("UnitRelationStateNotFound", f"The unit is in no relation '{number_of}'")
+
+
+def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config: str, now: float) -> set[int]:
+    """Enter that a hook of a unit's own life has succeeded; return the units that were told of it."""
+    state = workflow.reached(row.state, hook)
+    values: dict[str, Any] = {"state": state, "error": "", "why": "", "tried": ""}
+    if hook in (workflow.INSTALL, workflow.UPGRADE):
+        values["charm"] = digest
+    if hook == workflow.CONFIG:
+        values["configured"] = config
+    if workflow.shown(row.state, row.error) != state:
+        values["since"] = now
+    connection.execute(update(unit).where(unit.c.id == row.id).values(values))
+    return unit_relations.enter_all(connection, row.id) if hook == workflow.START and not row.dying else set()
+
+
+def _answered(connection: Connection, unit_id: int, number: int, kind: str, remote: str, upto: int) -> None:
+    """Enter that a hook about a relation has succeeded: what it has seen is due no more, what happened since is."""
+    this = and_(relation_unit.c.relation == number, relation_unit.c.unit == unit_id)
+    found = connection.execute(select(relation_unit.c.members).where(this)).one_or_none()
+    if found is None:
+        return
+    members = set(found.members)
+    _take(connection, unit_id, number, remote, upto, members if kind == workflow.JOINED else None)
+    if kind == workflow.JOINED:
+        members.add(remote)
+    elif kind == workflow.DEPARTED:
+        members.discard(remote)
+    values = {"members": sorted(members), "gone": kind == workflow.BROKEN, **_SETTLED}
+    connection.execute(update(relation_unit).where(this).values(values))
+    if kind in (workflow.DEPARTED, workflow.BROKEN):
+        unit_relations.sweep(connection, [number])
+
+
+def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: int, joined: set[str] | None) -> None:
+    """Take the events off the queue that a hook has answered; after joined, changed is due in the same place.
+
+    :param joined: for a joined hook, the members before it; None for another
+    """
+    about = and_(unit_event.c.unit == unit_id, unit_event.c.relation == number, unit_event.c.remote == remote)
+    seen = connection.execute(select(unit_event).where(about, unit_event.c.id <= upto).order_by(unit_event.c.id)).all()
+    queue = Queue(joined or ())
+    for event in seen:
+        queue.happened(event.remote, event.op, event.id)
+    first = queue.first() if joined is not None else None
+    for event in seen:
+        same = unit_event.c.id == event.id
+        if first is not None and event.id == first.at:
+            connection.execute(update(unit_event).where(same).values(op=MODIFIED))
+        else:
+            connection.execute(delete(unit_event).where(same))
+
+
+def fail_in(connection: Connection, step: Step, run: str, error: str, now: float) -> None:
+    """Enter that a hook failed: nothing it wrote is kept, and it is run again in another run, or by `service resolved`.
+
+    :param error: what went wrong
+    :raises UnitError: there is no such unit
+    """
+    row, _ = unit_rows.find(connection, step.unit_id)
+    if step.relation is None:
+        values = {"error": workflow.ERRORS[step.hook], "why": error, "tried": run}
+        since = now if row.error != values["error"] else row.since
+        connection.execute(update(unit).where(unit.c.id == row.id).values(**values, since=since))
+        return
+    this = and_(relation_unit.c.relation == step.relation.number, relation_unit.c.unit == row.id)
+    found = {"failed": step.hook, "remote": step.relation.remote, "why": error, "tried": run}
+    connection.execute(update(relation_unit).where(this).values(found))
+
+
+def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]:
+    """Enter that a unit is gone; return the units that were told of it. Its number is never given again.
+
+    :raises UnitError: there is no such unit
+    """
+    unit_rows.find(connection, unit_id)
+    connection.execute(update(unit).where(unit.c.id == unit_id).values(gone=True, since=now))
+    return unit_relations.leave(connection, unit_id)
+
+
+def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
+    """Go on with a unit as if the hooks that failed had succeeded and written nothing; return these hooks.
+
+    :raises UnitError: there is no such unit
+    """
+    row, owner = unit_rows.find(connection, unit_id)
+    passed = []
+    if row.error:
+        hook = workflow.failed_hook(row.error)
+        _moved(connection, row, hook, owner.digest, unit_rows.config_digest(owner), now)
+        passed.append(hook)
+    for each in unit_rows.relations_of(connection, unit_id):
+        if each.failed:
+            passed.append(each.failed)
+            _passed(connection, unit_id, each)
+    return passed
+
+
+def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
+    """Take the hook that failed in a relation as done, where it is still what is due there."""
+    this = and_(relation_unit.c.relation == about.number, relation_unit.c.unit == unit_id)
+    failed = connection.execute(select(relation_unit.c.remote).where(this)).scalar_one()
+    due = workflow.ended(about) if about.dying else workflow.happening(about)
+    if due is not None and (due.hook, due.remote) == (about.failed, failed):
+        upto = max((at for at, remote, _ in about.events if remote == due.remote), default=0)
+        _answered(connection, unit_id, about.number, due.kind, due.remote, upto)
+    connection.execute(update(relation_unit).where(this).values(_SETTLED))
+
+
+def again_in(connection: Connection, unit_id: int) -> list[str]:
+    """Let the hooks of a unit that failed be tried again in any run; return them. Raises UnitError."""
+    row, _ = unit_rows.find(connection, unit_id)
+    failed = [workflow.failed_hook(row.error)] if row.error else []
+    failed += [each.failed for each in unit_rows.relations_of(connection, unit_id) if each.failed]
+    connection.execute(update(unit).where(unit.c.id == unit_id).values(tried=""))
+    connection.execute(update(relation_unit).where(relation_unit.c.unit == unit_id).values(tried=""))
+    return failed
