@@ -23,16 +23,21 @@ def _list(asked: Asked) -> Answer:
 
 
 def _get(asked: Asked) -> Answer:
-    return Answer(200, shapes.grant(asked.operations.get_grant(asked.principal, _object(asked), asked.path["grant"])))
+    return Answer(
+        200,
+        shapes.grant(asked.operations.get_grant(asked.principal, _object(asked), asked.path["grant"]), asked.version),
+    )
 
 
 def _add(asked: Asked) -> Answer:
-    return Answer(201, shapes.grant(asked.operations.add_grant(asked.principal, _object(asked), asked.body)))
+    return Answer(
+        201, shapes.grant(asked.operations.add_grant(asked.principal, _object(asked), asked.body), asked.version)
+    )
 
 
 def _update(asked: Asked) -> Answer:
     place = _object(asked), asked.path["grant"]
-    return Answer(200, shapes.grant(asked.operations.update_grant(asked.principal, *place, asked.body)))
+    return Answer(200, shapes.grant(asked.operations.update_grant(asked.principal, *place, asked.body), asked.version))
 
 
 def _replace(asked: Asked) -> Answer:
@@ -52,7 +57,7 @@ def _list_behaviors(asked: Asked) -> Answer:
 
 def _add_behavior(asked: Asked) -> Answer:
     made = asked.operations.add_behavior_grant(asked.principal, asked.path["type"], asked.body)
-    return Answer(201, shapes.behavior_grant(made))
+    return Answer(201, shapes.behavior_grant(made, asked.version))
 
 
 def _replace_behaviors(asked: Asked) -> Answer:

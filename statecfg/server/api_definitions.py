@@ -18,16 +18,18 @@ def _list_interfaces(asked: Asked) -> Answer:
 
 
 def _create_interface(asked: Asked) -> Answer:
-    return Answer(201, shapes.interface(asked.operations.create_interface(asked.principal, asked.body)))
+    return Answer(201, shapes.interface(asked.operations.create_interface(asked.principal, asked.body), asked.version))
 
 
 def _get_interface(asked: Asked) -> Answer:
-    return Answer(200, shapes.interface(asked.operations.get_interface(asked.principal, asked.path["interface"])))
+    return Answer(
+        200, shapes.interface(asked.operations.get_interface(asked.principal, asked.path["interface"]), asked.version)
+    )
 
 
 def _update_interface(asked: Asked) -> Answer:
     made = asked.operations.update_interface(asked.principal, asked.path["interface"], asked.body)
-    return Answer(200, shapes.interface(made))
+    return Answer(200, shapes.interface(made, asked.version))
 
 
 def _delete_interface(asked: Asked) -> Answer:
@@ -42,17 +44,19 @@ def _list_behaviors(asked: Asked) -> Answer:
 
 def _create_behavior(asked: Asked) -> Answer:
     made = asked.operations.create_behavior(asked.principal, asked.path["interface"], asked.body)
-    return Answer(201, shapes.behavior(made))
+    return Answer(201, shapes.behavior(made, asked.version))
 
 
 def _get_behavior(asked: Asked) -> Answer:
     found = asked.operations.get_behavior(asked.principal, asked.path["interface"], asked.path["behavior"])
-    return Answer(200, shapes.behavior(found))
+    return Answer(200, shapes.behavior(found, asked.version))
 
 
 def _update_behavior(asked: Asked) -> Answer:
     place = asked.path["interface"], asked.path["behavior"]
-    return Answer(200, shapes.behavior(asked.operations.update_behavior(asked.principal, *place, asked.body)))
+    return Answer(
+        200, shapes.behavior(asked.operations.update_behavior(asked.principal, *place, asked.body), asked.version)
+    )
 
 
 def _delete_behavior(asked: Asked) -> Answer:
@@ -65,16 +69,18 @@ def _list_types(asked: Asked) -> Answer:
 
 
 def _create_type(asked: Asked) -> Answer:
-    return Answer(201, shapes.entity_type(asked.operations.create_type(asked.principal, asked.body)))
+    return Answer(201, shapes.entity_type(asked.operations.create_type(asked.principal, asked.body), asked.version))
 
 
 def _get_type(asked: Asked) -> Answer:
-    return Answer(200, shapes.entity_type(asked.operations.get_type(asked.principal, asked.path["type"])))
+    return Answer(
+        200, shapes.entity_type(asked.operations.get_type(asked.principal, asked.path["type"]), asked.version)
+    )
 
 
 def _update_type(asked: Asked) -> Answer:
     made = asked.operations.update_type(asked.principal, asked.path["type"], asked.body)
-    return Answer(200, shapes.entity_type(made))
+    return Answer(200, shapes.entity_type(made, asked.version))
 
 
 def _delete_type(asked: Asked) -> Answer:
@@ -89,12 +95,14 @@ def _list_type_behaviors(asked: Asked) -> Answer:
 
 def _get_type_behavior(asked: Asked) -> Answer:
     found = asked.operations.get_type_behavior(asked.principal, asked.path["type"], asked.path["behavior"])
-    return Answer(200, shapes.behavior(found))
+    return Answer(200, shapes.behavior(found, asked.version))
 
 
 def _override_behavior(asked: Asked) -> Answer:
     place = asked.path["type"], asked.path["behavior"]
-    return Answer(200, shapes.behavior(asked.operations.override_behavior(asked.principal, *place, asked.body)))
+    return Answer(
+        200, shapes.behavior(asked.operations.override_behavior(asked.principal, *place, asked.body), asked.version)
+    )
 
 
 def _delete_override(asked: Asked) -> Answer:

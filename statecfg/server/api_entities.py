@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from statecfg.entities import shapes
 from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
@@ -28,19 +26,19 @@ def _get(asked: Asked) -> Answer:
 
 def _list(asked: Asked) -> Answer:
     found = asked.operations.list_entities(asked.principal, listing(asked))
-    return page(asked, found, partial(shapes.entity, version=asked.version))
+    return page(asked, found, shapes.entity)
 
 
 def _list_of_type(asked: Asked) -> Answer:
     path = asked.path["vendor"], asked.path["nss"], asked.path["version"]
     found = asked.operations.list_entities_of_type(asked.principal, *path, listing(asked))
-    return page(asked, found, partial(shapes.entity, version=asked.version))
+    return page(asked, found, shapes.entity)
 
 
 def _list_of_interface(asked: Asked) -> Answer:
     path = asked.path["vendor"], asked.path["nss"], asked.path["version"]
     found = asked.operations.list_entities_of_interface(asked.principal, *path, listing(asked))
-    return page(asked, found, partial(shapes.entity, version=asked.version))
+    return page(asked, found, shapes.entity)
 
 
 def _update(asked: Asked) -> Answer:

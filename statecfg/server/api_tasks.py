@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from statecfg.entities import shapes
+from statecfg.entities.model import Task
 from statecfg.server import openapi, writing
 from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
@@ -11,15 +14,19 @@ from statecfg.server.parameters import LISTING, listing
 
 def _task(asked: Asked) -> Answer:
     task = asked.operations.get_task(asked.principal, asked.path["task"])
-    value = shapes.task(task, asked.base)
+    value = _shape(asked, task)
     if asked.xml:
         return Answer(200, writing.task_xml(value), media_type=writing.TASK_XML)
     return Answer(200, value)
 
 
+def _shape(asked: Asked, task: Task) -> dict[str, Any]:
+    return shapes.task(task, asked.version, writing.location(asked, task.id))
+
+
 def _tasks(asked: Asked) -> Answer:
     found = asked.operations.list_tasks(asked.principal, listing(asked))
-    return page(asked, found, lambda task: shapes.task(task, asked.base))
+    return page(asked, found, lambda task, _: _shape(asked, task))
 
 
 def _versions(asked: Asked) -> Answer:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import urlencode
 
+from statecfg.entities import shapes
 from statecfg.entities.model import Page
 from statecfg.server.exchange import Answer, Asked
 from statecfg.server.parameters import LISTING
@@ -13,15 +14,9 @@ from statecfg.server.parameters import LISTING
 T = TypeVar("T")
 
 
-def page(asked: Asked, found: Page[T], shape: Callable[[T], object]) -> Answer:
+def page(asked: Asked, found: Page[T], shape: Callable[[T, float], shapes.Shape]) -> Answer:
     """Return the answer for a page, with a link to the next one where there is one."""
-    body = {
-        "resultTotal": found.total,
-        "pageCount": found.page_count,
-        "page": found.page,
-        "pageSize": found.page_size,
-        "values": [shape(each) for each in found.values],
-    }
+    body = shapes.page(found, shape, asked.version)
     if found.page >= found.page_count:
         return Answer(200, body)
     defaults = {parameter.name: parameter.schema["default"] for parameter in LISTING}
