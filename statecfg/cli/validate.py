@@ -26,7 +26,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     """Check playbooks for every host they name, without touching one.
 
     Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing,
-    templates that can't be rendered: everything that can be known before connecting, all at once, each with its
+    templates that can't be rendered, charms, settings and relations of services: everything that can be known before connecting, all at once, each with its
     place. Secrets need not be there. Exit status 5 when anything is wrong.
     """
     chosen: Selection = take(Selection, given)
@@ -46,7 +46,10 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
             found.extend(wrong.problems)
             continue
         nodes = sum(len(layer) for job in work.jobs for layer in job.definition.layers)
-        text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}, nothing wrong"
+        text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}"
+        text += f", {plural(len(work.services), 'service')}" if work.services else ""
+        text += f", {plural(len(work.relations), 'relation')}" if work.relations else ""
+        text += ", nothing wrong"
         text += f"; not here, and needed to plan: {', '.join(work.missing)}" if work.missing else ""
         stream.write([make(("✓ ", "add"), text)], sys.stdout, stream.coloured(sys.stdout, no_color))
     if found:

@@ -1,13 +1,12 @@
 "The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
 
 (import statecfg.dialects.forms [BadForm attribute-names op-options op-parameters bind-words body-data clauses])
-(import statecfg.services [relate])
 (import statecfg.remote.borg [
   METHODS merge-graphs some-fn name spit slurp zipmap
   map? true? false? nil? keyword? string? number? seq?])
 
 (setv __all__ [
-  "relate" "merge_graphs" "some_fn" "name" "spit" "slurp" "zipmap"
+  "merge_graphs" "some_fn" "name" "spit" "slurp" "zipmap"
   #* (map hy.mangle ["map?" "true?" "false?" "nil?" "keyword?" "string?" "number?" "seq?"])])
 
 
