@@ -54,6 +54,27 @@ def decode_text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
 
+def spread(name: str, text: str) -> Dict[str, bytes]:
+    """Return a value of any length as values that fit: the first under its name, the others under NAME.1, NAME.2, …
+
+    That goes beyond AMP: who knows nothing of it finds the first piece only. Raises AmpError where text is none.
+    """
+    data = _bytes(text)
+    found = {name: data[:VALUE_LIMIT]}
+    for start in range(VALUE_LIMIT, len(data), VALUE_LIMIT):
+        found["%s.%d" % (name, start // VALUE_LIMIT)] = data[start : start + VALUE_LIMIT]
+    return found
+
+
+def gather(name: str, box: Mapping[str, bytes]) -> bytes:
+    """Return the value that was `spread` over a box; nothing where the box has none of that name."""
+    found, number = bytearray(box.get(name, b"")), 1
+    while "%s.%d" % (name, number) in box:
+        found += box["%s.%d" % (name, number)]
+        number += 1
+    return bytes(found)
+
+
 class Decoder:
     """Turns a stream of bytes back into boxes, refusing too large a length before making room for it."""
 

@@ -172,9 +172,14 @@ class Finder:
         """Leave the making of the module to Python."""
 
     @classmethod
+    def get_code(cls, name: str) -> "Any":
+        """Return a module's code."""
+        return cls.modules[name][1]
+
+    @classmethod
     def exec_module(cls, module: "Any") -> None:
         """Run a module's code."""
-        code = cls.modules[module.__name__][1]
+        code = cls.get_code(module.__name__)
         module.__file__ = code.co_filename
         exec(code, module.__dict__)  # noqa: S102 - what the controller sent
 
