@@ -1,0 +1,246 @@
+"""Behaviors by kind: what is wrong with one when it is defined, and how one is run.
+
+Kinds: `noop`, `WebHook` (statecfg.entities.webhook), `Function` (statecfg.entities.functions) and `Playbook`
+(statecfg.entities.playbooks). Others may be defined, as clients of the original do; invoking them is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from statecfg.entities import functions, processes, webhook
+from statecfg.entities.model import POST_DELETE, PRE_DELETE, Invocation, Outcome
+from statecfg.problems import suggest
+from statecfg.project import Project
+from statecfg.remote.redact import Redactor
+
+TIMEOUT = 600.0  # seconds that an invocation may take where its behavior says nothing
+LONGEST = 7 * 86_400.0
+SUFFIXES = (".yml", ".yaml", ".py", ".hy")
+FAILED = "RDE_BEHAVIOR_FAILED"
+UNSUPPORTED = "RDE_BEHAVIOR_EXECUTION_UNSUPPORTED"
+_OF_PLAYBOOK = ("inventory", "limit", "destroy", "invocation_timeout")
+Json = dict[str, Any]
+Update = Callable[[Json], None]
+
+
+def check(execution: Mapping[str, Any], project: Project | None = None) -> list[str]:
+    """Return what is wrong with the execution of a behavior, [] where nothing is.
+
+    :param project: where functions and playbooks are looked for; None: they are not looked for
+    """
+    kind = execution.get("type")
+    if kind not in ("noop", "WebHook", "Function", "Playbook"):
+        return []
+    properties = execution.get("execution_properties")
+    if properties is not None and not isinstance(properties, Mapping):
+        return ["execution_properties is no object"]
+    found = list(_wrong_timeout(properties or {}))
+    root = project.root if project is not None else None
+    if kind == "WebHook":
+        found += webhook.wrong(execution)
+    elif kind == "Function":
+        found += filter(None, [functions.wrong(execution.get("id"), root)])
+    elif kind == "Playbook":
+        found += _wrong_playbook(execution.get("id"), properties or {}, root)
+    return found
+
+
+def _wrong_timeout(properties: Mapping[str, Any]) -> Iterator[str]:
+    given = properties.get("invocation_timeout", TIMEOUT)
+    if not isinstance(given, int | float) or isinstance(given, bool) or not 1 <= given <= LONGEST:
+        yield f"invocation_timeout is {given!r}: it must be a number of seconds from 1 to {LONGEST:.0f}"
+
+
+def _wrong_playbook(id: Any, properties: Mapping[str, Any], root: Path | None) -> Iterator[str]:
+    for key, value in properties.items():
+        kind: type = bool if key == "destroy" else str
+        if key not in _OF_PLAYBOOK:
+            yield f"a Playbook has no property {key!r}; {suggest(key, _OF_PLAYBOOK, 'it has')}"
+        elif key != "invocation_timeout" and not isinstance(value, kind):
+            yield f"{key} is {value!r}: it must be {'true or false' if kind is bool else 'a text'}"
+    if not isinstance(id, str) or not id.endswith(SUFFIXES) or "\0" in id:
+        yield f"the id of a Playbook is the path of one in the project, such as playbooks/site.yml, not {id!r}"
+        return
+    for name in (id, properties.get("inventory")):
+        if isinstance(name, str):
+            yield from _wrong_path(name, root)
+
+
+def _wrong_path(name: str, root: Path | None) -> Iterator[str]:
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:
+        yield f"{name!r} leads out of the project"
+    elif root is not None and not (root / path).is_file():
+        there = sorted(str(each.relative_to(root)) for each in (root / path).parent.glob("*") if each.is_file())
+        yield f"there is no {name} in the project; {suggest(name, there, 'there are') or 'write one'}"
+    elif root is not None and not (root / path).resolve().is_relative_to(root.resolve()):
+        yield f"{name!r} leads out of the project"
+
+
+def run(
+    invocation: Invocation,
+    project: Project,
+    store: str,
+    stop: threading.Event,
+    update: Update,
+    token: Callable[[], str],
+) -> Outcome | None:
+    """Run a behavior and return what came of it; None where it was stopped, and is to be run again.
+
+    :param store: the URL of the store, for runs of playbooks; "" for the project's
+    :param stop: set to end it early
+    :param update: takes `progress`, `details` and `operation` of the task meanwhile
+    :param token: makes the token of `actAsToken`
+    """
+    execution = invocation.execution
+    wrong = check(execution, project)
+    mask = Redactor(dict(secrets(execution))).value
+    if wrong:
+        return _failed("; ".join(wrong), minor="RDE_INVALID_BEHAVIOR_EXECUTION")
+    properties: Mapping[str, Any] = execution.get("execution_properties") or {}
+    seconds = float(properties.get("invocation_timeout", TIMEOUT))
+    given = token() if properties.get("actAsToken") is True else None
+    if given is not None:
+        mask = Redactor({**dict(secrets(execution)), "actAsToken": given}).value
+
+    def tell(news: Json) -> None:
+        update(mask(news))
+
+    kind = execution.get("type")
+    if kind == "noop":
+        found: Outcome | None = _noop(invocation, properties)
+    elif kind == "WebHook":
+        found = webhook.run(invocation, seconds, tell, given)
+    elif kind == "Function":
+        found = _function(invocation, project, seconds, stop, tell, given)
+    elif kind == "Playbook":
+        found = _playbook(invocation, project, store, seconds, stop, tell)
+    else:
+        found = _failed(
+            f"behaviors of the type {kind!r} can't be run here: noop, WebHook, Function and Playbook can",
+            501,
+            UNSUPPORTED,
+        )
+    return found and replace(found, result=mask(found.result), error=mask(found.error))
+
+
+def secrets(value: Any, name: str = "secret") -> Iterator[tuple[str, str]]:
+    """Yield each text below a key that begins with _secure_ or _internal_, with a name for it."""
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        if key.startswith(("_secure_", "_internal_")):
+            yield from _texts(item, key)
+        else:
+            yield from secrets(item, key)
+    for item in value if isinstance(value, list) else ():
+        yield from secrets(item, name)
+
+
+def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, f"{name}.{key}")
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _texts(item, f"{name}.{number}")
+    elif isinstance(value, str):
+        yield name, value
+
+
+def _failed(message: str, code: int = 500, minor: str = FAILED) -> Outcome:
+    return Outcome(False, error={"majorErrorCode": code, "minorErrorCode": minor, "message": message})
+
+
+def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
+    """Return what the behavior says itself; by default, what it was invoked with."""
+    error = properties.get("returnError")
+    if isinstance(error, Mapping):
+        major = error.get("majorErrorCode")
+        return _failed(
+            str(error.get("message") or "the behavior says that it failed"),
+            int(major) if isinstance(major, int | str) and str(major).isdigit() else 500,
+            str(error.get("minorErrorCode") or FAILED),
+        )
+    if "returnValue" in properties:
+        return Outcome(True, properties["returnValue"])
+    result = {
+        "arguments": dict(invocation.arguments),
+        "entityId": invocation.entity_id,
+        "typeId": invocation.type_id,
+        "entity": dict(invocation.entity),
+    }
+    return Outcome(True, result)
+
+
+def _function(
+    invocation: Invocation, project: Project, seconds: float, stop: threading.Event, update: Update, token: str | None
+) -> Outcome | None:
+    context = {
+        "entity_id": invocation.entity_id,
+        "entity_name": invocation.entity_name,
+        "type_id": invocation.type_id,
+        "hook": invocation.kind,
+        "user": invocation.user.name,
+        "task_id": invocation.task_id,
+        "invocation_id": invocation.id,
+        "metadata": dict(invocation.metadata),
+        "properties": dict(invocation.execution.get("execution_properties") or {}),
+        "token": token,
+    }
+    request = {
+        "do": "function",
+        "root": str(project.root),
+        "id": invocation.execution["id"],
+        "entity": dict(invocation.entity),
+        "arguments": dict(invocation.arguments),
+        "context": context,
+    }
+    said: list[str] = []
+
+    def tell(news: Json) -> None:
+        said[:] = [news["details"]] if "details" in news else said
+        update(news)
+
+    ended = processes.run(request, project.root, seconds, stop, tell)
+    if ended.stopped:
+        return None
+    answer = ended.answer or {"ok": False, "error": f"{request['id']}: {ended.reason}"}
+    texts = [*said, ended.output.rstrip("\n"), answer.get("where", "")]
+    update({"details": "\n".join(filter(None, texts))})
+    return Outcome(True, answer["result"]) if answer["ok"] else _failed(answer["error"])
+
+
+def _playbook(
+    invocation: Invocation, project: Project, store: str, seconds: float, stop: threading.Event, update: Update
+) -> Outcome | None:
+    execution = invocation.execution
+    properties = dict(execution.get("execution_properties") or {})
+    request = {
+        "do": "playbook",
+        "root": str(project.root),
+        "id": execution["id"],
+        "destroy": properties.get("destroy", invocation.kind in (PRE_DELETE, POST_DELETE)),
+        "entity": dict(invocation.entity),
+        "entity_id": invocation.entity_id,
+        "entity_name": invocation.entity_name,
+        "arguments": dict(invocation.arguments),
+        "properties": properties,
+        "user": invocation.user.name,
+        "store": store,
+        "seconds": seconds,
+    }
+    ended = processes.run(request, project.root, seconds, stop, update, closed=False)
+    if ended.stopped:
+        return None
+    if ended.answer is None:
+        update({"details": ended.output.rstrip("\n")})
+        return _failed(f"{execution['id']}: {ended.reason}")
+    answer = ended.answer
+    update({"details": "\n".join(filter(None, (answer["details"], ended.output.rstrip("\n"))))})
+    return (
+        Outcome(True, answer["result"]) if answer["ok"] else replace(_failed(answer["error"]), result=answer["result"])
+    )

@@ -1,0 +1,172 @@
+"""What a webhook is sent: the default JSON, or what the behavior's template makes of it.
+
+Templates are the part of FreeMarker that the documents use: `${path.to.value}` with `!"default"`, `?json_string` and
+`?c` behind it, `<#assign NAME = "text" />`, where `header_NAME` is a header of the request, and `<#-- comments -->`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+HEADER = "header_"
+_TAG = re.compile(
+    r"""<\#--.*?-->
+      | <\#assign\s+(?P<name>[A-Za-z_](?:[\w.:-]|\\[.:-])*)\s*=\s*
+        (?P<quote>["'])(?P<text>(?:\\.|(?!(?P=quote))[^\\])*)(?P=quote)\s*/?>
+      | \$\{(?P<expression>[^{}]*)\}
+      | (?P<wrong></?[\#@][^>]*>?|\$\{[^}]*\}?)""",
+    re.VERBOSE | re.DOTALL,
+)
+_STEP = re.compile(
+    r"""\s*(?:\.?\s*(?P<name>[A-Za-z_$@](?:[\w$@]|\\[.:-])*)|\[\s*(?:"(?P<key>[^"\\]*)"|(?P<number>\d{1,6}))\s*\])"""
+)
+_DEFAULT = re.compile(r"""\s*!\s*(?:"(?P<text>[^"\\]*)")?""")
+_BUILTIN = re.compile(r"\s*\?\s*(\w+)")
+_BUILTINS = ("json_string", "c")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
+# What the connection and the signature are made of is not the template's.
+_RESERVED = ("host", "date", "connection", "content-length", "transfer-encoding", "accept-encoding", "te", "upgrade")
+Json = dict[str, Any]
+
+
+class TemplateError(Exception):
+    """A template is wrong, or does not fit what it is to show; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Value:
+    """`${…}`: the steps to a value, what stands for a missing one, and what is done with it."""
+
+    written: str
+    steps: Sequence[str | int]
+    default: str | None
+    builtins: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Assign:
+    name: str
+    pieces: Sequence[str | _Value]
+
+
+def compact(value: Any) -> bytes:
+    """Return JSON without spaces and without keys that are null. Source: what VMware's verifier makes of a body."""
+    return json.dumps(_without_nulls(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def check(template: str) -> None:
+    """Raise TemplateError for what is wrong in a template by itself."""
+    _parsed(template)
+
+
+def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
+    """Return the body that a template makes of the data, and the headers that it sets. Raises TemplateError."""
+    known = {**data, **{f"{key}_string": json.dumps(data[key], ensure_ascii=False) for key in ("arguments", "entity")}}
+    headers: dict[str, str] = {}
+    text = ""
+    for piece in _parsed(template):
+        if isinstance(piece, _Assign):
+            known[piece.name] = "".join(_shown(each, known) for each in piece.pieces)
+            if piece.name.startswith(HEADER):
+                name = piece.name.removeprefix(HEADER)
+                headers[name] = _header(name, known[piece.name])
+        else:
+            text += _shown(piece, known)
+    return text.encode(), headers
+
+
+def _parsed(template: str) -> list[str | _Value | _Assign]:
+    pieces: list[str | _Value | _Assign] = []
+    end = 0
+    for found in _TAG.finditer(template):
+        pieces.append(template[end : found.start()])
+        end = found.end()
+        if found["wrong"]:
+            raise TemplateError(
+                f'the template has {found["wrong"][:60]!r}; only ${{value}}, <#assign NAME = "text" /> and comments are'
+                " understood"
+            )
+        if found["expression"] is not None:
+            pieces.append(_value(found["expression"]))
+        elif found["name"] is not None:
+            pieces.append(_assign(found["name"].replace("\\", ""), _ESCAPE.sub(_plain, found["text"])))
+    return [*pieces, template[end:]]
+
+
+def _plain(found: re.Match[str]) -> str:
+    return _ESCAPED.get(found[1], found[1])
+
+
+def _assign(name: str, text: str) -> _Assign:
+    pieces = _parsed(text)
+    if any(isinstance(each, _Assign) for each in pieces):
+        raise TemplateError(f"the template's {name} has another <#assign> in it")
+    if name.startswith(HEADER):
+        _header(name.removeprefix(HEADER), "")
+    return _Assign(name, [each for each in pieces if not isinstance(each, _Assign)])
+
+
+def _header(name: str, value: str) -> str:
+    """Return the value of a header. Raises TemplateError where the template must not set it so."""
+    if not _HEADER_NAME.match(name) or name.lower() in _RESERVED or name.lower().startswith("x-vcloud-"):
+        raise TemplateError(f"the template can't set the header {name!r}")
+    if not value.isascii() or any(ord(letter) < 32 or ord(letter) == 127 for letter in value):
+        raise TemplateError(f"the template gives the header {name} a value that headers can't have")
+    return value
+
+
+def _value(text: str) -> _Value:
+    steps: list[str | int] = []
+    at = 0
+    while (found := _STEP.match(text, at)) is not None:
+        number = found["number"]
+        name = found["key"] if found["key"] is not None else (found["name"] or "").replace("\\", "")
+        steps.append(int(number) if number is not None else name)
+        at = found.end()
+    default = None
+    if steps and (found := _DEFAULT.match(text, at)) is not None:
+        default, at = found["text"] or "", found.end()
+    builtins = []
+    while (found := _BUILTIN.match(text, at)) is not None:
+        builtins.append(found[1])
+        at = found.end()
+    unknown = [each for each in builtins if each not in _BUILTINS]
+    if not steps or isinstance(steps[0], int) or text[at:].strip() or unknown:
+        raise TemplateError(
+            f"the template's ${{{text[:60]}}} is not understood: write ${{path.to.value}}, "
+            'maybe with !"default" or ?json_string'
+        )
+    return _Value(text.strip(), steps, default, builtins)
+
+
+def _shown(piece: str | _Value, data: Mapping[str, Any]) -> str:
+    if isinstance(piece, str):
+        return piece
+    value: Any = data
+    for step in piece.steps:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    if value is None:
+        if piece.default is None:
+            raise TemplateError(f"the template's ${{{piece.written}}} has no value here, and no default")
+        value = piece.default
+    if isinstance(value, Mapping | list):
+        raise TemplateError(
+            f"the template's ${{{piece.written}}} is no single value; entity_string is all of an entity"
+        )
+    text = json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+    return json.dumps(text, ensure_ascii=False)[1:-1] if "json_string" in piece.builtins else text

@@ -1,0 +1,284 @@
+"""Playbooks as behaviors: applied with an entity as their variables, or destroyed by what hosts remember of it.
+
+Each entity is an owner of its own in the ledgers of hosts, `PROJECT/PATH#UUID`: entities of one playbook leave each
+other's resources alone, and what an entity has made is known also when its playbook, or its host, is another one now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.problems import InvalidInput, Place, Problem, problem
+from statecfg.store import StoreError
+
+if TYPE_CHECKING:
+    from statecfg.fleet import Job
+    from statecfg.hooks.bus import Bus
+    from statecfg.inventory import Host
+    from statecfg.prepare import Choice, Work
+    from statecfg.project import Project
+
+REASONS = 5  # failed nodes of a host that an error names
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked for: whose playbook it is, and what goes into it."""
+
+    project: Project
+    path: Path
+    choice: Choice
+    owner: str
+    who: str
+    store: str | None
+    deadline: float
+    update: Callable[[Json], None]
+    cancel: threading.Event
+
+
+def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> Json:
+    """Do what a request asks for; return {"ok", "result", "error", "details"}.
+
+    :param request: `root`, `id` (the playbook), `destroy`, `entity`, `entity_id`, `entity_name`, `arguments`,
+        `properties` (`inventory`, `limit`), `user`, `store` (a URL, "" for the project's) and `seconds`
+    :param update: takes what is going on
+    :param cancel: set to stop: what runs ends, and nothing more begins
+    """
+    reports: list[Json] = []
+    try:
+        asked = _asked(request, update, cancel)
+        for report in _destroyed(asked) if request["destroy"] else _applied(asked):
+            reports.append(report)
+            update({"details": "\n".join(map(_told, reports))})
+            if _failures(report):
+                break
+    except InvalidInput as wrong:
+        return _answer(reports, [_problem(each) for each in wrong.problems])
+    except StoreError as wrong:
+        return _answer(reports, [str(wrong)])
+    return _answer(reports, [text for report in reports for text in _failures(report)])
+
+
+def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> _Asked:
+    """Return a request with its project and what is chosen of it. Raises InvalidInput."""
+    from statecfg import prepare
+    from statecfg import project as projects
+
+    root = Path(request["root"])
+    project, path = projects.find(root), root / request["id"]
+    properties = request["properties"]
+    file = properties.get("inventory")
+    variables = {key: request[key] for key in ("entity", "entity_id", "entity_name", "arguments")}
+    instance = request["entity_id"].rpartition(":")[2]
+    choice = prepare.Choice(root / file if file else None, None, (), variables, True, instance)
+    if not request["destroy"]:
+        choice = replace(choice, limit=_limit(properties.get("limit"), variables, request["id"]))
+    who = f"{request['user']}@{socket.gethostname()}"
+    deadline = time.monotonic() + request["seconds"]
+    owner = prepare.owner(project, path, instance)
+    return _Asked(project, path, choice, owner, who, request["store"] or None, deadline, update, cancel)
+
+
+def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None:
+    """Return the pattern that the behavior narrows the hosts down by; it may be a template of the entity."""
+    if text is None:
+        return None
+    from statecfg import templates
+
+    found = templates.evaluate(text, variables, Place(f"limit for {playbook}", 1))
+    if not isinstance(found, str) or not found.strip():
+        detail = f"the behavior's limit `{text}` gives {found!r} for this entity"
+        raise InvalidInput([problem("SC0406", detail, "it must give a pattern of hosts")])
+    return found
+
+
+def _applied(asked: _Asked) -> Iterator[Json]:
+    """Apply the playbook; then remove what the entity has left on hosts that it is no longer for."""
+    from statecfg import prepare
+
+    with _bus(asked, "apply") as bus:
+        work = prepare.playbook(asked.path, asked.choice, bus.reconciler)
+        report = _done(asked, work, "apply", bus)
+    yield report
+    yield from _removed(asked, set(report["hosts"]), work.secrets)
+
+
+def _destroyed(asked: _Asked) -> Iterator[Json]:
+    """Remove what the entity has on every host."""
+    from statecfg import prepare
+
+    try:
+        # Only for the secrets, which must not be shown.
+        secrets: Mapping[str, str] | None = prepare.playbook(asked.path, asked.choice).secrets
+    except InvalidInput:
+        # What was made goes all the same: hosts remember it.
+        secrets = None
+    yield from _removed(asked, set(), secrets)
+
+
+def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[Json]:
+    """Remove what the entity has on the hosts that the store knows it is on, but for those that are kept."""
+    from statecfg.compile import Definition
+    from statecfg.fleet import Job
+    from statecfg.prepare import Work
+    from statecfg.store import hosts, opened
+
+    with opened(asked.project, asked.store) as store:
+        names = [each.name for each in hosts.every(store) if asked.owner in each.playbooks and each.name not in kept]
+    if not names:
+        return
+    inventory = asked.project.inventory(asked.choice.inventory)
+    nothing = Definition([], secrets=dict(secrets or {}))
+    title = asked.owner.partition("/")[2]
+    jobs = [Job(inventory.host(name), nothing, title, owner=asked.owner) for name in names]
+    with _bus(asked, "destroy") as bus:
+        report = _done(asked, Work(asked.project, jobs, asked.path, dict(secrets or {})), "destroy", bus)
+    yield report if secrets is not None else _without_contents(report)
+
+
+@contextlib.contextmanager
+def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
+    """Yield the event bus of a run of the entity's."""
+    from statecfg.hooks.bus import Bus
+
+    inventory = asked.project.inventory(asked.choice.inventory)
+    bus = Bus(asked.project, inventory, uuid.uuid4().hex[:12], asked.who, url=asked.store, cancel=asked.cancel)
+    with contextlib.closing(bus):
+        bus.begin(mode, asked.owner)
+        yield bus
+    if bus.problems:
+        raise StoreError("; ".join(bus.problems))
+
+
+def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
+    """Run on all hosts, enter the run, and return its report."""
+    from statecfg import fleet
+    from statecfg.hooks import failure
+    from statecfg.remote.redact import Redactor
+    from statecfg.transport import Settings
+
+    settings = asked.project.settings
+    jobs = [replace(job, host=_become(job.host, asked.project)) for job in work.jobs]
+    options = fleet.Options(
+        mode=mode,
+        forks=settings.forks or 16,
+        keep_going=bool(settings.keep_going),
+        # Another entity of the host may be at it: it is waited for as long as there is time.
+        lock_timeout=max(0.0, asked.deadline - time.monotonic()),
+        settings=Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys)),
+        cancel=asked.cancel,
+        agreed=True,  # that what an entity has made goes, was said in so many words
+        run=bus.run,
+        join=bus.join,
+    )
+    asked.update({"details": f"run {bus.run}: {mode} on {', '.join(job.host.name for job in jobs)}"})
+    report = fleet.run(jobs, options, _Progress(jobs, asked.update))
+    clean: Json = Redactor(work.secrets).value(failure.complete(report, work.failed, bus))
+    clean["playbook"] = asked.owner.partition("/")[2]
+    bus.enter(clean)
+    return clean
+
+
+def _become(host: Host, project: Project) -> Host:
+    """Return a host with what the project's settings say of whom to become there."""
+    settings = project.settings
+    user = (settings.become_user if host.become_user == "root" else None) or host.become_user
+    return replace(host, become=host.become or ("sudo" if settings.become else None), become_user=user)
+
+
+class _Progress:
+    """Tells how many of the nodes are done, in percent."""
+
+    def __init__(self, jobs: Sequence[Job], update: Callable[[Json], None]) -> None:
+        self.all = sum(len(layer) for job in jobs for layer in job.definition.layers)
+        self.done, self.told, self.update = 0, 0, update
+
+    def __call__(self, event: Any) -> None:
+        if event.kind == "node-finished" and self.all:
+            self.done = min(self.done + 1, self.all)
+            percent = 99 * self.done // self.all
+            if percent > self.told:
+                self.told = percent
+                self.update({"progress": percent})
+
+
+def _without_contents(report: Json) -> Json:
+    """Return a report without the contents of what went: nobody knows which secrets are in them."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: clean(item) for key, item in value.items() if key not in ("before", "after", "diff", "log")}
+        return [clean(item) for item in value] if isinstance(value, list) else value
+
+    found: Json = clean(report)
+    return found
+
+
+# What is said of it
+
+
+def _answer(reports: Sequence[Json], failures: Sequence[str]) -> Json:
+    runs = [{"run": each["run"], "mode": each["mode"], "hosts": _summaries(each)} for each in reports]
+    details = "\n".join(map(_told, reports)) or "nothing to do: no host has anything of this entity"
+    if failures and not reports:
+        details = ""
+    return {"ok": not failures, "result": {"runs": runs}, "error": "\n".join(failures), "details": details}
+
+
+def _summaries(report: Json) -> Json:
+    return {name: {"status": host["status"], **(host.get("summary") or {})} for name, host in report["hosts"].items()}
+
+
+def _told(report: Json) -> str:
+    """Return a run in words: a line for it, and one for each host."""
+    lines = [f"run {report['run']}: {report['mode']}"]
+    for name, host in report["hosts"].items():
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in (host.get("summary") or {}).items() if count)
+        lines.append(f"  {name}: {host['status']}{f' ({counts})' if counts else ''}")
+    return "\n".join(lines)
+
+
+def _failures(report: Json) -> list[str]:
+    """Return why a run failed: a text for each host where it did."""
+    found = []
+    for name, host in report["hosts"].items():
+        reasons = list(_reasons(host))
+        if host["status"] != "ok" or reasons:
+            more = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
+            said = "; ".join([*reasons[:REASONS], *more]) or "it did not come to its end"
+            found.append(f"{name}: {host['status']}: {said} (run {report['run']})")
+    return found
+
+
+def _reasons(host: Json) -> Iterator[str]:
+    error = host.get("error") or {}
+    if error:
+        yield ": ".join(filter(None, (str(error.get("summary", "")), str(error.get("detail") or ""))))
+    if host.get("refusal"):
+        yield str(host["refusal"])
+    for layer in (*(host.get("removals") or ()), *(host.get("layers") or ())):
+        for node in layer:
+            if node["outcome"] in ("failed", "unknown"):
+                yield f"{node['name']}: {_why(node)}"
+    for fired in host.get("fired") or ():
+        if fired["status"] in ("failed", "owed"):
+            yield f"hook {fired['hook']}: {fired.get('error') or fired['status']}"
+
+
+def _why(node: Json) -> str:
+    causes = [str(action["reason"]) for action in node.get("actions") or () if action.get("reason")]
+    return "; ".join(causes) or str(node.get("reason") or node["outcome"])
+
+
+def _problem(found: Problem) -> str:
+    place = f"{found.places[0]}: " if found.places else ""
+    return f"{place}{found.summary}: {found.detail}{f' ({found.help})' if found.help else ''} [{found.code}]"

@@ -1,0 +1,221 @@
+"""The processes in which behaviors run that are programs of the project: bounded in time and output, gone with us."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import statecfg
+from statecfg.remote.process import environment, kill_marked
+
+MARK = "STATECFG_BEHAVIOR"
+KEPT = 64 << 10  # bytes of output that are kept, the newest
+LARGEST = 4 << 20  # bytes of one message from a child
+GRACE = 5.0  # seconds between TERM and KILL
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended.
+
+    :param answer: what it answered; None where it ended without an answer
+    :param output: what it printed, the newest 64 KiB
+    :param reason: why there is no answer, "" where there is one
+    :param stopped: whether it was ended because we are to stop
+    """
+
+    answer: Json | None
+    output: str
+    reason: str = ""
+    stopped: bool = False
+
+
+def run(
+    request: Mapping[str, Any],
+    root: Path,
+    seconds: float,
+    stop: threading.Event,
+    update: Callable[[Json], None],
+    closed: bool = True,
+) -> Ended:
+    """Run a request in a child; return how it ended.
+
+    :param request: what `statecfg.entities.child` takes; it goes through a pipe, so it may hold secrets
+    :param root: the directory it runs in
+    :param seconds: how long it may take; past that it gets TERM, and KILL 5 s later, with all that it started
+    :param stop: set to end it early
+    :param update: gets what it says of its progress
+    :param closed: give it a plain environment; otherwise ours, for ssh's agent and the like
+    """
+    mine, theirs = os.pipe()
+    mark = uuid.uuid4().hex
+    home = os.path.expanduser("~")
+    values = environment({}, home) if closed else dict(os.environ)
+    ours = str(Path(statecfg.__file__).parent.parent)
+    values["PYTHONPATH"] = os.pathsep.join(filter(None, (ours, values.get("PYTHONPATH"))))
+    values[MARK] = mark
+    argv = [sys.executable, "-P", "-m", "statecfg.entities.child", str(theirs)]
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=root,
+            env=values,
+            pass_fds=(theirs,),
+            start_new_session=True,
+        )
+    except OSError as problem:
+        os.close(mine)
+        return Ended(None, "", f"it can't be started in {root}: {problem.strerror}")
+    finally:
+        os.close(theirs)
+    talk = _Talk(child, mine, mark, json.dumps(request).encode() + b"\n", update)
+    try:
+        return talk.attend(seconds, stop)
+    finally:
+        talk.close()
+
+
+class _Talk:
+    """Feeds a child its request, reads what it says, and watches its deadline."""
+
+    def __init__(
+        self, child: subprocess.Popen[bytes], frames: int, mark: str, request: bytes, update: Callable[[Json], None]
+    ) -> None:
+        assert child.stdin is not None and child.stdout is not None
+        self.child, self.frames, self.mark, self.update = child, frames, mark, update
+        self.stdin, self.output = child.stdin.fileno(), child.stdout.fileno()
+        self.unsent = memoryview(request)
+        self.answer: Json | None = None
+        self.printed, self.unread = bytearray(), bytearray()
+        self.cut = False
+        self.reason, self.killed, self.due = "", 0, 0.0
+        self.selector = selectors.DefaultSelector()
+        for descriptor, event in (
+            (self.stdin, selectors.EVENT_WRITE), (self.output, selectors.EVENT_READ), (frames, selectors.EVENT_READ)
+        ):  # fmt: skip
+            os.set_blocking(descriptor, False)
+            self.selector.register(descriptor, event)
+
+    def attend(self, seconds: float, stop: threading.Event) -> Ended:
+        """Return how the child ended."""
+        deadline = time.monotonic() + seconds
+        stopped = False
+        while self.child.poll() is None:
+            now = time.monotonic()
+            if self.reason:
+                self._harder(now)
+            elif self.answer is not None:
+                deadline = min(deadline, now + GRACE)  # it has answered: what it still does is not waited for
+                if now >= deadline:
+                    self._end("it did not end after its answer", now)
+            elif stop.is_set():
+                stopped = True
+                self._end("stopped", now)
+            elif now >= deadline:
+                self._end(f"it was still running after {seconds:g} s, and was stopped", now)
+            self._exchange(0.2)
+        self._signal(signal.SIGKILL)  # what it left running behind it
+        while self._exchange(0.05):
+            pass
+        output = self.printed.decode("utf-8", "replace")
+        if self.cut:
+            output = f"[only the last {KEPT} bytes]\n{output}"
+        if self.answer is not None:
+            return Ended(self.answer, output)
+        return Ended(None, output, self.reason or _ending(self.child.returncode), stopped)
+
+    def _end(self, reason: str, now: float) -> None:
+        self.reason, self.due = reason, now + GRACE
+        self._signal(signal.SIGTERM)
+
+    def _harder(self, now: float) -> None:
+        if now >= self.due:
+            self.due = now + GRACE
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self.child.pid, number)
+        except ProcessLookupError:
+            pass  # all of its group have ended
+        if number == signal.SIGKILL:
+            kill_marked(MARK, self.mark, number)  # what it started may have left the group
+
+    def _exchange(self, wait: float) -> int:
+        """Write and read what can be at once; return how many bytes were read."""
+        if not self.selector.get_map():
+            time.sleep(wait)
+            return 0
+        got = 0
+        for key, _ in self.selector.select(wait):
+            if key.fd == self.stdin:
+                self._feed()
+                continue
+            piece = os.read(key.fd, 1 << 16)
+            if not piece:
+                self.selector.unregister(key.fd)
+            elif key.fd == self.output:
+                self.printed += piece
+                self.cut = self.cut or len(self.printed) > KEPT
+                del self.printed[:-KEPT]
+            else:
+                self._listen(piece)
+            got += len(piece)
+        return got
+
+    def _feed(self) -> None:
+        try:
+            self.unsent = self.unsent[os.write(self.stdin, self.unsent[: 1 << 16]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.unsent = memoryview(b"")
+        if not self.unsent:
+            # It stays open: the child takes its end for our own.
+            self.selector.unregister(self.stdin)
+
+    def _listen(self, piece: bytes) -> None:
+        self.unread += piece
+        *lines, rest = self.unread.split(b"\n")
+        self.unread = bytearray(rest)
+        if len(rest) > LARGEST:
+            self._end(f"it said more than {LARGEST} bytes at once", time.monotonic())
+            self.unread.clear()
+        for line in lines:
+            said = json.loads(line)
+            if "answer" in said:
+                self.answer = self.answer or said["answer"]
+            elif self.answer is None:
+                self.update(said["update"])
+
+    def close(self) -> None:
+        """Let go of the child's pipes, and of the child where it is still there."""
+        if self.child.poll() is None:
+            self._signal(signal.SIGKILL)
+            self.child.wait()
+        self.selector.close()
+        os.close(self.frames)
+        for stream in (self.child.stdin, self.child.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"it was ended by signal {-status}"
+    return f"it ended with exit status {status} and without an answer"

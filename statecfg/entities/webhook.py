@@ -1,0 +1,309 @@
+"""Webhooks as behaviors: one signed POST, whose answer is the result, or says step by step what becomes of the task.
+
+Source: VMware's document of WebHook behaviors, and what its published verifier accepts: no space behind the commas of
+the signature header, the host without its port, the body as compact JSON without nulls.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from statecfg.entities import payload
+from statecfg.entities.model import Invocation, Outcome
+from statecfg.hooks.exchange import Answer, Unanswered, exchange
+
+API_VERSION = "39.0"
+LARGEST = 64 << 10  # bytes of an answer
+SHOWN = 500  # characters of an answer that an error shows
+TASK = "application/vnd.vmware.vcloud.task+json"
+FAILED = "RDE_WEBHOOK_FAILED"
+SIGNED = "host date (request-target) digest"
+_OVER = ("success", "error", "aborted", "canceled")
+Json = dict[str, Any]
+
+
+def wrong(execution: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the execution of such a behavior."""
+    found = []
+    href = execution.get("href")
+    if not isinstance(href, str) or not _may_call(href):
+        found.append(f"href is {href!r}: it must be an https URL; http only where the host is this machine's loopback")
+    key = execution.get("_internal_key")
+    if not isinstance(key, str) or not key:
+        found.append(
+            "_internal_key is missing: it is the secret, shared with the server, that requests are signed with"
+        )
+    template = (execution.get("execution_properties") or {}).get("template")
+    content = template.get("content") if isinstance(template, Mapping) else template
+    if content is not None and not isinstance(content, str):
+        found.append("template.content is no text")
+    elif content:
+        try:
+            payload.check(content)
+        except payload.TemplateError as error:
+            found.append(str(error))
+    return found
+
+
+def _may_call(href: str) -> bool:
+    try:
+        parts = urlsplit(href)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    plain = href.isascii() and href.isprintable() and " " not in href
+    if not plain or not host or parts.username is not None or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _loopback(host))
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def run(invocation: Invocation, seconds: float, update: Callable[[Json], None], token: str | None = None) -> Outcome:
+    """Send the request and return what came of it.
+
+    :param seconds: how long it may take in all
+    :param update: takes what the server says of the task meanwhile
+    :param token: the short-lived token of `actAsToken`
+    """
+    href = str(invocation.execution["href"])
+    try:
+        body, headers = _request(invocation, token)
+    except payload.TemplateError as error:
+        return _failed(str(error))
+    reading = _Reading(update)
+    signed = signature(href, body, str(invocation.execution["_internal_key"]))
+    try:
+        answer = exchange(href, body, {**headers, **signed}, seconds, (LARGEST, LARGEST), False, reading.listen)
+    except Unanswered as error:
+        return _failed(str(error))
+    return reading.outcome(answer)
+
+
+def _request(invocation: Invocation, token: str | None) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the headers of a request, unsigned. Raises TemplateError."""
+    data = _data(invocation, token)
+    template = data["_execution_properties"].pop("template", None)
+    content = template.get("content") if isinstance(template, Mapping) else template
+    headers = {"Content-Type": "application/json"}
+    if not content:
+        return payload.compact(data), headers
+    body, own = payload.rendered(content, data)
+    named = {name.lower() for name in own}
+    return body, {**{name: value for name, value in headers.items() if name.lower() not in named}, **own}
+
+
+def _data(invocation: Invocation, token: str | None) -> Json:
+    execution = invocation.execution
+    shown = {key: value for key, value in execution.items() if key not in ("execution_properties", "type", "id")}
+    return {
+        "entityId": invocation.entity_id,
+        "typeId": invocation.type_id,
+        "arguments": dict(invocation.arguments),
+        "entity": dict(invocation.entity),
+        "_execution_properties": _public(execution.get("execution_properties") or {}),
+        "_metadata": {
+            "executionId": execution.get("id"),
+            "behaviorId": invocation.behavior.ref,
+            "executionType": execution.get("type"),
+            "taskId": invocation.task_id.rpartition(":")[2],
+            "invocationId": invocation.id,
+            "requestId": str(uuid.uuid4()),
+            "apiVersion": API_VERSION,
+            "execution": _public(shown),
+            "invocation": dict(invocation.metadata),
+            "actAsToken": token,
+        },
+    }
+
+
+def _public(value: Any) -> Any:
+    """Return a value without what is `_internal_`: that is never sent."""
+    if isinstance(value, Mapping):
+        return {key: _public(item) for key, item in value.items() if not key.startswith("_internal_")}
+    return [_public(item) for item in value] if isinstance(value, list) else value
+
+
+def signature(href: str, body: bytes, key: str, date: str | None = None) -> dict[str, str]:
+    """Return the headers that prove a POST: Date, x-vcloud-digest and x-vcloud-signature.
+
+    :param date: as HTTP has it; now where not given
+    """
+    parts = urlsplit(href)
+    date = date or formatdate(usegmt=True)
+    digest = f"SHA-512={base64.b64encode(hashlib.sha512(body).digest()).decode()}"
+    lines = f"host: {_host(parts)}\ndate: {date}\n(request-target): post {parts.path or '/'}\ndigest: {digest}"
+    mac = base64.b64encode(hmac.digest(key.encode(), lines.encode(), "sha512")).decode()
+    signed = f'algorithm="hmac-sha512",headers="{SIGNED}",signature="{mac}"'
+    return {"Date": date, "x-vcloud-digest": digest, "x-vcloud-signature": signed}
+
+
+def _host(parts: SplitResult) -> str:
+    return re.sub(r":\d*\Z", "", parts.netloc)
+
+
+def _failed(message: str, code: int = 500, minor: str = FAILED) -> Outcome:
+    return Outcome(False, error={"majorErrorCode": code, "minorErrorCode": minor, "message": message})
+
+
+@dataclass
+class _Reading:
+    """Takes an answer in as it comes: of several parts, each that is whole is an update at once."""
+
+    update: Callable[[Json], None]
+    parts: _Parts | None = None
+    done: Outcome | None = None
+    seen: int = 0
+
+    def listen(self, kind: str, piece: bytes) -> bool:
+        """Take a piece of the body in; return whether the task is over."""
+        boundary = _boundary(kind)
+        if not boundary:
+            return False
+        self.parts = self.parts or _Parts(boundary)
+        for part in self.parts.feed(piece):
+            self._part(part)
+        return self.done is not None
+
+    def _part(self, part: bytes) -> None:
+        if self.done is None:
+            self.seen += 1
+            kind, body = _split(part)
+            self.done = self._said(kind, body)
+
+    def _said(self, kind: str, body: bytes) -> Outcome | None:
+        """Return what an answer, or a part of one, makes of the task; None where it goes on."""
+        if _media(kind) == TASK:
+            return self._task(body)
+        if _media(kind).startswith("text/") or not kind.strip():
+            return Outcome(True, body.decode("utf-8", "replace"))
+        return _failed(
+            f"the webhook's answer has the content type {_media(kind)!r}: text, {TASK} or multipart is taken"
+        )
+
+    def _task(self, body: bytes) -> Outcome | None:
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            return _failed(f"the webhook's answer is no task in JSON: {_clip(body)}")
+        status = said.get("status")
+        result = said.get("result")
+        content = result.get("resultContent") if isinstance(result, dict) else result
+        self.update(_news(said))
+        if status == "success":
+            return Outcome(True, content)
+        if status in _OVER:
+            return Outcome(False, content, _error(said.get("error"), str(status)))
+        return None
+
+    def outcome(self, answer: Answer) -> Outcome:
+        """Return what came of it all."""
+        if answer.status != 200:
+            told = f": {_clip(answer.body)}" if answer.body else ""
+            follow = " (redirects are not followed)" if 300 <= answer.status < 400 else ""
+            return _failed(f"the webhook answered {answer.status}{follow}{told}", answer.status)
+        if self.done is None and answer.cut:
+            return _failed(f"the webhook's answer could not be read: {answer.cut}")
+        if _media(answer.kind).startswith("multipart/"):
+            for part in self.parts.rest() if self.parts is not None else ():
+                self._part(part)
+            return self.done or _failed(f"the webhook's answer has {self.seen} parts, and none completes the task")
+        found = self._said(answer.kind, answer.body)
+        return found or _failed("the webhook's answer does not complete the task: it has no status that ends it")
+
+
+def _news(said: Json) -> Json:
+    """Return what a task says of how far it is, as far as it makes sense."""
+    news: Json = {key: said[key] for key in ("details", "operation") if isinstance(said.get(key), str)}
+    progress = said.get("progress")
+    if isinstance(progress, int) and not isinstance(progress, bool) and 0 <= progress <= 100:
+        news["progress"] = progress
+    return news
+
+
+def _error(said: Any, status: str) -> Json:
+    given = said if isinstance(said, dict) else {}
+    major = given.get("majorErrorCode")
+    return {
+        "majorErrorCode": int(major) if isinstance(major, int | str) and str(major).isdigit() else 500,
+        "minorErrorCode": str(given.get("minorErrorCode") or FAILED),
+        "message": str(given.get("message") or f"the webhook ended the task with status {status}"),
+    }
+
+
+def _media(kind: str) -> str:
+    return kind.partition(";")[0].strip().lower()
+
+
+def _boundary(kind: str) -> bytes:
+    """Return the boundary of a multipart content type, b"" where it has none."""
+    found = re.search(r';\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))', kind, re.IGNORECASE)
+    if not _media(kind).startswith("multipart/") or found is None:
+        return b""
+    return (found[1] or found[2]).encode("utf-8", "replace")
+
+
+@dataclass
+class _Parts:
+    """Takes a multipart body apart as it comes."""
+
+    boundary: bytes
+    unread: bytes = b""
+    lines: list[bytes] | None = None  # of the part being read; None before the first
+    over: bool = field(default=False)
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Take a piece in; yield each part that is whole by now."""
+        *lines, self.unread = (self.unread + piece).split(b"\n")
+        for line in lines:
+            yield from self._line(line + b"\n")
+
+    def rest(self) -> Iterator[bytes]:
+        """Yield the part that the end of the body ends."""
+        yield from self._line(self.unread)
+        if self.lines and not self.over:
+            yield b"".join(self.lines)
+
+    def _line(self, line: bytes) -> Iterator[bytes]:
+        text = line.rstrip()
+        if text in (b"--" + self.boundary, b"--" + self.boundary + b"--"):
+            if self.lines and not self.over:
+                yield b"".join(self.lines)
+            self.lines, self.over = [], self.over or text.endswith(self.boundary + b"--")
+        elif self.lines is not None:
+            self.lines.append(line)
+
+
+def _split(part: bytes) -> tuple[str, bytes]:
+    """Return the content type and the body of a part. The blank line between may be missing, as in the document."""
+    kind = ""
+    while (found := re.match(rb"[ \t]*(content-[a-z-]+)[ \t]*:([^\r\n]*)\r?\n", part, re.IGNORECASE)) is not None:
+        if found[1].lower() == b"content-type":
+            kind = found[2].decode("latin-1").strip()
+        part = part[found.end() :]
+    return kind, re.sub(rb"\A\r?\n", b"", re.sub(rb"\r?\n\Z", b"", part))
+
+
+def _clip(body: bytes) -> str:
+    text = body.decode("utf-8", "replace").strip()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -1,0 +1,205 @@
+"""Workers: threads that take tasks, run their behaviors and enter what came of them.
+
+What a worker has is its own for as long as it says so; what one had that was killed is taken by another.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from typing import Any
+
+from statecfg.entities import behaviors
+from statecfg.entities.model import Invocation, Outcome, Principal, Task
+from statecfg.entities.operations import Operations
+from statecfg.entities.problems import ApiError
+from statecfg.entities.tasks import LEASE
+from statecfg.project import Project
+from statecfg.store import StoreError
+
+POLL = 1.0  # seconds between two looks for tasks that others have made
+APART = 0.5  # seconds between two writes of how far an invocation has come
+END = 15.0  # seconds that `stop` waits for what runs to end
+Json = dict[str, Any]
+
+
+class Worker:
+    """Runs tasks, some at a time.
+
+    :param operations: the calls, on an open store
+    :param project: whose functions and playbooks behaviors are
+    :param size: how many tasks run side by side
+    """
+
+    def __init__(self, operations: Operations, project: Project, size: int = 4) -> None:
+        self.operations, self.project, self.size = operations, project, size
+        self.problems: list[str] = []  # what went wrong with the store, the newest last
+        self._name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._stop = threading.Event()
+        self._due = threading.Condition()
+        self._calls = 0
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begin to take tasks."""
+        for number in range(self.size):
+            thread = threading.Thread(target=self._work, args=(f"{self._name}-{number}",), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """Take no more tasks, end what runs, and wait for it; what was ended goes on in the next worker."""
+        self._stop.set()
+        self.wake()
+        end = time.monotonic() + END
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def wake(self) -> None:
+        """Look for tasks now: one was made."""
+        with self._due:
+            self._calls += 1
+            self._due.notify_all()
+
+    def finish(self, task_id: str, seconds: float, who: Principal) -> Task:
+        """Run a task here unless somebody else does, until it has ended or the time is over; return it as it is.
+
+        :param seconds: how long to wait for it
+        :param who: who asks, as for `get_task`
+        """
+        end = time.monotonic() + seconds
+        name = f"{self._name}-{threading.get_ident()}"
+        while True:
+            task = self.operations.get_task(who, task_id)
+            if task.is_finished or time.monotonic() >= end:
+                return task
+            claimed = self.operations.claim(name, task.id)
+            if claimed is None:
+                time.sleep(0.1)
+            else:
+                self._run(claimed, name)
+
+    def _work(self, name: str) -> None:
+        while not self._stop.is_set():
+            with self._due:
+                before = self._calls
+            try:
+                claimed = self.operations.claim(name)
+                if claimed is not None:
+                    self._run(claimed, name)
+                    continue
+            except (StoreError, ApiError) as problem:
+                self._note(problem)
+            with self._due:
+                self._due.wait_for(lambda before=before: self._calls != before or self._stop.is_set(), POLL)  # type: ignore[misc]
+
+    def _note(self, problem: Exception) -> None:
+        self.problems = [*self.problems[-9:], str(problem)]
+
+    def _run(self, task_id: str, name: str) -> None:
+        """Run what a claimed task has to run, one invocation after the other."""
+        with _Lease(self.operations, task_id, name, self._stop) as lease:
+            while not self._stop.is_set() and not lease.lost.is_set():
+                invocation = self.operations.advance(task_id)
+                if invocation is None:
+                    return
+                outcome = self._invoke(invocation, lease)
+                if outcome is None:
+                    break
+                self.operations.settle(invocation.claimed, invocation.id, outcome)
+        if not lease.lost.is_set():
+            self.operations.release(task_id, name)
+            self.wake()
+
+    def _invoke(self, invocation: Invocation, lease: _Lease) -> Outcome | None:
+        """Run one invocation; return what came of it, None where it was stopped."""
+        news = _News(self.operations, invocation.id)
+        store = self.operations.store.address
+        url = store.url.replace("postgresql+psycopg", "postgresql", 1) if store.path is None else str(store.path)
+        try:
+            return behaviors.run(
+                invocation,
+                self.project,
+                url,
+                lease.over,
+                news.tell,
+                lambda: self.operations.invocation_token(invocation.id),
+            )
+        except (StoreError, ApiError):
+            raise
+        except Exception as problem:  # our own mistake: the task says so, and the others go on
+            message = f"{type(problem).__name__}: {problem}; this is a mistake in statecfg"
+            return Outcome(
+                False, error={"majorErrorCode": 500, "minorErrorCode": "INTERNAL_SERVER_ERROR", "message": message}
+            )
+        finally:
+            news.flush()
+
+
+class _Lease:
+    """Keeps a claimed task: a thread says every few seconds that it is still ours.
+
+    `over` is set when what runs is to end: the worker stops, or the task is another's by now (`lost`).
+    """
+
+    def __init__(self, operations: Operations, task_id: str, worker: str, stop: threading.Event) -> None:
+        self.operations, self.task_id, self.worker, self.stop = operations, task_id, worker, stop
+        self.over, self.lost, self.done = threading.Event(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> _Lease:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        renewed = time.monotonic()
+        while not self.done.wait(0.2):
+            if self.stop.is_set():
+                self.over.set()
+            now = time.monotonic()
+            if now - renewed < LEASE / 3:
+                continue
+            try:
+                if not self.operations.renew(self.task_id, self.worker):
+                    self.lost.set()
+                    self.over.set()
+                    return
+                renewed = now
+            except StoreError:
+                # Tried again at once, for as long as the lease holds; then another may have it.
+                if now - renewed > LEASE:
+                    self.lost.set()
+                    self.over.set()
+                    return
+
+
+class _News:
+    """Enters how far an invocation has come, not more often than twice a second."""
+
+    def __init__(self, operations: Operations, invocation: str) -> None:
+        self.operations, self.invocation = operations, invocation
+        self._due: Json = {}
+        self._written = 0.0
+        self._lock = threading.Lock()
+
+    def tell(self, news: Json) -> None:
+        """Take news in: `progress`, `details`, `operation`."""
+        with self._lock:
+            self._due.update(news)
+        if time.monotonic() - self._written >= APART:
+            self.flush()
+
+    def flush(self) -> None:
+        """Enter what is left to be entered."""
+        with self._lock:
+            due, self._due = self._due, {}
+            self._written = time.monotonic()
+        if due:
+            self.operations.update_task(self.invocation, due.get("progress"), due.get("details"), due.get("operation"))
