@@ -1,0 +1,167 @@
+"""The reduction of relation events: what pyjuju's scheduler was seen to do, and what holds whatever happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.units.scheduler import ADDED, MODIFIED, REMOVED, Queue, at_once
+
+HOOKS = {ADDED: "joined", REMOVED: "departed", MODIFIED: "changed"}
+Tick = dict[str, Any]
+Ran = list[tuple[str, str, list[str]]]
+
+
+def tick(old: str = "", new: str = "", changed: str = "") -> Tick:
+    """Units there before and after one moment, and those whose settings changed in it."""
+    before, after = set(old.split()), set(new.split())
+    return {"added": after - before, "removed": before - after, "modified": changed.split()}
+
+
+def enter(queue: Queue, moment: Tick) -> None:
+    for remote, op in at_once(**moment):
+        queue.happened(remote, op)
+
+
+def ran(queue: Queue) -> Ran:
+    """Take all off; return each hook with its remote unit and the members it sees."""
+    hooks: Ran = []
+    while (event := queue.next()) is not None:
+        hooks.append((event[0], HOOKS[event[1]], list(queue.members)))
+    return hooks
+
+
+A, B, C = "u-1", "u-2", "u-3"
+RUN = None
+# name → members at first, what happens, what is run. RUN: what is due then is run before what follows.
+CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
+    "added, modified: joined": ("", [tick("", A), tick(changed=A)], [(A, "joined", [A])]),
+    "added, removed: nothing": ("", [tick("", A), tick(A, "")], []),
+    "modified three times: once": (
+        "",
+        [tick("", A), RUN, tick(changed=A), tick(changed=A), tick(changed=A)],
+        [(A, "joined", [A]), (A, "changed", [A])],
+    ),
+    "joined before departed before changed": (
+        "u-1 u-2",
+        [tick("u-1 u-2", "u-2 u-3 u-4", "u-2")],
+        [
+            ("u-3", "joined", ["u-1", "u-2", "u-3"]),
+            ("u-4", "joined", ["u-1", "u-2", "u-3", "u-4"]),
+            (A, "departed", ["u-2", "u-3", "u-4"]),
+            (B, "changed", ["u-2", "u-3", "u-4"]),
+        ],
+    ),
+    "removed, added: changed, in the new place": (
+        "u-1 u-2",
+        [tick(A, ""), tick(changed=B), tick("", A)],
+        [(B, "changed", [A, B]), (A, "changed", [A, B])],
+    ),
+    "added, modified: in the old place": (
+        "",
+        [tick("", A), tick("", B), tick(changed=A)],
+        [(A, "joined", [A]), (B, "joined", [A, B])],
+    ),
+    "modified, removed: departed, in the new place": (
+        "u-1 u-2",
+        [tick(changed=A), tick(changed=B), tick(A, "")],
+        [(B, "changed", [A, B]), (A, "departed", [B])],
+    ),
+    "modified, modified: in the old place": (
+        "u-1 u-2",
+        [tick(changed=A), tick(changed=B), tick(changed=A)],
+        [(A, "changed", [A, B]), (B, "changed", [A, B])],
+    ),
+    "removed, modified: departed, in the old place": (
+        "u-1 u-2",
+        [tick(A, ""), tick(changed=B), tick(changed=A)],
+        [(A, "departed", [B]), (B, "changed", [B])],
+    ),
+    "who was not announced is not seen": (
+        "",
+        [tick("", "u-1 u-2"), tick("u-1 u-2", "u-2 u-3", "u-2")],
+        [(B, "joined", [B]), (C, "joined", [B, C])],
+    ),
+    "who is not there does not change or go": ("u-1", [tick(changed=B), tick("u-3", "")], []),
+    "who is there is not announced again": ("u-1", [tick("", A)], []),
+    "twice added, twice removed": (
+        "u-2",
+        [tick("", A), tick("", A), tick(B, ""), tick(B, "")],
+        [(A, "joined", [A, B]), (B, "departed", [A])],
+    ),
+    "added while a change is due": ("u-1", [tick(changed=A), tick("", A)], [(A, "changed", [A])]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_happens_is_reduced(case: str) -> None:
+    members, happens, expected = CASES[case]
+    queue = Queue(members.split())
+    hooks: Ran = []
+    for moment in happens:
+        if moment is RUN:
+            hooks += ran(queue)
+        else:
+            enter(queue, moment)
+    assert hooks + ran(queue) == expected
+
+
+def test_positions_are_those_of_what_happened() -> None:
+    queue = Queue(["b"])
+    queue.added("a", 3)
+    queue.modified("a", 5)
+    queue.modified("b", 7)
+    first = queue.first()
+    assert first is not None and (first.at, first.op, first.remote) == (3, ADDED, "a")
+    assert queue.next() == ("a", ADDED)
+    queue.removed("b", 9)
+    first = queue.first()
+    assert first is not None and (first.at, first.op, first.remote) == (9, REMOVED, "b")
+
+
+Move = tuple[str, str]
+MOVES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([ADDED, REMOVED, MODIFIED, "run"])), max_size=60)
+
+
+@given(MOVES, st.sets(st.sampled_from("abcd")))
+def test_what_holds_whatever_happens(moves: list[Move], first: set[str]) -> None:
+    queue = Queue(first)
+    announced, there, unseen = set(first), set(first), set()
+
+    def run_one() -> None:
+        event = queue.next()
+        if event is None:
+            return
+        remote, op = event
+        if op == ADDED:
+            assert remote not in announced, "joined twice"
+            announced.add(remote)
+        else:
+            assert remote in announced, "about a unit that was not announced"
+        if op == REMOVED:
+            assert remote not in there
+            announced.discard(remote)
+        else:
+            assert remote in there
+        unseen.discard(remote)
+        assert queue.members == tuple(sorted(announced))
+
+    for remote, move in moves:
+        if move == "run":
+            run_one()
+            continue
+        queue.happened(remote, move)
+        if move == ADDED:
+            there.add(remote)
+        elif move == REMOVED:
+            there.discard(remote)
+            unseen.discard(remote)
+        elif remote in there:
+            unseen.add(remote)
+    while queue.first() is not None:
+        run_one()
+    assert announced == there, "in the end, all know who is there"
+    assert not unseen, "no change was lost"
