@@ -139,14 +139,23 @@ def _end(connection: Connection, service_id: int) -> None:
     connection.execute(update(unit).where(unit.c.service == service_id, ~unit.c.gone).values(dying=True))
 
 
-def leave_in(connection: Connection, project: str, playbook: str, now: float) -> None:
-    """Destroy what a playbook declares: its services, and its relations with those of others.
+def leave_in(connection: Connection, project: str, playbook: str, hosts: Sequence[str], now: float) -> None:
+    """Destroy what a playbook declares: its units on these hosts, and the services of which none stays elsewhere.
 
+    :param hosts: those that the run is about
     :param now: seconds since 1970
     """
-    _prune_services(connection, project, playbook, [])
+    mine = select(service.c.id).where(service.c.project == project, service.c.playbook == playbook, service.c.alive)
+    left = False
+    for number in connection.execute(mine).scalars().all():
+        there = and_(unit.c.service == number, ~unit.c.gone)
+        connection.execute(update(unit).where(there, unit.c.host.in_(hosts)).values(dying=True))
+        if connection.execute(select(unit.c.id).where(there, ~unit.c.dying).limit(1)).first() is None:
+            _end(connection, number)
+        else:
+            left = True
     for row in relations_of(connection, project):
-        if row.playbook == playbook:
+        if row.playbook == playbook and not left:
             unit_relations.end(connection, row.id)
 
 

@@ -30,7 +30,7 @@ from statecfg.store.unit_records import (
     UnitError,
     UnitRow,
 )
-from statecfg.store.unit_rows import units_in
+from statecfg.store.unit_rows import unit_in, units_in
 from statecfg.store.unit_steps import again_in, commit_in, fail_in, gone_in, next_in, over_in, resolved_in
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "show",
     "show_in",
     "status_in",
+    "unit_in",
     "units_in",
     "unrelate",
 ]

@@ -127,10 +127,19 @@ def units_in(
     asked = asked if playbook is None else asked.where(service.c.playbook == playbook)
     asked = asked if host is None else asked.where(unit.c.host == host)
     rows = connection.execute(asked.where(~unit.c.gone).order_by(service.c.name, unit.c.number)).all()
-    leaders = {row.service: -1 for row in rows}
-    leaders = {service_id: leader_of(connection, service_id) or 0 for service_id in leaders}
+    leaders = {service_id: leader_of(connection, service_id) for service_id in {row.service for row in rows}}
     wrong = _relation_errors(connection, project)
     return [_unit(row, leaders[row.service] == row.number, wrong.get(row.id, {})) for row in rows]
+
+
+def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
+    """Return a unit, None where it is gone."""
+    asked = select(unit, service.c.name.label("service_name"), service.c.project).join(service)
+    row = connection.execute(asked.where(unit.c.id == unit_id, ~unit.c.gone)).one_or_none()
+    if row is None:
+        return None
+    leads = leader_of(connection, row.service) == row.number
+    return _unit(row, leads, _relation_errors(connection, row.project).get(row.id, {}))
 
 
 def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str, str]]:
