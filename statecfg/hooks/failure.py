@@ -24,6 +24,9 @@ class HookFailure(Exception):
 class Called(Protocol):
     """Who knows which hooks were called for a host as a whole."""
 
+    def due(self, host: str) -> list[dict[str, Any]]:
+        """Return the hooks of units that are due on a host."""
+
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
         """Return the key of a report and the hooks."""
 
@@ -44,4 +47,7 @@ def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: C
             key, called = events.at_once(name)
             if called:
                 host[key] = [*called, *host.get(key, ())]
+            due = events.due(name) if report["mode"] == "plan" else []
+            if due:
+                host["units"] = due
     return {**report, "hosts": hosts}

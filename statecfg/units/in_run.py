@@ -56,7 +56,7 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
     with tempfile.TemporaryDirectory(prefix="statecfg-") as place:
         used = store if store is not None else opened(url=str(Path(place) / "store.db"))
         try:
-            yield Coordinator(used, deployment, mode, "", addresses(jobs), threading.Event())
+            yield Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
         finally:
             if store is None:
                 used.close()
