@@ -29,8 +29,6 @@ def of_run(
     """Return the units of a run, None where it has none. Raises StoreError."""
     if deployment is None or mode not in ("apply", "prune", "destroy"):
         return None
-    if not deployment.services and mode != "destroy":
-        return None
     if not deployment.services:
         with store.reading() as connection:
             if not services.units_in(connection, deployment.project, deployment.playbook):

@@ -16,6 +16,7 @@ from tests import hosts
 from tests.e2e import crashes, hook_crashes, lives, points, rig
 from tests.e2e.test_broken_links import cut_at, total
 from tests.hosts import Host
+from tests.units import rings
 
 Results = collections.Counter[str]
 
@@ -79,13 +80,30 @@ def commands(host: Host, who: str, count: int, seed: int) -> Results:
     return found
 
 
+def units(count: int, seed: int) -> None:
+    """Kill hooks of units on four hosts at once, and now and then a client or an executor."""
+    machines = hosts.light_hosts(4, prefix="rings")
+    begun = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            for what, number in sorted(rings.at_random(machines, Path(directory), count, seed).items()):
+                print(f"{number:8}  {what}")
+        print(f"{time.monotonic() - begun:8.0f}  seconds", flush=True)
+    finally:
+        hosts.close_all()
+
+
 def main() -> None:
     """Run what is asked for, on a host for each, and print what was seen."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "all"])
+    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "units", "all"])
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
+    if given.what == "units":
+        print(f"seed {given.seed}, {given.count} hooks to kill", flush=True)
+        units(given.count, given.seed)
+        return
     jobs: list[Callable[[Host], Results]] = []
     if given.what in ("kills", "all"):
         jobs += [lambda host, who=who: kills(host, who, given.count, given.seed) for who in crashes.KILLS]

@@ -1,0 +1,19 @@
+"""Hooks of units killed at random moments on four hosts at once: settings are whole, and numbers are given once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests import hosts
+from tests.units import rings
+
+
+def test_hooks_killed_at_random_moments(tmp_path: Path) -> None:
+    machines = hosts.light_hosts(4)
+    try:
+        seen = rings.at_random(machines, tmp_path, 30, seed=20261121, services=2)
+    finally:
+        for host in machines:
+            host.stop()
+    print(dict(seen))
+    assert seen["hooks killed"] >= 30 and seen["settings acknowledged"] > 0
