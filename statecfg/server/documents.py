@@ -142,6 +142,15 @@ SCHEMAS: dict[str, Schema] = {
     "Session": _object({"user": _NAMED, "org": _NAMED, "roles": {"type": "array", "items": _text()}, "id": _ID}),
     "OwnSession": _object({"user": _text(), "org": _text(), "role": _text(), "csrf": _text()}),
     "Login": _object({"token": _text(512, 1)}, ("token",)),
+    "Page": {"type": "string"},
+    "Host": _FREE,
+    "Hosts": _object({"hosts": {"type": "array", "items": _FREE}}, ("hosts",)),
+    "Run": _FREE,
+    "Runs": _object({"runs": {"type": "array", "items": _FREE}}, ("runs",)),
+    "Report": _FREE,
+    "Services": _object(
+        {key: {"type": "array", "items": _FREE} for key in ("services", "relations")}, ("services", "relations")
+    ),
     "OpenAPI": _FREE,
 }
 

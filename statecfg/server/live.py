@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 
-from statecfg.server.exchange import ADMINISTRATOR, Answer, Asked
+from statecfg.server.exchange import ADMINISTRATOR, VIEWER, Answer, Asked, Route
 from statecfg.store import StoreError, marks, runs
 from statecfg.store.database import Store
 
@@ -115,3 +115,16 @@ def live(asked: Asked) -> Answer:
     stream = asked.shared.live.follow(topics, asked.shared.stopping)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return Answer(stream=stream, media_type="text/event-stream", headers=headers)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/statecfg/1.0/live",
+        VIEWER,
+        live,
+        "Tell what changes, as server-sent events.",
+        {200: "Page"},
+        media_type="text/event-stream",
+    ),
+)

@@ -12,12 +12,14 @@ from importlib import resources
 from typing import Any
 
 from statecfg.entities.problems import ApiError
-from statecfg.server.exchange import Answer, Asked
+from statecfg.server.exchange import ADMINISTRATOR, ANYONE, VIEWER, Answer, Asked, Parameter, Route
 from statecfg.store import hooks
 from statecfg.store import hosts as host_store
 from statecfg.store import runs as run_store
+from statecfg.store import service_changes as service_store
 from statecfg.store.hosts import HostRecord
 from statecfg.store.runs import Going, RunRecord
+from statecfg.store.unit_records import ServiceRow, UnitRow
 
 HTML = "text/html; charset=utf-8"
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
@@ -63,7 +65,7 @@ def sign_in(message: str, status: int) -> Answer:
 
 def static(asked: Asked) -> Answer:
     """Answer with one of the files that the page is made of. Raises ApiError 404."""
-    name = asked.path["name"]
+    name = asked.path["file"]
     kind = _TYPES.get(name.rpartition(".")[2])
     if kind is None or name not in _files():
         raise _missing(f"There is no file {name}.")
@@ -92,7 +94,7 @@ def hosts(asked: Asked) -> Answer:
 
 def host(asked: Asked) -> Answer:
     """Answer with everything that the store knows of a host. Raises ApiError 404."""
-    store, name = asked.shared.store, asked.path["name"]
+    store, name = asked.shared.store, asked.path["host"]
     record = host_store.get(store, name)
     if record is None:
         raise _missing(f"The store has no host {name}.")
@@ -162,7 +164,7 @@ def runs(asked: Asked) -> Answer:
 
 def run(asked: Asked) -> Answer:
     """Answer with a run: what became of each host, and what to look at there. Raises ApiError 404."""
-    store, id = asked.shared.store, asked.path["id"]
+    store, id = asked.shared.store, asked.path["run"]
     record = run_store.head(store, id)
     if record is not None:
         report = run_store.report(store, id)
@@ -176,7 +178,7 @@ def run(asked: Asked) -> Answer:
 
 def run_host(asked: Asked) -> Answer:
     """Answer with what a run reported of a host. Raises ApiError 404."""
-    report = run_store.host_report(asked.shared.store, asked.path["id"], asked.path["name"])
+    report = run_store.host_report(asked.shared.store, asked.path["run"], asked.path["host"])
     if report is None:
         raise _missing("The store has no report of that host in that run.")
     return Answer(body=report)
@@ -235,3 +237,52 @@ def _told(said: Mapping[str, Any]) -> Json:
 
 def _at_work(said: Mapping[str, Any]) -> Json:
     return {"status": said["status"], "summary": said["summary"], "error": "", "bad": [], "more": 0, "hooks": []}
+
+
+# Services
+
+
+def services(asked: Asked) -> Answer:
+    """Answer with the services of all projects, their units and relations; without any setting."""
+    store = asked.shared.store
+    found: list[Json] = []
+    relations: list[Json] = []
+    for project in service_store.projects(store):
+        shown = service_store.show(store, project)
+        found += [_service(project, each, shown.units.values()) for each in shown.services.values()]
+        relations += [{"project": project, "ends": each.ends, "dying": each.dying} for each in shown.relations]
+    return Answer(body={"services": found, "relations": relations})
+
+
+def _service(project: str, record: ServiceRow, units: Iterable[UnitRow]) -> Json:
+    keys = ("name", "host", "state", "dying", "why", "relation_errors", "leader", "ports", "status", "message", "since")
+    mine = [{key: getattr(each, key) for key in keys} for each in units if each.service == record.name]
+    about = {"project": project, "name": record.name, "playbook": record.playbook, "alive": record.alive}
+    return {**about, "units": mine}
+
+
+_NAME = {"type": "string", "maxLength": 255}
+_LIMIT = Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 30}, "At most so many.")
+_RUNS = (
+    _LIMIT,
+    Parameter("host", _NAME, "Only runs that this host was part of."),
+    Parameter("playbook", _NAME, "Only runs of this playbook."),
+)
+_OWN = "/statecfg/1.0"
+ROUTES = (
+    Route("GET", "/", VIEWER, page, "Show the page.", {200: "Page"}, media_type=HTML, denied=denied),
+    Route("GET", "/static/{file}", ANYONE, static, "A part of the page.", {200: "Page"}, media_type="text/*"),
+    Route("GET", f"{_OWN}/hosts", ADMINISTRATOR, hosts, "List the hosts that the store knows.", {200: "Hosts"}),
+    Route("GET", f"{_OWN}/hosts/{{host}}", ADMINISTRATOR, host, "Show a host.", {200: "Host"}),
+    Route("GET", f"{_OWN}/runs", ADMINISTRATOR, runs, "List runs, the newest first.", {200: "Runs"}, _RUNS),
+    Route("GET", f"{_OWN}/runs/{{run}}", ADMINISTRATOR, run, "Show a run, and what to look at.", {200: "Run"}),
+    Route(
+        "GET",
+        f"{_OWN}/runs/{{run}}/hosts/{{host}}",
+        ADMINISTRATOR,
+        run_host,
+        "Show what a run reported of a host.",
+        {200: "Report"},
+    ),
+    Route("GET", f"{_OWN}/services", ADMINISTRATOR, services, "List services, units and relations.", {200: "Services"}),
+)

@@ -9,6 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Text, func, select, type_coerce
 
 from statecfg.store.database import Store
+from statecfg.store.entity_tables import entity, entity_type, task
+from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.tables import binding, event, going, going_host, host, invocation, run
 
 
@@ -23,6 +25,7 @@ def read(store: Store, dead: float) -> dict[str, str]:
 
 def _topics(dead: float) -> dict[str, Sequence[Any]]:
     raw = [type_coerce(column, Text) for column in (host.c.tags, host.c.metadata)]
+    stated = [type_coerce(column, Text) for column in (unit.c.ports, unit.c.status, unit.c.message)]
     return {
         "hosts": (
             select(host.c.id, host.c.last_checkin, host.c.installed_at, *raw).order_by(host.c.id),
@@ -39,6 +42,31 @@ def _topics(dead: float) -> dict[str, Sequence[Any]]:
         "hooks": (
             select(func.max(event.c.id)),
             select(func.count(), func.max(invocation.c.id), func.sum(invocation.c.started)).select_from(invocation),
+        ),
+        "services": (
+            select(func.count(), func.max(service.c.id), func.sum(service.c.next)).select_from(service),
+            select(service.c.id, service.c.alive).order_by(service.c.id),
+            select(unit.c.id, unit.c.state, unit.c.error, unit.c.dying, unit.c.gone, unit.c.since, *stated).order_by(
+                unit.c.id
+            ),
+            select(relation.c.id, relation.c.dying).order_by(relation.c.id),
+            select(func.count()).select_from(relation_unit).where(relation_unit.c.failed != ""),
+        ),
+        "entities": (
+            select(func.count(), func.max(entity.c.number), func.sum(entity.c.revision)).select_from(entity),
+            select(entity.c.state, func.count(), func.max(entity.c.modified))
+            .group_by(entity.c.state)
+            .order_by(entity.c.state),
+            select(func.count(), func.max(entity_type.c.number)).select_from(entity_type),
+        ),
+        "tasks": (
+            select(task.c.status, func.count(), func.max(task.c.number))
+            .group_by(task.c.status)
+            .order_by(task.c.status),
+            select(func.max(task.c.ended)),
+            select(task.c.number, task.c.progress, task.c.operation)
+            .where(task.c.status == "running")
+            .order_by(task.c.number),
         ),
     }
 

@@ -34,6 +34,12 @@ class Shown:
     relations: Sequence[RelationRow]
 
 
+def projects(store: Store) -> list[str]:
+    """Return the projects that have, or had, services, by name."""
+    with store.reading() as connection:
+        return list(connection.execute(select(service.c.project).distinct().order_by(service.c.project)).scalars())
+
+
 def show(store: Store, project: str) -> Shown:
     """Return the services of a project, their units and relations."""
     with store.reading() as connection:

@@ -1,0 +1,64 @@
+// Elements and texts. Whatever comes from a host becomes text, never markup.
+
+// What can't be seen, or turns what stands beside it around, stands there written out. Line breaks and tabs stay.
+const HIDDEN = /[\p{C}\p{Zl}\p{Zp}\u00a0\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202f\u205f\u2800\u3164\ufe00-\ufe0d\uffa0]/gu;
+const LONGEST = 100_000;
+
+export function visible(value) {
+  const text = String(value ?? "");
+  const shown = text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length - LONGEST} more characters)` : text;
+  return shown.replace(HIDDEN, (character) => {
+    if (character === "\n" || character === "\t") return character;
+    const code = character.codePointAt(0);
+    if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+    return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
+  });
+}
+
+// Return an element. `name` may hold classes: "div.card.bad". Children are texts, elements, lists of them, or nothing.
+export function h(name, attributes, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const element = document.createElement(tag);
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    // Keys are compared, not shown.
+    element.setAttribute(key, value === true ? "" : key.startsWith("data-") ? String(value) : visible(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false || child === "") continue;
+    element.append(child instanceof Node ? child : document.createTextNode(visible(child)));
+  }
+  return element;
+}
+
+// Make `place` hold what `wanted` holds, changing as little as can be: what stays keeps its focus, scroll and selection.
+export function put(place, wanted) {
+  const old = new Map();
+  for (const child of place.childNodes) if (child.dataset?.key) old.set(child.dataset.key, child);
+  let at = place.firstChild;
+  for (const child of [...wanted.childNodes]) {
+    const key = child.dataset?.key;
+    let found = key ? old.get(key) : at;
+    if (!key && found?.dataset?.key) found = null;
+    if (!found || found.nodeType !== child.nodeType || found.nodeName !== child.nodeName) {
+      place.insertBefore(child, at);
+      continue;
+    }
+    if (found === at) at = at.nextSibling;
+    else place.insertBefore(found, at);
+    if (child.nodeType === Node.TEXT_NODE) {
+      if (found.data !== child.data) found.data = child.data;
+      continue;
+    }
+    for (const { name } of [...found.attributes]) if (!child.hasAttribute(name)) found.removeAttribute(name);
+    for (const { name, value } of child.attributes) if (found.getAttribute(name) !== value) found.setAttribute(name, value);
+    if (!found.matches("input, select, textarea")) put(found, child);
+    else if (found.nodeName === "SELECT" && found !== document.activeElement) put(found, child);
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}

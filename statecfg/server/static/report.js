@@ -1,0 +1,271 @@
+// What a run reports of a host: what went wrong, the layers with their nodes, hooks and units that fired.
+
+import { h } from "./dom.js";
+import { fold, goes } from "./fold.js";
+import { badge, plural, sign, tone, when } from "./words.js";
+
+const CHIPS = 24; // nodes of a layer in the map
+const FEW = 8; // skipped nodes that are listed one by one
+const LINES = 400; // lines of a difference or a log that are drawn
+const DIGEST = /^sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)$/;
+
+export function report(host, place) {
+  const layers = host.layers ?? [];
+  return [
+    trouble(host),
+    layers.length ? map(layers, place) : null,
+    part(host.removals, "Removed from the host", place, "goes", removed),
+    layers.map((layer, number) => [
+      h("h3", {}, `Layer ${number + 1}`, h("span.dim", {}, ` of ${layers.length}`)),
+      list(layer, `${place} layer ${number}`, word),
+    ]),
+    part(host.left, "Left the definition, and stays", place, "left", () => "stays"),
+    fired(host.fired),
+    units(host.units),
+    owed(host.owed),
+    layers.length || host.removals?.length ? null : h("p.dim", {}, "No resource was reported."),
+  ];
+}
+
+function trouble(host) {
+  const error = host.error;
+  const said = [];
+  if (error) {
+    said.push(
+      h("div.note.bad", {}, h("p", {}, h("strong", {}, error.summary)), error.detail ? h("pre.box", { tabindex: "0" }, error.detail) : null, error.hint ? h("p", {}, error.hint) : null),
+    );
+  }
+  if (host.refusal) said.push(h("p.note.bad", {}, h("strong", {}, "Refused: "), host.refusal));
+  if (host.halted) said.push(h("p.note.bad", {}, h("strong", {}, "No further layer was begun: "), host.halted));
+  if (host.declined) said.push(h("p.note", {}, "Somebody was asked, and said no: nothing was changed."));
+  for (const text of [host.differs ?? []].flat(Infinity)) said.push(h("p.note.change", {}, h("strong", {}, "Not as planned: "), typeof text === "string" ? text : JSON.stringify(text)));
+  if (host.holder) said.push(h("p.note.skip", {}, `Held by run ${host.holder.run} of ${host.holder.who}, since `, when(host.holder.since)));
+  for (const text of host.warnings ?? []) said.push(h("p.note.change", {}, h("strong", {}, "Warning: "), text));
+  return said;
+}
+
+// The layers as columns: what had to be done before what, and where it stopped.
+function map(layers, place) {
+  return h(
+    "div.map",
+    { role: "group", "aria-label": "Layers", tabindex: "0", "data-key": `${place} map` },
+    layers.map((layer, number) => {
+      const key = `${place} layer ${number}`;
+      const told = layer.length > CHIPS ? [...layer].sort((one, other) => rank(one) - rank(other)).slice(0, CHIPS) : layer;
+      return h(
+        "div.column",
+        { "data-key": String(number) },
+        h("div.dim", {}, String(number + 1)),
+        told.map((node) => chip(node, key, layer)),
+        layer.length > told.length ? h("span.dim", {}, `and ${layer.length - told.length} more`) : null,
+      );
+    }),
+  );
+}
+
+const RANK = { failed: 0, unknown: 1, changed: 2, skipped: 3, unchanged: 4 };
+const rank = (node) => RANK[node.outcome] ?? 1;
+
+function chip(node, key, layer) {
+  const folded = hidden(layer, node) ? `${key} ${node.outcome}` : null;
+  const attributes = { class: `chip ${tone(node.outcome)}`, title: `${node.name}: ${node.outcome}`, "data-within": folded, "data-key": node.name };
+  return goes(`${key} ${node.name}`, attributes, h("span.sign", { "aria-hidden": "true" }, sign(node.outcome)), short(node.name));
+}
+
+function short(name) {
+  const end = name.replace(/\/+$/, "").split("/").pop();
+  const text = end || name;
+  return text.length > 26 ? `${text.slice(0, 12)}…${text.slice(-12)}` : text;
+}
+
+const hidden = (layer, node) =>
+  node.outcome === "unchanged" || (node.outcome === "skipped" && layer.filter((each) => each.outcome === "skipped").length > FEW);
+
+function part(layers, title, place, name, words) {
+  const nodes = (layers ?? []).flat();
+  if (!nodes.length) return null;
+  return [h("h3", {}, title), list(nodes, `${place} ${name}`, words)];
+}
+
+function list(nodes, key, words) {
+  const plain = nodes.filter((node) => !hidden(nodes, node));
+  const groups = ["skipped", "unchanged"].map((outcome) => [outcome, nodes.filter((node) => node.outcome === outcome && hidden(nodes, node))]);
+  return h(
+    "div.nodes",
+    { "data-key": key },
+    plain.map((node) => one(node, key, words)),
+    groups.map(([outcome, found]) =>
+      found.length
+        ? fold(`${key} ${outcome}`, false, [badge(outcome, `${found.length} ${outcome}`), outcome === "skipped" ? h("span.dim", {}, found[0].reason) : null], () => found.map((node) => one(node, key, words)))
+        : null,
+    ),
+  );
+}
+
+// What became of a node, in a word: as the command line says it.
+function word(node) {
+  if (node.outcome !== "changed") return node.outcome;
+  const changes = node.changes ?? [];
+  if (changes.some((each) => each.field === "kind" && each.before !== null && each.after !== null)) return "replaced";
+  if (changes.length && changes.every((each) => each.before === null)) return "added";
+  if (changes.length && changes.every((each) => each.after === null)) return "removed";
+  return "changed";
+}
+
+function removed(node) {
+  if (node.outcome === "unchanged") return "forgotten";
+  if (node.outcome !== "changed") return node.outcome;
+  return node.changes?.length && node.changes.every((each) => each.after !== null) ? "restored" : "removed";
+}
+
+function one(node, key, words) {
+  const said = words(node);
+  const state = node.state && node.state !== "RESOLVED" ? h("span.odd", {}, node.state) : null;
+  const bad = ["failed", "unknown"].includes(node.outcome);
+  const head = [badge(node.outcome, said), h("span.name", {}, node.name), state, bad ? h("span.why", {}, node.reason) : null, h("span.place", {}, node.position)];
+  return fold(`${key} ${node.name}`, bad, head, () => body(node));
+}
+
+function body(node) {
+  const actions = node.actions ?? [];
+  // Beside an action, its reason stands there already.
+  const reason = node.reason && !actions.some((each) => each.reason && node.reason.includes(each.reason)) ? node.reason : "";
+  return [
+    reason ? h("p", {}, h("strong", {}, "Why: "), reason) : null,
+    node.known_after ? h("p.odd", {}, `Known after ${node.known_after}.`) : null,
+    node.triggered_by?.length ? h("p", {}, `Because ${node.triggered_by.join(", ")} changes.`) : null,
+    (node.leaves ?? []).map((text) => h("p.dim", {}, `Stays behind: ${text}`)),
+    node.drift ? h("p", {}, `Drift of the ${node.drift === "both" ? "host and the definition" : node.drift}.`) : null,
+    actions.map(action),
+    changes(node.changes ?? []),
+    node.changes?.length || actions.length || reason ? null : h("p.dim", {}, "As defined: there was nothing to do."),
+  ];
+}
+
+function action(each) {
+  const failed = !["ok", "planned"].includes(each.status);
+  const word = { error: "failed", unknown: "begun, and its end is unknown", "not-attempted": "not attempted" }[each.status] ?? each.status;
+  return h(
+    `div.action.${tone(each.status)}`,
+    {},
+    h("p", {}, badge(each.status, word), " ", h("code", {}, call(each))),
+    failed && each.reason ? h("p.bad", {}, each.reason) : null,
+    each.log ? lines(each.log.replace(/\n$/, "").split("\n"), () => "", true) : null,
+  );
+}
+
+// An action as its name and arguments; a command, as one would type it.
+function call({ op, args = {} }) {
+  const argv = args.argv;
+  if (Array.isArray(argv)) return `${op}: ${argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`)).join(" ")}`;
+  return `${op}(${Object.entries(args).map(([name, given]) => `${name}: ${value(given)}`).join(", ")})`;
+}
+
+function changes(all) {
+  const objects = new Map();
+  for (const each of all) {
+    if (!objects.has(each.object ?? "")) objects.set(each.object ?? "", []);
+    objects.get(each.object ?? "").push(each);
+  }
+  return [...objects].map(([object, found]) => {
+    const fields = found.filter((each) => !difference(each) && !(found.length > 1 && saysNothing(each)));
+    const texts = found.filter(difference);
+    return h(
+      "div.object",
+      {},
+      object ? h("p.name", {}, object) : null,
+      fields.length ? h("table", {}, h("tbody", {}, fields.map(row))) : null,
+      texts.map((each) => [h("p.dim", {}, each.field || "content"), lines(difference(each), mark)]),
+    );
+  });
+}
+
+// It only repeats that a thing comes or goes.
+const saysNothing = ({ field, before, after }) => {
+  if (before !== null && after !== null) return false;
+  const only = after === null ? before : after;
+  return ["kind", "present"].includes(field) || only === "" || (typeof only === "object" && only !== null && !Object.keys(only).length);
+};
+
+function row({ field, before, after }) {
+  const old = before === null || before === undefined ? null : h("del", {}, value(before));
+  const now = after === null || after === undefined ? null : h("ins", {}, value(after));
+  return h("tr", {}, h("th", { scope: "row" }, field), h("td", {}, old, old && now ? " → " : null, now));
+}
+
+export function value(given) {
+  const digest = typeof given === "string" ? DIGEST.exec(given) : null;
+  if (digest) return `sha256:${digest[1]}… (${Number(digest[2]).toLocaleString()} bytes)`;
+  if (typeof given === "string" && given.trim() === given && given && !given.includes("\n")) return given;
+  return JSON.stringify(given) ?? "";
+}
+
+// The lines of a difference, or null where one value beside the other says it better.
+function difference({ diff, before, after }) {
+  if (diff) {
+    let found = diff.replace(/\n$/, "").split("\n");
+    if (found[0].startsWith("--- ") && found.length > 1) found = found.slice(2);
+    return found[0] && /^@@ (-0,0 |-\S+ \+0,0 @@)/.test(found[0]) ? found.slice(1) : found;
+  }
+  if ((before === null || before === undefined) && typeof after === "string" && after.includes("\n")) return after.replace(/\n$/, "").split("\n").map((text) => `+${text}`);
+  if ((after === null || after === undefined) && typeof before === "string" && before.includes("\n")) return before.replace(/\n$/, "").split("\n").map((text) => `-${text}`);
+  return null;
+}
+
+const MARKS = { "+": "ins", "-": "del", "@": "hunk" };
+const mark = (text) => MARKS[text[0]] ?? "";
+
+function lines(all, kind, newest = false) {
+  const shown = newest ? all.slice(-LINES) : all.slice(0, LINES);
+  const left = all.length - shown.length;
+  const more = left ? h("p.dim", {}, `${plural(left, newest ? "earlier line" : "more line")} not shown here`) : null;
+  return [newest ? more : null, h("pre.box", { tabindex: "0" }, shown.map((text) => h(`span.line.${kind(text)}`, {}, `${text}\n`))), newest ? null : more];
+}
+
+const HOOKS = { ok: "done", failed: "failed", continued: "failed, and the run went on", owed: "failed, and is tried again by a later run" };
+
+function fired(all) {
+  if (!all?.length) return null;
+  return [
+    h("h3", {}, "Hooks that fired"),
+    h("div.nodes", {}, all.map((each) =>
+      h(
+        "div.row.flat",
+        {},
+        h("div.lead", {}, badge(each.status, HOOKS[each.status] ?? each.status), h("span.name", {}, each.hook), h("span", {}, `${each.event} of ${each.name || "the playbook"}`), h("span.dim", {}, each.where === "host" ? "on the host" : "on the controller")),
+        each.error ? h("pre.box", { tabindex: "0" }, each.error) : null,
+      ),
+    )),
+  ];
+}
+
+function units(all) {
+  if (!all?.length) return null;
+  return [h("h3", {}, "Units"), h("div.nodes", {}, all.map(unit))];
+}
+
+function unit(each) {
+  const hooks = each.hooks ?? each.due ?? [];
+  return h(
+    `div.row.flat.${each.error ? "bad" : "plain"}`,
+    { "data-key": each.unit },
+    h("div.lead", {}, badge(each.state), h("span.name", {}, each.unit), hooks.length ? null : h("span.dim", {}, "no hook was due")),
+    each.error ? h("p.bad", {}, each.error) : null,
+    hooks.map((hook) =>
+      h(
+        "div.action",
+        {},
+        h("p", {}, badge(hook.status ?? "planned"), " ", h("span.name", {}, hook.hook), hook.relation ? h("span.dim", {}, ` ${hook.relation} ${hook.remote ?? ""}`) : null),
+        hook.error && hook.error !== each.error ? h("pre.box", { tabindex: "0" }, hook.error) : null,
+      ),
+    ),
+  );
+}
+
+function owed(all) {
+  if (!all?.length) return null;
+  return [
+    h("h3", {}, "Still owed from an earlier run"),
+    all.map((each) => h("p.note.change", {}, `${each.node}, because ${each.cause} changed `, when(each.since))),
+  ];
+}
