@@ -61,7 +61,7 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
 
 
 def due(coordinator: Coordinator, host: str) -> list[Json]:
-    """Return the hooks that are due on a host as its report has them: by unit, those that have any.
+    """Return the hooks that are due on a host as its report has them, by unit.
 
     `made_of` tells charms and settings apart, so that a saved plan is of these and no others.
     """
@@ -69,9 +69,8 @@ def due(coordinator: Coordinator, host: str) -> list[Json]:
     for unit, service in coordinator.names.get(host, ()):
         hooks = [hook for hook in coordinator.due[host] if hook["unit"] == unit]
         mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks]
-        if mine:
-            made_of = coordinator.deployment.digest(service)
-            found.append({"unit": unit, "service": service, "made_of": made_of, "due": mine})
+        made_of = coordinator.deployment.digest(service)
+        found.append({"unit": unit, "service": service, "made_of": made_of, "due": mine})
     return found
 
 

@@ -82,6 +82,8 @@ def _summary(report: Report, seconds: float | None) -> Line:
     removing = report.get("mode") in REMOVING
     parts = parts[2:3] if removing else parts
     parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
+    hooks = sum(map(units.ran, hosts))
+    parts += [f"{plural(hooks, 'hook')} of units run"] if hooks else []
     bad: list[tuple[str, Style]] = []
     for what, style in (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown")):
         number = kinds[what]  # type: ignore[index]

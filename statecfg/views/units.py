@@ -33,6 +33,20 @@ def due_lines(host: Mapping[str, Any]) -> Iterator[Line]:
         hooks = [hook_text(hook) for hook in unit.get("due") or ()]
         if hooks:
             yield make(("  ⚑ ", "change"), (str(unit["unit"]), "bold"), f"  {', '.join(hooks)}", hang=6)
+    yield from _at_rest(host, "due")
+
+
+def _at_rest(host: Mapping[str, Any], part: str) -> Iterator[Line]:
+    """Yield how many units have no hooks in a part of a host's report."""
+    still = [unit for unit in host.get("units") or () if part in unit and not unit[part] and not unit.get("error")]
+    if still:
+        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(still), 'unit')} with no hook due.")
+
+
+def ran(host: Mapping[str, Any]) -> int:
+    """Return how many hooks of units ran on a host to a good end."""
+    hooks = (hook for unit in host.get("units") or () for hook in unit.get("hooks") or ())
+    return sum(hook["status"] == "ok" for hook in hooks)
 
 
 def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
@@ -40,11 +54,10 @@ def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()
         failed = bool(unit.get("error"))
-        ran = [hook for hook in hooks if hook["status"] == "ok"]
         if not (hooks or failed):
             continue
         sign, style = ("✗", "remove") if failed else ("✓", "add")
-        told = f"  {unit.get('state', '')}  {plural(len(ran), 'hook')} ran"
+        told = f"  {unit.get('state', '')}  {plural(sum(hook['status'] == 'ok' for hook in hooks), 'hook')} ran"
         yield make((f"  {sign} ", style), (str(unit["unit"]), style), (told, "dim"), hang=6)  # type: ignore[arg-type]
         for hook in hooks:
             mark, colour, meaning = _ENDS.get(str(hook["status"]), ("?", "unknown", str(hook["status"])))
@@ -56,3 +69,4 @@ def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
         for hook in hooks:
             for text in safe.block(str(hook["error"])) if hook.get("error") else ():
                 yield make("        ", (text, "remove"), hang=8)
+    yield from _at_rest(host, "hooks")
