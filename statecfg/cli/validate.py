@@ -26,8 +26,9 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     """Check playbooks for every host they name, without touching one.
 
     Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing,
-    templates that can't be rendered, charms, settings and relations of services: everything that can be known before connecting, all at once, each with its
-    place. Secrets need not be there. Exit status 5 when anything is wrong.
+    templates that can't be rendered, wrong charms, settings and relations of services: everything that can be known
+    before connecting, all at once, each with its place. Secrets need not be there. Exit status 5 when anything is
+    wrong.
     """
     chosen: Selection = take(Selection, given)
     from statecfg.cli import session

@@ -196,19 +196,17 @@ def is_hook(name: str) -> bool:
 
 def _meant(name: str, endpoints: Mapping[str, Any] | None) -> str | None:
     """Return the name of the hook that a file's name is a slip of; None where it is right, or no hook's at all."""
-    right = is_hook(name)
-    relation = name.rpartition("-relation-")[0]
-    if not PLAIN.match(name) or name in ELSEWHERE:
+    relation, _, event = name.rpartition("-relation-")
+    if not PLAIN.match(name) or name in LIFECYCLE or name in ELSEWHERE:
         return None
-    if right and (name in LIFECYCLE or endpoints is None or relation in endpoints or relation in IMPLICIT):
-        return None
-    known = [f"{each}-relation-{event}" for each in endpoints or () for event in EVENTS]
-    if not right:
-        known += [
-            *LIFECYCLE,
-            *(f"{name.rsplit('-', 2)[0]}-relation-{event}" for event in EVENTS if name.count("-") > 1),
-        ]
-    near = nearest(name, known, 1 if len(name) < 8 else 2, 1)
+    if is_hook(name):
+        known = () if endpoints is None or relation in endpoints or relation in IMPLICIT else (*endpoints, *IMPLICIT)
+        near = nearest(relation, known, 1 if len(relation) < 5 else 2, 1)
+        return f"{near[0]}-relation-{event}" if near else None
+    hooks = [f"{each}-relation-{event}" for each in endpoints or () for event in EVENTS]
+    if name.count("-") > 1:
+        hooks += [f"{name.rsplit('-', 2)[0]}-relation-{event}" for event in EVENTS]
+    near = nearest(name, [*LIFECYCLE, *hooks], 1 if len(name) < 8 else 2, 1)
     return near[0] if near else None
 
 
