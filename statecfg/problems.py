@@ -153,6 +153,11 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0714": ("ends do not fit", "The two ends of a relation have different interfaces, or the same part in it."),
     "SC0715": ("relation declared twice", "A playbook has the same relation twice."),
     "SC0716": ("wrong service", "A part of a service's declaration is of the wrong kind, or does not belong there."),
+    "SC0750": ("no such service", "The project has no service of that name: it was never applied, or is destroyed."),
+    "SC0751": ("service of another playbook", "Another playbook of the project has a service of that name."),
+    "SC0752": ("no such unit", "The service has no unit of that number: it was never made, or is gone."),
+    "SC0753": ("no such relation", "The project has no relation between these two ends."),
+    "SC0754": ("no host for a unit", "A unit was asked for without a host, and the service has none."),
 }
 
 
