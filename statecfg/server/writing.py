@@ -18,13 +18,14 @@ VERSIONS_NAMESPACE = "http://www.vmware.com/vcloud/versions"
 TASK_XML = "application/vnd.vmware.vcloud.task+xml"
 ERROR_XML = "application/vnd.vmware.vcloud.error+xml"
 VERSIONS_XML = "application/vnd.vmware.vcloud.versions+xml"
-# Scripts, styles and connections from us only; no frame; nothing kept; no type guessed; no address given away.
+# Scripts, styles and connections from us only; no frame; nothing kept; no type guessed; no address given away. With
+# no-referrer a browser would send forms, such as the one to log in, with `Origin: null`.
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
     "object-src 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
