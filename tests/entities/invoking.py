@@ -1,0 +1,68 @@
+"""Behaviors run by themselves: a project with some of each kind, and invocations made by hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from statecfg import project
+from statecfg.entities import behaviors
+from statecfg.entities.model import Behavior, Invocation, Outcome, Principal
+
+UUID = "0a1b2c3d-0000-4000-8000-00000000000"
+TYPE = "urn:vcloud:type:acme:site:1.0.0"
+BEHAVIOR = "urn:vcloud:behavior-interface:provide:acme:sites:1.0.0"
+TOKEN = "short-lived-token"
+Json = dict[str, Any]
+
+
+def invocation(execution: Mapping[str, Any], entity: Mapping[str, Any] | None = None, **more: Any) -> Invocation:
+    """Return an invocation; `number` tells entities apart."""
+    number = more.pop("number", 1)
+    behavior = Behavior("urn:vcloud:interface:acme:sites:1.0.0", BEHAVIOR, BEHAVIOR, "provide", None, execution)
+    given = {
+        "id": "6f1d", "task_id": "urn:vcloud:task:77", "parent_task_id": "", "claimed": "urn:vcloud:task:77",
+        "behavior": behavior, "kind": "", "execution": execution, "type_id": TYPE, "entity": dict(entity or {}),
+        "entity_id": f"urn:vcloud:entity:acme:site:{UUID}{number}", "entity_name": f"site{number}",
+        "arguments": {}, "metadata": {}, "user": Principal("alice", "shop", "author"),
+    }  # fmt: skip
+    return Invocation(**{**given, **more})
+
+
+@dataclass
+class Site:
+    """A project in a directory, with a store of its own."""
+
+    root: Path
+    news: list[Json] = field(default_factory=list)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the project."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, given: Invocation, stop: threading.Event | None = None) -> Outcome:
+        """Run an invocation to its end; what it says meanwhile is in `news`."""
+        found = self.begin(given, stop or threading.Event())
+        assert found is not None
+        return found
+
+    def begin(self, given: Invocation, stop: threading.Event) -> Outcome | None:
+        """Run an invocation, or stop it."""
+        self.news.clear()
+        place = project.find(self.root)
+        return behaviors.run(given, place, str(self.root / "store.db"), stop, self.news.append, lambda: TOKEN)
+
+    def details(self) -> str:
+        """Return the task's details as they were last."""
+        return str(next(each["details"] for each in reversed(self.news) if "details" in each))
+
+
+def message(outcome: Outcome) -> str:
+    """Return why an invocation failed."""
+    assert not outcome.ok and outcome.error is not None
+    return str(outcome.error["message"])
