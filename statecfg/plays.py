@@ -221,7 +221,7 @@ def of_file(path: str, found: Iterable[Any]) -> list[Play]:
         before = first.setdefault(each.name, each)
         if before is not each and each.service is not None and before.service is not None:
             detail = f"two services are called {each.service.name}"
-            report(problem("SC0702", detail, "rename one", each.position, before.position))
+            report(problem("SC0702", detail, "rename one", each.service.position, before.service.position))
         elif before is not each:
             detail = f"two plays are called {each.name}"
             report(problem("SC0513", detail, "rename one", each.position, before.position))

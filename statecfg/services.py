@@ -132,12 +132,13 @@ def deploy(
     return make
 
 
-def relate(*ends: str) -> Relation:
+def relate(*ends: str) -> Relation | None:
     """Relate two services: `relate("web:db", "db:db")`; or the units of one: `relate("db:cluster")`.
 
     :param ends: one endpoint or two, each a service and what it calls the relation
     """
-    return plays.gathered(related(ends, positions.of_frame(sys._getframe(1))))
+    made = related(ends, positions.of_frame(sys._getframe(1)))
+    return None if made is None else plays.gathered(made)
 
 
 def declared(
@@ -169,19 +170,22 @@ def declared(
     return replace(made, schema=MappingProxyType(schema))
 
 
-def related(ends: Sequence[Any], position: Place) -> Relation:
-    """Return a relation between what texts such as `web:db` name. Reports what is none."""
-    found: list[Endpoint] = []
+def related(ends: Sequence[Any], position: Place) -> Relation | None:
+    """Return a relation between what texts such as `web:db` name; None for none, which is reported."""
+    found = []
     for text in ends:
         service, _, relation = text.partition(":") if isinstance(text, str) else ("", "", "")
-        if not NAME.match(service) or not RELATION.match(relation):
+        if NAME.match(service) and RELATION.match(relation):
+            found.append(Endpoint(service, relation))
+        else:
             hint = "write SERVICE:RELATION, such as web:db"
             report(problem("SC0711", f"{show(text)} is no end of a relation", hint, position))
-        found.append(Endpoint(service, relation))
-    if not 1 <= len(found) <= 2:
+    if not 1 <= len(ends) <= 2:
         hint = "write two, or the one of a service whose units are peers"
-        report(problem("SC0711", f"a relation has {len(found)} ends", hint, position))
-    return Relation(tuple(dict.fromkeys(found)), position)
+        report(problem("SC0711", f"a relation has {len(ends)} ends", hint, position))
+    elif len(found) == len(ends):
+        return Relation(tuple(dict.fromkeys(found)), position)
+    return None
 
 
 def of_file(path: str, found: Sequence[Any]) -> Playbook:

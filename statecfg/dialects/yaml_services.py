@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from statecfg import services
 from statecfg.dialects import yaml_text
@@ -22,13 +23,20 @@ def service(top: Mapping, name: str, hosts: str, path: str) -> Service:
     given = {}
     for part in PARTS:
         node = top.items.get(part)
-        if node is None or (isinstance(node, Scalar) and node.value is None and node.tag is None):
+        if node is None or node.wrong or (isinstance(node, Scalar) and node.value is None and node.tag is None):
             continue
         places[part] = node.place
         if isinstance(node, Mapping):
             places.update((f"{part}.{key}", written.place) for key, written in node.keys.items())
-        given[part] = author(node)
+        given[part] = _right(node)
     return services.declared(name, hosts, given, os.path.dirname(path), top.keys["service"].place, places)
+
+
+def _right(node: Node) -> Any:
+    """Return the value of a node without what could not be read, which was reported."""
+    if isinstance(node, Mapping) and node.tag is None:
+        return {key: _right(item) for key, item in node.items.items() if not item.wrong}
+    return author(node)
 
 
 def relations(top: Mapping) -> list[Relation]:

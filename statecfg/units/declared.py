@@ -164,7 +164,7 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
     :param works: the playbook's services; one that is wrong may be missing
     :param given: the relations as they are declared
     """
-    known = {work.service.name: work for work in works}
+    known = {work.service.name: work for work in reversed(works)}
     first: dict[tuple[Endpoint, ...], Relation] = {}
     for each in given:
         with going_on():
