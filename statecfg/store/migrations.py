@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.store import tables
+# Imported for their tables: `metadata` knows those of modules that were imported.
+from statecfg.store import entity_tables, service_tables, tables  # noqa: F401
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -1,0 +1,130 @@
+"""Runs the hooks of units as a run does, without hosts: each is a function of ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from statecfg.store import services
+from statecfg.store.database import Store
+from statecfg.store.unit_records import Changes, Declared, DeclaredRelation, Step, UnitRow
+
+PROJECT, PLAYBOOK = "shop", "shop/playbooks/web.yml"
+HOSTS = ("h1", "h2", "h3")
+SCHEMA = {"title": {"type": "string", "default": "My Title"}, "size": {"type": "int"}, "key": {"type": "secret"}}
+
+Program = Callable[[Step], Changes]
+
+
+class Failed(Exception):
+    """A hook that ends with another status than 0."""
+
+
+def declared(name: str, *hosts: str, **changes: Any) -> Declared:
+    """Return a service on these hosts."""
+    values: dict[str, Any] = {"charm": name, "digest": "c1", "schema": SCHEMA, "settings": {}, "timeout": 60.0}
+    return Declared(name, tuple(hosts), **{**values, **changes})
+
+
+def related(*ends: str) -> DeclaredRelation:
+    """Return a relation of ends such as "web:db"."""
+    return DeclaredRelation(tuple((name, called) for name, _, called in (end.partition(":") for end in ends)))
+
+
+def deploy(
+    store: Store,
+    *parts: Declared | DeclaredRelation,
+    prune: bool = False,
+    playbook: str = PLAYBOOK,
+    addresses: Mapping[str, str] | None = None,
+) -> None:
+    """Deploy services and relations; each host has an address of its name."""
+    found = [each for each in parts if isinstance(each, Declared)]
+    relations = [each for each in parts if isinstance(each, DeclaredRelation)]
+    hosts = {host for each in found for host in each.hosts}
+    known = addresses or {host: f"10.0.0.{host}" for host in hosts}
+    each_known = {host: {"private-address": at, "public-address": at} for host, at in known.items()}
+    store.attempt(
+        lambda connection: services.deploy_in(
+            connection, PROJECT, playbook, found, relations, each_known, prune, time.time()
+        )
+    )
+
+
+def units(store: Store) -> dict[str, UnitRow]:
+    """Return the units that are there by name."""
+    with store.reading() as connection:
+        return {each.name: each for each in services.units_in(connection, PROJECT)}
+
+
+def next_of(store: Store, name: str, run: str = "r") -> Step | None:
+    """Return what is due for a unit."""
+    with store.reading() as connection:
+        return services.next_in(connection, units(store)[name].id, run)
+
+
+def commit(store: Store, step: Step, changes: Changes | None = None, run: str = "r") -> set[int]:
+    """Enter that a hook succeeded."""
+    return store.attempt(lambda connection: services.commit_in(connection, step, run, changes or {}, time.time()))
+
+
+def fail(store: Store, step: Step, run: str = "r", error: str = "exit code 1.") -> None:
+    """Enter that a hook failed."""
+    store.attempt(lambda connection: services.fail_in(connection, step, run, error, time.time()))
+
+
+def sets(step: Step, **values: str) -> Changes:
+    """Return what a hook about a relation sets there."""
+    assert step.relation is not None
+    return {"relations": {step.relation.id: {"set": values}}}
+
+
+def told(step: Step) -> str:
+    """Return a hook in words: `web/0 db-relation-joined db/0 [db/0]`."""
+    about = step.relation
+    shown = "" if about is None else f" {about.remote} [{' '.join(about.members)}]"
+    return f"{step.unit} {step.hook}{shown}".replace("  ", " ")
+
+
+def settle(
+    store: Store, programs: Mapping[str, Program] | None = None, run: str = "r", only: Sequence[str] = ()
+) -> list[str]:
+    """Run all hooks until none is due; return them in words. Units take turns, by name.
+
+    :param programs: "db db-relation-joined" → what that hook does; all others do nothing
+    :param only: these units alone
+    """
+    hooks: list[str] = []
+    quiet = False
+    while not quiet:
+        quiet = True
+        for name, known in units(store).items():
+            step = next_of(store, name, run) if not only or name in only else None
+            if step is None:
+                gone(store, known)
+                continue
+            quiet = False
+            hooks.append(told(step))
+            assert len(hooks) < 500, "it never ends"
+            try:
+                changes = (programs or {}).get(f"{step.service} {step.hook}", lambda _: {})(step)
+            except Failed as problem:
+                fail(store, step, run, str(problem))
+            else:
+                commit(store, step, changes, run)
+    return hooks
+
+
+def gone(store: Store, known: UnitRow) -> None:
+    """Remove a unit that has nothing left to do but that."""
+    with store.reading() as connection:
+        over = services.over_in(connection, known.id)
+    if over:
+        store.attempt(lambda connection: services.gone_in(connection, known.id, time.time()))
+
+
+def read(store: Store, name: str, *node: str, **secrets: str) -> dict[str, Any]:
+    """Return a settings node as a unit reads it."""
+    with store.reading() as connection:
+        return services.read_in(connection, units(store)[name].id, node, secrets)

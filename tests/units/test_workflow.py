@@ -1,0 +1,184 @@
+"""The order of a unit's hooks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.units import workflow
+from statecfg.units.scheduler import ADDED, MODIFIED, REMOVED
+from statecfg.units.workflow import Due, Entered, Life, due, over
+
+FRESH = Life(charm="", digest="c1", configured="", config="s1")
+UP = Life(state="started", charm="c1", digest="c1", configured="s1", config="s1")
+STEPS = {
+    "nothing was done": (FRESH, "install"),
+    "installed": (replace(UP, state="installed", configured=""), "config-changed"),
+    "configured": (replace(UP, state="installed"), "start"),
+    "started": (UP, ""),
+    "new charm": (replace(UP, digest="c2"), "upgrade-charm"),
+    "new settings": (replace(UP, config="s2"), "config-changed"),
+    "both": (replace(UP, digest="c2", config="s2"), "upgrade-charm"),
+    "new charm before it is installed": (replace(FRESH, digest="c2"), "install"),
+    "new charm before it is started": (replace(UP, state="installed", digest="c2"), "upgrade-charm"),
+    "install failed": (replace(FRESH, error="install_error", tried="r1"), "install"),
+    "start failed": (replace(UP, state="installed", error="start_error", tried="r1"), "start"),
+    "upgrade failed, and the old charm is back": (replace(UP, error="charm_upgrade_error"), "upgrade-charm"),
+    "settings failed, and are what they were": (replace(UP, error="configure_error"), "config-changed"),
+    "dying": (replace(UP, dying=True), "stop"),
+    "dying, with all else due": (replace(UP, dying=True, digest="c2", config="s2"), "stop"),
+    "dying, stop failed": (replace(UP, dying=True, error="stop_error", tried="r1"), "stop"),
+    "dying, start failed": (replace(UP, state="installed", dying=True, error="start_error"), "stop"),
+    "dying, stopped": (replace(UP, dying=True, state="stopped"), ""),
+    "dying, never installed": (replace(FRESH, dying=True), ""),
+    "dying, never started": (replace(UP, dying=True, state="installed"), ""),
+}
+
+
+@pytest.mark.parametrize("case", STEPS)
+def test_a_units_own_life(case: str) -> None:
+    life, hook = STEPS[case]
+    expected = Due(hook) if hook else None
+    assert due(life, [], "r2") == expected
+    # Once more in the run in which it failed: not before another one.
+    assert due(life, [], "r1") == (None if life.tried else expected)
+    assert over(life, []) == (life.dying and not hook)
+
+
+def test_a_whole_life() -> None:
+    life, hooks = FRESH, []
+    while (step := due(life, [], "r")) is not None:
+        hooks.append(step.hook)
+        life = replace(
+            life,
+            state=workflow.reached(life.state, step.hook),
+            charm=life.digest,
+            configured=life.config if step.hook == "config-changed" else life.configured,
+        )
+        if step.hook == "start":
+            life = replace(life, dying=True)
+    assert hooks == ["install", "config-changed", "start", "stop"]
+    assert over(life, [])
+
+
+def hook(kind: str, remote: str, *members: str, number: int = 1, name: str = "db") -> Due:
+    return Due(f"{name}-relation-{kind}", number, kind, remote, members)
+
+
+DB = Entered(1, "db", members=("db/0", "db/1"))
+CACHE = Entered(2, "cache")
+RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
+    "nothing happened": (UP, [DB, CACHE], None),
+    "somebody came": (UP, [replace(DB, events=((3, "db/2", ADDED),))], hook("joined", "db/2", "db/0", "db/1", "db/2")),
+    "somebody changed": (UP, [replace(DB, events=((3, "db/1", MODIFIED),))], hook("changed", "db/1", "db/0", "db/1")),
+    "somebody went": (UP, [replace(DB, events=((3, "db/1", REMOVED),))], hook("departed", "db/1", "db/0")),
+    "what happened first comes first": (
+        UP,
+        [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, events=((2, "c/0", ADDED),))],
+        hook("joined", "c/0", "c/0", number=2, name="cache"),
+    ),
+    "its own life comes first": (
+        replace(UP, config="s2"),
+        [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, dying=True)],
+        Due("config-changed"),
+    ),
+    "then the end of a relation": (
+        UP,
+        [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, dying=True, members=("c/1", "c/0"))],
+        hook("departed", "c/0", "c/1", number=2, name="cache"),
+    ),
+    "broken is last": (UP, [replace(CACHE, dying=True)], hook("broken", "", number=2, name="cache")),
+    "what happens in a relation that ends does not count": (
+        UP,
+        [replace(CACHE, dying=True, events=((3, "c/1", ADDED),))],
+        hook("broken", "", number=2, name="cache"),
+    ),
+    "a unit that dies leaves what ends": (
+        replace(UP, dying=True),
+        [replace(DB, dying=True)],
+        hook("departed", "db/0", "db/1"),
+    ),
+    "and only that": (replace(UP, dying=True), [replace(DB, events=((3, "db/1", REMOVED),))], Due("stop")),
+    "a failed relation waits for another run": (
+        UP,
+        [replace(DB, failed="db-relation-changed", tried="r2", events=((3, "db/1", MODIFIED),))],
+        None,
+    ),
+    "and holds nothing else up": (
+        UP,
+        [
+            replace(DB, failed="db-relation-changed", tried="r2", events=((3, "db/1", MODIFIED),)),
+            replace(CACHE, events=((4, "c/0", ADDED),)),
+        ],
+        hook("joined", "c/0", "c/0", number=2, name="cache"),
+    ),
+    "but its own end": (
+        replace(UP, dying=True),
+        [replace(DB, dying=True, failed="db-relation-departed", tried="r2")],
+        None,
+    ),
+    "it is tried again in another run": (
+        UP,
+        [replace(DB, failed="db-relation-changed", tried="r1", events=((3, "db/1", MODIFIED),))],
+        hook("changed", "db/1", "db/0", "db/1"),
+    ),
+    "or where it is to be": (
+        UP,
+        [replace(DB, failed="db-relation-changed", events=((3, "db/1", MODIFIED),))],
+        hook("changed", "db/1", "db/0", "db/1"),
+    ),
+    "a unit in error does nothing": (
+        replace(UP, error="configure_error", tried="r2"),
+        [replace(DB, events=((3, "db/1", MODIFIED),))],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RELATIONS)
+def test_hooks_about_relations(case: str) -> None:
+    life, relations, expected = RELATIONS[case]
+    assert due(life, relations, "r2") == expected
+    assert due(life, relations[::-1], "r2") == expected
+
+
+def test_what_is_still_to_be_tried_is_not_over() -> None:
+    assert not over(replace(UP, dying=True), [replace(DB, dying=True, failed="db-relation-departed", tried="r2")])
+    assert not over(UP, [])
+
+
+@given(
+    st.sampled_from([life for life, _ in STEPS.values()]),
+    st.lists(st.sampled_from([DB, CACHE]), unique=True),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+)
+def test_what_holds_of_every_hook(life: Life, relations: list[Entered], flags: tuple[bool, bool, bool]) -> None:
+    dying, ends, happened = flags
+    events = ((7, "db/0", MODIFIED), (8, "c/9", ADDED)) if happened else ()
+    there = [replace(each, dying=ends, events=events) for each in relations]
+    found = due(replace(life, dying=dying), there, None)
+    if found is None:
+        return
+    assert found.remote in ("", *found.members) or found.kind == "departed"
+    assert list(found.members) == sorted(set(found.members))
+    if dying:
+        assert found.kind in ("departed", "broken") or found.hook == "stop"
+        assert found.hook != "stop" or not any(each.dying for each in there)
+    assert (found.relation is None) == (found.kind == "")
+
+
+def test_names() -> None:
+    assert workflow.files("upgrade-charm") == ("upgrade-charm", "upgrade")
+    assert workflow.files("db-relation-joined") == ("db-relation-joined",)
+    assert {workflow.failed_hook(error) for error in workflow.ERRORS.values()} == set(workflow.ERRORS)
+    assert (workflow.shown("started", ""), workflow.shown("started", "stop_error")) == ("started", "stop_error")
+
+
+@pytest.mark.parametrize(
+    ("units", "leads"), [({}, None), ({2: False, 1: False}, 1), ({1: True, 2: False}, 2), ({4: True, 3: True}, 3)]
+)
+def test_the_leader_is_the_first_that_stays(units: dict[int, bool], leads: int | None) -> None:
+    assert workflow.leader(units) == leads
