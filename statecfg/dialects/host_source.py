@@ -18,9 +18,10 @@ from statecfg.positions import PACKAGE
 from statecfg.problems import InvalidInput, Place, problem
 from statecfg.remote import OLDEST
 from statecfg.remote.nodetype import NodeType
+from statecfg.services import Relation
 
 LINES = "__statecfg_lines__"  # in a module on a host: (file, {line there: line in the file it was written in})
-ON_CONTROLLER = (Graph, Play)
+ON_CONTROLLER = (Graph, Play, Relation)
 HY = ("hy", "funcparserlib")  # the packages that Hy's run time is made of
 
 Modules = dict[str, tuple[bool, str, str]]
