@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities.calls import Calls
-from statecfg.entities.model import Grant, Page, Principal, Query, Token
+from statecfg.entities import access, bodies, rows, urn
+from statecfg.entities.calls import Calls, listed
+from statecfg.entities.filters import Field
+from statecfg.entities.model import FULL_CONTROL, MEMBERSHIP, PROVIDER, ROLES, Grant, Page, Principal, Query, Token
+from statecfg.entities.problems import bad, forbidden
+from statecfg.store import entity_lists, records
+from statecfg.store import entity_tables as tables
+
+FIELDS = {
+    "id": Field("id"),
+    "objectId": Field("object"),
+    "accessLevelId": Field("level"),
+    "memberId": Field("member"),
+}
+MEMBER = re.compile(r"urn:vcloud:(user|org):[A-Za-z0-9_.@-]{1,128}")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}")
 
 
 class AccessCalls(Calls):
@@ -13,27 +31,67 @@ class AccessCalls(Calls):
 
     def list_grants(self, principal: Principal, object: str, query: Query) -> Page[Grant]:
         """Return a page of the access controls of a type or an entity."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            _need_control(connection, principal, object)
+            scope = entity_lists.of(tables.grant, object=object)
+            return listed(connection, tables.grant, scope, query, FIELDS, rows.grant)
 
     def get_grant(self, principal: Principal, object: str, grant: str) -> Grant:
         """Return an access control of a type or an entity."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            _need_control(connection, principal, object)
+            return _grant(connection, object, grant)
 
     def add_grant(self, principal: Principal, object: str, body: Any) -> Grant:
         """Give a user or organization access (grantType, accessLevelId, memberId), in place of what it had."""
-        raise NotImplementedError
+
+        def add(connection: Any) -> Grant:
+            _need_control(connection, principal, object)
+            member, level = _given(bodies.whole(body))
+            return _put(connection, object, member, level)
+
+        return self.store.attempt(add)
 
     def update_grant(self, principal: Principal, object: str, grant: str, body: Any) -> Grant:
         """Change the level of an access control (accessLevelId)."""
-        raise NotImplementedError
+
+        def change(connection: Any) -> Grant:
+            _need_control(connection, principal, object)
+            known = _grant(connection, object, grant)
+            given = bodies.whole(body)
+            if given.get("memberId") not in (None, known.member):
+                raise bad("memberId can't be changed.", "RDE_IMMUTABLE")
+            level = access.level_of(given.get("accessLevelId"))
+            records.change(connection, tables.grant, {"level": level}, id=grant)
+            return _grant(connection, object, grant)
+
+        return self.store.attempt(change)
 
     def replace_grants(self, principal: Principal, object: str, body: Any) -> Page[Grant]:
         """Put `values` in the place of all access controls; return the first page of them."""
-        raise NotImplementedError
+
+        def replace(connection: Any) -> Page[Grant]:
+            _need_control(connection, principal, object)
+            given = dict(_given(item) for item in bodies.values(body))
+            for row in records.every(connection, tables.grant, object=object):
+                if row.member not in given:
+                    records.drop(connection, tables.grant, id=row.id)
+            for member, level in given.items():
+                _put(connection, object, member, level)
+            scope = entity_lists.of(tables.grant, object=object)
+            return listed(connection, tables.grant, scope, Query(), FIELDS, rows.grant)
+
+        return self.store.attempt(replace)
 
     def delete_grant(self, principal: Principal, object: str, grant: str) -> None:
         """Take an access control away."""
-        raise NotImplementedError
+
+        def drop(connection: Any) -> None:
+            _need_control(connection, principal, object)
+            _grant(connection, object, grant)
+            records.drop(connection, tables.grant, id=grant)
+
+        self.store.attempt(drop)
 
     def add_token(self, name: str, org: str, role: str, lasting: float | None = None) -> str:
         """Return a new token of a user: the secret itself, 43 characters, which is nowhere else.
@@ -41,23 +99,48 @@ class AccessCalls(Calls):
         :param lasting: seconds; None: until it is removed
         :raises ApiError: the name, organization or role is none
         """
-        raise NotImplementedError
+        bodies.one_of(role, ROLES, "role")
+        for key, value in (("name", name), ("org", org)):
+            if not NAME.fullmatch(value):
+                raise bad(f"{key} has to be of letters, digits, `_`, `-`, `.` and `@`, 128 at most.")
+        if (role == ROLES[0]) != (org == PROVIDER):
+            raise bad(f"Administrators, and only they, are of the organization {PROVIDER}.")
+        expires = None if lasting is None else self.clock() + lasting
+        return self._token({"name": name, "org": org, "role": role, "expires": expires, "invocation": None})
+
+    def _token(self, values: Mapping[str, Any]) -> str:
+        secret, now = secrets.token_urlsafe(32), self.clock()
+
+        def enter(connection: Any) -> None:
+            entity_lists.forget_tokens(connection, now)
+            records.add(connection, tables.token, {**values, "digest": _digest(secret), "created": now})
+
+        self.store.attempt(enter)
+        return secret
 
     def list_tokens(self) -> list[Token]:
         """Return the tokens that were given out and have not expired, by number."""
-        raise NotImplementedError
+        now = self.clock()
+        with self.store.reading() as connection:
+            found = records.every(connection, tables.token, invocation=None)
+            return [rows.token(row) for row in found if row.expires is None or row.expires > now]
 
     def delete_token(self, id: int) -> bool:
         """Remove a token; return whether there was one of that number."""
-        raise NotImplementedError
+        return self.store.attempt(lambda connection: records.drop(connection, tables.token, id=id)) == 1
 
     def revoke(self, secret: str) -> bool:
         """Remove a token by its secret (logging out); return whether there was one."""
-        raise NotImplementedError
+        digest = _digest(secret)
+        return self.store.attempt(lambda connection: records.drop(connection, tables.token, digest=digest)) == 1
 
     def principal_of(self, secret: str) -> Principal | None:
         """Return whose a token is; None: nobody's, or it has expired."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            found = records.find(connection, tables.token, digest=_digest(secret))
+        if found is None or (found.expires is not None and found.expires <= self.clock()):
+            return None
+        return Principal(found.name, found.org, found.role, found.invocation or "")
 
     def invocation_token(self, invocation: str) -> str:
         """Return a token for an invocation that runs, which ends with it: what it changes runs no hooks.
@@ -65,4 +148,49 @@ class AccessCalls(Calls):
         :param invocation: its id
         :raises ApiError: it does not run
         """
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            task = records.find(connection, tables.task, invocation=invocation)
+        if task is None or task.ended is not None:
+            raise bad(f"The invocation {invocation[:64]} does not run.")
+        values = {"name": task.user, "org": task.org, "role": task.role}
+        return self._token({**values, "expires": None, "invocation": invocation})
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _need_control(connection: Any, principal: Principal, object: str) -> None:
+    """Refuse who has no Full Control of a type or an entity, and what is neither. Raises ApiError."""
+    entity = records.find(connection, tables.entity, id=object)
+    if entity is not None:
+        have = access.to_entity(connection, principal, entity)
+    else:
+        rows.need(connection, tables.entity_type, object)
+        have = access.to_type(connection, principal, object)
+    access.need(have, FULL_CONTROL, object)
+
+
+def _grant(connection: Any, object: str, grant: str) -> Grant:
+    found = records.find(connection, tables.grant, object=object, id=grant)
+    if found is None:
+        raise forbidden(grant[:200])
+    return rows.grant(found)
+
+
+def _given(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return member and level of an access control's body. Raises ApiError."""
+    if body.get("grantType") not in (None, MEMBERSHIP):
+        raise bad(f"grantType has to be {MEMBERSHIP}.")
+    member = bodies.text(body, "memberId")
+    if not MEMBER.fullmatch(member):
+        raise bad("memberId has to be the URN of a user or an organization: urn:vcloud:user:… or urn:vcloud:org:….")
+    return member, access.level_of(body.get("accessLevelId"))
+
+
+def _put(connection: Any, object: str, member: str, level: str) -> Grant:
+    if not records.change(connection, tables.grant, {"level": level}, object=object, member=member):
+        values = {"id": urn.grant(), "object": object, "member": member, "level": level}
+        records.add(connection, tables.grant, values)
+    found = records.find(connection, tables.grant, object=object, member=member)
+    return rows.grant(found)

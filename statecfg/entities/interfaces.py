@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities.calls import Calls
+from statecfg.entities import access, bodies, rows, urn
+from statecfg.entities.calls import Calls, listed
+from statecfg.entities.filters import Field
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
+from statecfg.entities.problems import bad
+from statecfg.store import entity_lists, records
+from statecfg.store import entity_tables as tables
+
+FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version")}
+BEHAVIOR_FIELDS = {key: Field(key) for key in ("id", "ref", "name", "description")}
+EXISTS = "RDE_BEHAVIOR_ALREADY_EXISTS"
+SCOPE = "RDE_INVALID_BEHAVIOR_SCOPE"
+IN_USE = "RDE_IN_USE"
 
 
 class InterfaceCalls(Calls):
@@ -13,40 +26,201 @@ class InterfaceCalls(Calls):
 
     def create_interface(self, principal: Principal, body: Any) -> Interface:
         """Make an interface (name, vendor, nss, version; id and readonly are optional)."""
-        raise NotImplementedError
+        access.administrators_only(principal, "creating an interface")
+        body = bodies.whole(body)
+        named = namespace(body)
+        id = urn.interface(**named)
+        same_id(body, id)
+        row = {"id": id, "name": bodies.text(body, "name"), "readonly": bool(bodies.optional(body, "readonly", bool))}
+
+        def enter(connection: Any) -> Interface:
+            refuse_same(connection, tables.interface, id)
+            records.add(connection, tables.interface, row | named)
+            return rows.interface(rows.need(connection, tables.interface, id))
+
+        return self.store.attempt(enter)
 
     def get_interface(self, principal: Principal, id: str) -> Interface:
         """Return an interface."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return rows.interface(rows.need(connection, tables.interface, id))
 
     def list_interfaces(self, principal: Principal, query: Query) -> Page[Interface]:
         """Return a page of the interfaces."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return listed(connection, tables.interface, [], query, FIELDS, rows.interface)
 
     def update_interface(self, principal: Principal, id: str, body: Any) -> Interface:
         """Change an interface's name; vendor, nss and version can't be changed, nor anything while entities exist."""
-        raise NotImplementedError
+        access.administrators_only(principal, id)
+        body = bodies.whole(body)
+        name = bodies.text(body, "name")
+
+        def change(connection: Any) -> Interface:
+            known = rows.need(connection, tables.interface, id)
+            same_id(body, id)
+            unchanged(body, known)
+            if name != known.name:
+                may_change(known)
+                _without_entities(connection, id)
+            records.change(connection, tables.interface, {"name": name}, id=id)
+            return rows.interface(rows.need(connection, tables.interface, id))
+
+        return self.store.attempt(change)
 
     def delete_interface(self, principal: Principal, id: str) -> None:
         """Remove an interface that no type implements, with its behaviors."""
-        raise NotImplementedError
+        access.administrators_only(principal, id)
+
+        def drop(connection: Any) -> None:
+            may_change(rows.need(connection, tables.interface, id))
+            if _types(connection, id):
+                raise bad(f"{id} is implemented by a type: delete that first.", IN_USE)
+            records.drop(connection, tables.behavior, owner=id)
+            records.drop(connection, tables.interface, id=id)
+
+        self.store.attempt(drop)
 
     def create_behavior(self, principal: Principal, interface: str, body: Any) -> Behavior:
         """Add a behavior (name, description, execution) to an interface."""
-        raise NotImplementedError
+        access.administrators_only(principal, interface)
+        body = bodies.whole(body)
+        name = bodies.text(body, "name")
+        if not urn.BEHAVIOR.fullmatch(name):
+            raise bad("name has to be of letters, digits, `_`, `-` and `.`, 128 at most.")
+        description = bodies.optional(body, "description", str)
+        values = {"name": name, "description": description, "execution": execution(body)}
+
+        def enter(connection: Any) -> Behavior:
+            rows.need(connection, tables.interface, interface)
+            ref = urn.behavior(name, interface)
+            if records.find(connection, tables.behavior, owner=interface, ref=ref) is not None:
+                raise bad(f"{interface} has a behavior {name} already.", EXISTS)
+            records.add(connection, tables.behavior, values | {"owner": interface, "id": ref, "ref": ref})
+            return _behavior(connection, interface, ref)
+
+        return self.store.attempt(enter)
 
     def get_behavior(self, principal: Principal, interface: str, behavior: str) -> Behavior:
         """Return a behavior of an interface."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return _behavior(connection, interface, behavior)
 
     def list_behaviors(self, principal: Principal, interface: str, query: Query) -> Page[Behavior]:
         """Return a page of the behaviors of an interface."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            rows.need(connection, tables.interface, interface)
+            scope = entity_lists.of(tables.behavior, owner=interface)
+            return listed(connection, tables.behavior, scope, query, BEHAVIOR_FIELDS, rows.behavior)
 
     def update_behavior(self, principal: Principal, interface: str, behavior: str, body: Any) -> Behavior:
         """Change description and execution; a write-only key that is not given keeps its value."""
-        raise NotImplementedError
+        access.administrators_only(principal, interface)
+        body = bodies.whole(body)
+
+        def change(connection: Any) -> Behavior:
+            known = _behavior(connection, interface, behavior)
+            if body.get("name") not in (None, known.name):
+                raise bad("The name of a behavior can't be changed.")
+            values = {
+                "description": bodies.optional(body, "description", str),
+                "execution": kept(execution(body), known.execution),
+            }
+            records.change(connection, tables.behavior, values, owner=interface, ref=known.ref)
+            return _behavior(connection, interface, behavior)
+
+        return self.store.attempt(change)
 
     def delete_behavior(self, principal: Principal, interface: str, behavior: str) -> None:
         """Remove a behavior that is no hook of any type, with its overrides."""
-        raise NotImplementedError
+        access.administrators_only(principal, interface)
+
+        def drop(connection: Any) -> None:
+            ref = _behavior(connection, interface, behavior).ref
+            types = _types(connection, interface)
+            if any(ref in row.hooks.values() for row in records.every(connection, tables.entity_type, id=types)):
+                raise bad(f"{ref} is a hook of a type: take it from there first.", IN_USE)
+            records.drop(connection, tables.behavior_grant, behavior=ref)
+            records.drop(connection, tables.behavior, ref=ref)
+
+        self.store.attempt(drop)
+
+
+def namespace(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return vendor, nss and version of a body. Raises ApiError."""
+    found = {key: bodies.text(body, key) for key in ("vendor", "nss", "version")}
+    for key in ("vendor", "nss"):
+        if not urn.NAMESPACE.fullmatch(found[key]):
+            raise bad(f"{key} has to be of letters, digits, `_` and `-`, 64 at most.")
+    if not urn.VERSION.fullmatch(found["version"]):
+        raise bad("version has to be a semantic version such as 1.0.0.")
+    return found
+
+
+def same_id(body: Mapping[str, Any], id: str) -> None:
+    """Refuse a body whose id is another one. Raises ApiError."""
+    if body.get("id") not in (None, "", id):
+        raise bad(f"id has to be {id}, or be left out.")
+
+
+def unchanged(body: Mapping[str, Any], known: Any) -> None:
+    """Refuse a change of what can't be changed. Raises ApiError."""
+    for key in ("vendor", "nss", "version"):
+        if body.get(key) not in (None, getattr(known, key)):
+            raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
+
+
+def refuse_same(connection: Any, table: Any, id: str) -> None:
+    """Refuse to make what there is. Raises ApiError."""
+    if records.find(connection, table, id=id) is not None:
+        raise bad(f"{id} exists already.", "RDE_ALREADY_EXISTS")
+
+
+def may_change(known: Any) -> None:
+    """Refuse to change or delete what is read-only. Raises ApiError."""
+    if known.readonly:
+        raise bad(f"{known.id} is read-only.", "RDE_READONLY")
+
+
+def execution(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the execution of a behavior's body. Raises ApiError."""
+    found = bodies.optional(body, "execution", dict)
+    if found is None:
+        raise bad("execution is missing.")
+    kind = bodies.text(found, "type", 128)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", kind):
+        raise bad("execution.type has to be a word.")
+    return dict(found)
+
+
+def kept(new: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an execution with the write-only keys that it leaves out as they were: clients can't read them.
+
+    One of another type starts anew.
+    """
+    if new.get("type") != old.get("type"):
+        return new
+    missing = {key: value for key, value in old.items() if key.startswith(("_internal_", "_secure_"))}
+    inner = {
+        key: kept(value, old[key])
+        for key, value in new.items()
+        if isinstance(value, dict) and isinstance(old.get(key), dict)
+    }
+    return {**missing, **new, **inner}
+
+
+def _behavior(connection: Any, interface: str, behavior: str) -> Behavior:
+    rows.need(connection, tables.interface, interface)
+    found = records.find(connection, tables.behavior, owner=interface, ref=behavior)
+    if found is None:
+        raise bad(f"{behavior[:200]} is no behavior of {interface}.", SCOPE)
+    return rows.behavior(found)
+
+
+def _types(connection: Any, interface: str) -> list[str]:
+    return [row.type for row in records.every(connection, tables.implemented, interface=interface)]
+
+
+def _without_entities(connection: Any, interface: str) -> None:
+    if entity_lists.has_entities(connection, _types(connection, interface)):
+        raise bad(f"There are entities of types that implement {interface}.", IN_USE)

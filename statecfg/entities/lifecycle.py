@@ -2,10 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities.calls import Calls
-from statecfg.entities.model import Entity, Page, Principal, Query, Task, Updated
+from statecfg.entities import access, bodies, rows, schemas, urn, work
+from statecfg.entities.calls import Calls, listed
+from statecfg.entities.filters import Field
+from statecfg.entities.model import (
+    CREATE,
+    DELETE,
+    EXECUTE,
+    FULL_CONTROL,
+    IN_DELETION,
+    POST_CREATE,
+    POST_DELETE,
+    POST_UPDATE,
+    PRE_CREATED,
+    PRE_DELETE,
+    READ_ONLY,
+    READ_WRITE,
+    RESOLUTION_ERROR,
+    RESOLVED,
+    STATES,
+    UPDATE,
+    Entity,
+    EntityType,
+    Outcome,
+    Page,
+    Principal,
+    Query,
+    Task,
+    Updated,
+)
+from statecfg.entities.problems import bad, forbidden, stale
+from statecfg.entities.types import seen_type, type_behavior
+from statecfg.store import entity_lists, records
+from statecfg.store import entity_tables as tables
+
+NOT_RESOLVED = "RDE_ENTITY_NOT_RESOLVED"
+FIELDS = {
+    "id": Field("id"),
+    "name": Field("name"),
+    "externalId": Field("external_id"),
+    "entityType": Field("type"),
+    "entity": Field("content", "json"),
+    "entityState": Field("state"),
+    "state": Field("state"),
+    "message": Field("message"),
+    "owner.name": Field("owner"),
+    "owner": Field("owner"),
+    "org.name": Field("org"),
+    "org": Field("org"),
+    "creationDate": Field("created", "time"),
+    "lastModificationDate": Field("modified", "time"),
+}
 
 
 class EntityCalls(Calls):
@@ -19,15 +69,40 @@ class EntityCalls(Calls):
         :param resolve: resolve it at once; without effect where a PostCreate hook is to run
         :param invoke_hooks: False only with Full Control of the type
         """
-        raise NotImplementedError
+        now = self.clock()
+
+        def enter(connection: Any) -> Task:
+            kind = seen_type(connection, principal, type_id, READ_WRITE)
+            wanted = access.hooks_wanted(connection, principal, type_id, invoke_hooks)
+            given = _values(bodies.whole(body))
+            for key in ("name", "content"):
+                if key not in given:
+                    raise bad(f"{'entity' if key == 'content' else key} is missing.")
+            values = {"external_id": None, **given, "id": urn.entity(type_id), "type": type_id, "state": PRE_CREATED}
+            values |= {"message": "", "revision": 1, "owner": principal.name, "org": principal.org}
+            records.add(connection, tables.entity, {**values, "created": now, "modified": now})
+            entity = records.find(connection, tables.entity, id=values["id"])
+            assert entity is not None
+            ref = kind.hooks.get(POST_CREATE)
+            if wanted and ref is not None:
+                return _hook(connection, principal, kind, entity, "create", ref, now)
+            text = f"Creating {entity.name}({entity.id})"
+            id = work.add_task(connection, principal, entity, CREATE, text, now)
+            if resolve:
+                work.resolve(connection, entity, now)
+            return _task(connection, id)
+
+        return self.store.attempt(enter)
 
     def get_entity(self, principal: Principal, id: str) -> Entity:
         """Return an entity; its `etag` is the header's."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return rows.entity(_seen(connection, principal, id, READ_ONLY))
 
     def list_entities(self, principal: Principal, query: Query) -> Page[Entity]:
         """Return a page of all entities that may be seen."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return _listed(connection, principal, [], query)
 
     def list_entities_of_type(
         self, principal: Principal, vendor: str, nss: str, version: str, query: Query
@@ -36,13 +111,17 @@ class EntityCalls(Calls):
 
         :param version: whole, or its first numbers: 1 stands for every 1.x.y
         """
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            types = entity_lists.types_of(connection, vendor, nss, version)
+            return _listed(connection, principal, entity_lists.of(tables.entity, type=types), query)
 
     def list_entities_of_interface(
         self, principal: Principal, vendor: str, nss: str, version: str, query: Query
     ) -> Page[Entity]:
         """Return a page of the entities of all types that implement an interface; `version` as for types."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            types = entity_lists.types_of_interface(connection, vendor, nss, version)
+            return _listed(connection, principal, entity_lists.of(tables.entity, type=types), query)
 
     def update_entity(
         self, principal: Principal, id: str, body: Any, if_match: str | None = None, invoke_hooks: bool = True
@@ -52,11 +131,37 @@ class EntityCalls(Calls):
         :param if_match: the header; None where it is absent. Another revision: 412
         :param invoke_hooks: False only with Full Control of the type
         """
-        raise NotImplementedError
+        now = self.clock()
+
+        def change(connection: Any) -> Updated:
+            entity = _seen(connection, principal, id, READ_WRITE)
+            wanted = access.hooks_wanted(connection, principal, entity.type, invoke_hooks)
+            _matching(entity, if_match)
+            given = bodies.whole(body)
+            kind = _kind(connection, principal, entity, given)
+            values = {**_values(given), "type": kind.id}
+            if _marks(entity, _state(given)):
+                access.need(access.to_entity(connection, principal, entity), FULL_CONTROL, id)
+                return _mark(connection, principal, kind, entity, values, wanted, now)
+            entity = work.change(connection, entity, now, **values, **_checked(kind, entity, values))
+            ref = kind.hooks.get(POST_UPDATE)
+            if not wanted or ref is None or entity.state == IN_DELETION:
+                return Updated(rows.entity(entity))
+            return Updated(rows.entity(entity), _hook(connection, principal, kind, entity, "update", ref, now))
+
+        return self.store.attempt(change)
 
     def resolve_entity(self, principal: Principal, id: str) -> Entity:
         """Check an entity against its type's schema; return it as RESOLVED, or RESOLUTION_ERROR with a message."""
-        raise NotImplementedError
+        now = self.clock()
+
+        def resolve(connection: Any) -> Entity:
+            entity = _seen(connection, principal, id, READ_WRITE)
+            if entity.state == IN_DELETION:
+                raise bad(f"{id} is marked for deletion.", "RDE_ENTITY_IN_DELETION")
+            return rows.entity(work.resolve(connection, entity, now))
+
+        return self.store.attempt(resolve)
 
     def delete_entity(
         self, principal: Principal, id: str, if_match: str | None = None, invoke_hooks: bool = True
@@ -65,8 +170,141 @@ class EntityCalls(Calls):
 
         A deletion that is still going on is gone on with: its task is returned.
         """
-        raise NotImplementedError
+        now = self.clock()
+
+        def delete(connection: Any) -> Task:
+            entity = _seen(connection, principal, id, FULL_CONTROL)
+            wanted = access.hooks_wanted(connection, principal, entity.type, invoke_hooks)
+            _matching(entity, if_match)
+            if entity.state == PRE_CREATED:
+                raise bad(f"{id} is not resolved: resolve it, then delete it.", NOT_RESOLVED)
+            hooks = work.kind_of(connection, entity).hooks if wanted else {}
+            text = f"Deleting {entity.name}({id})"
+            if POST_DELETE in hooks or (PRE_DELETE in hooks and entity.state != IN_DELETION):
+                under_way = records.every(connection, tables.task, entity=id, name=DELETE, ended=None)
+                if under_way:
+                    return rows.task(under_way[0])
+                what = {"do": "delete", "hooks": True}
+                return _task(connection, work.queue(connection, principal, entity, DELETE, text, what, now))
+            task = work.add_task(connection, principal, entity, DELETE, text, now)
+            work.remove(connection, entity)
+            work.finish(connection, task, now, Outcome(True))
+            return _task(connection, task)
+
+        return self.store.attempt(delete)
 
     def invoke(self, principal: Principal, id: str, behavior: str, body: Any = None) -> Task:
         """Invoke a behavior on a RESOLVED entity, by id or ref, with `arguments` and `metadata` of the body."""
-        raise NotImplementedError
+        now = self.clock()
+
+        def enter(connection: Any) -> Task:
+            entity = _seen(connection, principal, id, READ_ONLY)
+            given = {} if body is None else bodies.whole(body)
+            what = {key: bodies.optional(given, key, dict) or {} for key in ("arguments", "metadata")}
+            known = type_behavior(connection, work.kind_of(connection, entity), behavior)
+            level = records.find(connection, tables.behavior_grant, type=entity.type, behavior=known.ref)
+            if level is None:
+                raise forbidden(f"invoking {known.ref}")
+            access.need(access.to_entity(connection, principal, entity), level.level, f"invoking {known.ref}")
+            if entity.state != RESOLVED:
+                raise bad(f"{id} is {entity.state}: behaviors are invoked on what is {RESOLVED}.", NOT_RESOLVED)
+            text = work.invoked(known.name, entity)
+            job = {"do": "invoke", "behavior": known.ref, **what}
+            return _task(connection, work.queue(connection, principal, entity, EXECUTE, text, job, now))
+
+        return self.store.attempt(enter)
+
+
+def _seen(connection: Any, principal: Principal, id: str, level: str) -> Any:
+    """Return the row of an entity with which somebody may do what a level stands for. Raises ApiError."""
+    found = rows.need(connection, tables.entity, id)
+    access.need(access.to_entity(connection, principal, found), level, id)
+    return found
+
+
+def _listed(connection: Any, principal: Principal, scope: list[Any], query: Query) -> Page[Entity]:
+    if not principal.is_administrator:
+        members = [principal.id, principal.org_id]
+        scope = [*scope, *entity_lists.seen_entities(principal.name, principal.org, members)]
+    return listed(connection, tables.entity, scope, query, FIELDS, rows.entity)
+
+
+def _matching(entity: Any, if_match: str | None) -> None:
+    if not access.matches(if_match, rows.entity(entity).etag):
+        raise stale()
+
+
+def _values(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a body changes of an entity; what it leaves out stays."""
+    found: dict[str, Any] = {}
+    if body.get("name") is not None:
+        found["name"] = bodies.text(body, "name")
+    if body.get("entity") is not None:
+        found["content"] = bodies.optional(body, "entity", dict)
+    if "externalId" in body:
+        found["external_id"] = bodies.optional(body, "externalId", str)
+    return found
+
+
+def _state(body: Mapping[str, Any]) -> str | None:
+    given = body.get("entityState", body.get("state"))
+    return None if given is None else bodies.one_of(given, STATES, "entityState")
+
+
+def _marks(entity: Any, wanted: str | None) -> bool:
+    """Tell whether a change marks an entity for deletion. Other states are not for clients to set: they are ignored."""
+    if wanted == IN_DELETION and entity.state == PRE_CREATED:
+        raise bad(f"{entity.id} is not resolved: resolve it first.", NOT_RESOLVED)
+    if wanted not in (None, IN_DELETION) and entity.state == IN_DELETION:
+        raise bad(f"{entity.id} is marked for deletion, and stays so.", "RDE_ENTITY_IN_DELETION")
+    return wanted == IN_DELETION and entity.state != IN_DELETION
+
+
+def _kind(connection: Any, principal: Principal, entity: Any, body: Mapping[str, Any]) -> EntityType:
+    """Return the type that an entity is to have: its own, or, where the body says so, another version of that."""
+    own = work.kind_of(connection, entity)
+    wanted = bodies.optional(body, "entityType", str)
+    if wanted in (None, "", own.id):
+        return own
+    other = seen_type(connection, principal, wanted, READ_WRITE)
+    if (other.vendor, other.nss) != (own.vendor, own.nss):
+        raise bad(f"entityType can only be another version of {own.id}.", "RDE_IMMUTABLE")
+    return other
+
+
+def _checked(kind: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the state of an entity after a change: what was RESOLVED is looked at again, nothing else is."""
+    if entity.state != RESOLVED:
+        return {}
+    message = schemas.wrong(kind.schema, values.get("content", entity.content))
+    return {"state": RESOLUTION_ERROR, "message": message} if message else {}
+
+
+def _mark(
+    connection: Any,
+    principal: Principal,
+    kind: EntityType,
+    entity: Any,
+    values: Mapping[str, Any],
+    wanted: bool,
+    now: float,
+) -> Updated:
+    """Mark an entity for deletion: at once, or when its PreDelete hook has said yes."""
+    if not wanted or PRE_DELETE not in kind.hooks:
+        marked = work.change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
+        return Updated(rows.entity(marked))
+    what = {"do": "mark", "hooks": True, "values": dict(values), "revision": entity.revision}
+    text = f"Updating {entity.name}({entity.id})"
+    id = work.queue(connection, principal, entity, UPDATE, text, what, now)
+    return Updated(rows.entity(entity), _task(connection, id), accepted=True)
+
+
+def _hook(connection: Any, principal: Principal, kind: EntityType, entity: Any, do: str, ref: str, now: float) -> Task:
+    behavior = rows.effective(connection, kind, ref)
+    assert behavior is not None
+    text = work.invoked(behavior.name, entity)
+    return _task(connection, work.queue(connection, principal, entity, EXECUTE, text, {"do": do}, now))
+
+
+def _task(connection: Any, id: str) -> Task:
+    return rows.task(records.find(connection, tables.task, id=id))

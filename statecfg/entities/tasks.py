@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from statecfg.entities.calls import Calls
+from typing import Any
+
+from statecfg.entities import rows, urn, work
+from statecfg.entities.calls import Calls, listed
+from statecfg.entities.filters import Field
 from statecfg.entities.model import Invocation, Outcome, Page, Principal, Query, Task
+from statecfg.entities.problems import forbidden
+from statecfg.store import entity_lists, entity_queue, records
+from statecfg.store import entity_tables as tables
 
 LEASE = 30.0  # seconds for which a worker that says nothing more still has its task
+FIELDS = {
+    "id": Field("id"),
+    "name": Field("name"),
+    "operationName": Field("name"),
+    "operation": Field("operation"),
+    "status": Field("status"),
+    "owner": Field("entity"),
+    "entity": Field("entity"),
+    "user": Field("user"),
+    "org": Field("org"),
+    "parent": Field("parent"),
+    "progress": Field("progress", "number"),
+    "startTime": Field("started", "time"),
+    "endTime": Field("ended", "time"),
+    "creationDate": Field("created", "time"),
+}
 
 
 class TaskCalls(Calls):
@@ -18,18 +41,28 @@ class TaskCalls(Calls):
 
     def get_task(self, principal: Principal, id: str) -> Task:
         """Return a task, by its URN or the UUID in it. Users see theirs and those of entities that they see."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            scope = [*_seen(principal), *entity_lists.of(tables.task, id=urn.task(id) if id else "")]
+            found, _ = entity_lists.page(connection, tables.task, scope, None, None, False, 0, 1)
+        if not found:
+            raise forbidden(id[:200])
+        return rows.task(found[0])
 
     def list_tasks(self, principal: Principal, query: Query) -> Page[Task]:
         """Return a page of the tasks that may be seen; the newest first where nothing else is asked for.
 
         Filters and sorts by id, operationName (name), status, owner (entity), user, org, parent, startTime, endTime.
         """
-        raise NotImplementedError
+        if not query.sort:
+            query = Query(query.filter, "", True, query.page, query.page_size)
+        with self.store.reading() as connection:
+            return listed(connection, tables.task, _seen(principal), query, FIELDS, rows.task)
 
     def subtasks(self, principal: Principal, id: str) -> list[Task]:
         """Return the tasks that a task is made of, in their order."""
-        raise NotImplementedError
+        parent = self.get_task(principal, id).id
+        with self.store.reading() as connection:
+            return [rows.task(row) for row in records.every(connection, tables.task, parent=parent)]
 
     def claim(self, worker: str, task_id: str | None = None) -> str | None:
         """Take a task that has something to run and is nobody's; return its id, None for none.
@@ -39,19 +72,29 @@ class TaskCalls(Calls):
         :param worker: unique for each worker of each process
         :param task_id: this one only
         """
-        raise NotImplementedError
+        due = self.next_due()
+        now = self.clock()
+        if due is None or due > now:
+            return None
+        return self.store.attempt(lambda connection: entity_queue.claim(connection, worker, now, now + LEASE, task_id))
 
     def renew(self, task_id: str, worker: str) -> bool:
         """Keep a claimed task for another `LEASE`; return False where it is another's by now, or has ended."""
-        raise NotImplementedError
+        until = self.clock() + LEASE
+        return self.store.attempt(lambda connection: entity_queue.renew(connection, task_id, worker, until))
 
     def release(self, task_id: str, worker: str) -> None:
         """Give a claimed task back, so that the next worker needn't wait for the lease's end."""
-        raise NotImplementedError
+        self.store.attempt(lambda connection: entity_queue.renew(connection, task_id, worker, 0.0))
 
     def advance(self, task_id: str) -> Invocation | None:
         """Return what a claimed task has to run next; None: nothing, it has ended."""
-        raise NotImplementedError
+        now = self.clock()
+
+        def step(connection: Any) -> Invocation | None:
+            return work.advance(connection, rows.need(connection, tables.task, task_id), now)
+
+        return self.store.attempt(step)
 
     def settle(self, task_id: str, invocation_id: str, outcome: Outcome) -> bool:
         """Enter what came of an invocation, and do what follows from it, in one transaction.
@@ -59,7 +102,13 @@ class TaskCalls(Calls):
         :param task_id: the claimed one
         :returns: whether it was this that was waited for; False where it was entered before
         """
-        raise NotImplementedError
+        now = self.clock()
+
+        def enter(connection: Any) -> bool:
+            task = records.find(connection, tables.task, id=task_id)
+            return task is not None and work.settle(connection, task, invocation_id, outcome, now)
+
+        return self.store.attempt(enter)
 
     def update_task(
         self,
@@ -73,8 +122,24 @@ class TaskCalls(Calls):
         :param progress: percent
         :param details, operation: texts of the task that shows it
         """
-        raise NotImplementedError
+        values: dict[str, Any] = {
+            "progress": None if progress is None else min(max(progress, 0), 100),
+            "details": None if details is None else work.plain(details),
+            "operation": None if operation is None else work.plain(operation),
+        }
+        given = {key: value for key, value in values.items() if value is not None}
+        if given:
+            self.store.attempt(
+                lambda connection: records.change(connection, tables.task, given, invocation=invocation_id, ended=None)
+            )
 
     def next_due(self) -> float | None:
         """Return when a task can be claimed next (seconds since 1970), None for never as things are."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return entity_queue.next_due(connection)
+
+
+def _seen(principal: Principal) -> list[Any]:
+    if principal.is_administrator:
+        return []
+    return entity_lists.seen_tasks(principal.name, principal.org, [principal.id, principal.org_id])

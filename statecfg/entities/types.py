@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities.calls import Calls
-from statecfg.entities.model import Behavior, BehaviorGrant, EntityType, Page, Principal, Query
+from statecfg.entities import access, bodies, rows, schemas, urn
+from statecfg.entities.calls import Calls, listed, part
+from statecfg.entities.filters import Field
+from statecfg.entities.interfaces import (
+    BEHAVIOR_FIELDS,
+    IN_USE,
+    SCOPE,
+    execution,
+    kept,
+    may_change,
+    namespace,
+    refuse_same,
+    same_id,
+    unchanged,
+)
+from statecfg.entities.model import (
+    FULL_CONTROL,
+    HOOKS,
+    READ_ONLY,
+    Behavior,
+    BehaviorGrant,
+    EntityType,
+    Page,
+    Principal,
+    Query,
+)
+from statecfg.entities.problems import bad, forbidden
+from statecfg.store import entity_lists, records
+from statecfg.store import entity_tables as tables
+
+FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version", "description")} | {
+    "externalId": Field("external_id")
+}
 
 
 class TypeCalls(Calls):
@@ -13,48 +45,258 @@ class TypeCalls(Calls):
 
     def create_type(self, principal: Principal, body: Any) -> EntityType:
         """Make a type (name, vendor, nss, version, schema; interfaces, hooks, description, externalId, …)."""
-        raise NotImplementedError
+        access.administrators_only(principal, "creating a type")
+        body = bodies.whole(body)
+        named = namespace(body)
+        id = urn.entity_type(**named)
+        same_id(body, id)
+        values = _values(body) | {
+            "inherited_version": bodies.optional(body, "inheritedVersion", str),
+            "readonly": bool(bodies.optional(body, "readonly", bool)),
+        }
+
+        def enter(connection: Any) -> EntityType:
+            refuse_same(connection, tables.entity_type, id)
+            _check_interfaces(connection, values["interfaces"], values["hooks"])
+            records.add(connection, tables.entity_type, {"id": id, **named, **values})
+            _implement(connection, id, values["interfaces"])
+            self._inherit(connection, principal, id, named, values["inherited_version"])
+            return _type(connection, id)
+
+        return self.store.attempt(enter)
+
+    def _inherit(
+        self, connection: Any, principal: Principal, id: str, named: Mapping[str, str], version: str | None
+    ) -> None:
+        """Give a new type its access controls: its creator's, and those of the version that it inherits from."""
+        records.add(connection, tables.grant, _grant(id, principal.id, FULL_CONTROL))
+        if version in (None, "", "0"):
+            return
+        source = urn.entity_type(named["vendor"], named["nss"], str(version))
+        if source == id or records.find(connection, tables.entity_type, id=source) is None:
+            raise bad(f"There is no version {version} of the type to inherit from.")
+        for row in records.every(connection, tables.grant, object=source):
+            if row.member != principal.id:
+                records.add(connection, tables.grant, _grant(id, row.member, row.level))
+        refs = _refs(connection, _type(connection, id))
+        for row in records.every(connection, tables.behavior_grant, type=source):
+            if row.behavior in refs:
+                values = {"type": id, "behavior": row.behavior, "level": row.level}
+                records.add(connection, tables.behavior_grant, values)
 
     def get_type(self, principal: Principal, id: str) -> EntityType:
         """Return a type."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return seen_type(connection, principal, id)
 
     def list_types(self, principal: Principal, query: Query) -> Page[EntityType]:
         """Return a page of the types that may be seen."""
-        raise NotImplementedError
+        members = [principal.id, principal.org_id]
+        scope = [] if principal.is_administrator else entity_lists.seen_types(members)
+        with self.store.reading() as connection:
+            return listed(connection, tables.entity_type, scope, query, FIELDS, rows.entity_type)
 
     def update_type(self, principal: Principal, id: str, body: Any) -> EntityType:
         """Change a type; vendor, nss and version can't be changed, nor anything while entities of it exist."""
-        raise NotImplementedError
+
+        def change(connection: Any) -> EntityType:
+            known = seen_type(connection, principal, id, FULL_CONTROL)
+            given = bodies.whole(body)
+            same_id(given, id)
+            unchanged(given, known)
+            values = _values(given)
+            if any(getattr(known, key) != value for key, value in values.items()):
+                may_change(known)
+                _without_entities(connection, id)
+                _check_interfaces(connection, values["interfaces"], values["hooks"])
+                records.change(connection, tables.entity_type, values, id=id)
+                _implement(connection, id, values["interfaces"])
+                self._forget_behaviors(connection, _type(connection, id))
+            return _type(connection, id)
+
+        return self.store.attempt(change)
+
+    def _forget_behaviors(self, connection: Any, kind: EntityType) -> None:
+        """Take away what a type says of behaviors of interfaces that it implements no more."""
+        refs = _refs(connection, kind)
+        for row in records.every(connection, tables.behavior, owner=kind.id):
+            if row.ref not in refs:
+                records.drop(connection, tables.behavior, number=row.number)
+        for row in records.every(connection, tables.behavior_grant, type=kind.id):
+            if row.behavior not in refs:
+                records.drop(connection, tables.behavior_grant, number=row.number)
 
     def delete_type(self, principal: Principal, id: str) -> None:
         """Remove a type that has no entities, with its overrides and access controls."""
-        raise NotImplementedError
+
+        def drop(connection: Any) -> None:
+            may_change(seen_type(connection, principal, id, FULL_CONTROL))
+            _without_entities(connection, id)
+            records.drop(connection, tables.behavior, owner=id)
+            records.drop(connection, tables.grant, object=id)
+            records.drop(connection, tables.entity_type, id=id)
+
+        self.store.attempt(drop)
 
     def list_type_behaviors(self, principal: Principal, id: str, query: Query) -> Page[Behavior]:
         """Return a page of the behaviors of a type: its overrides, and its interfaces' for the rest."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            kind = seen_type(connection, principal, id)
+            own = {row.ref: row.number for row in records.every(connection, tables.behavior, owner=id)}
+            found = records.every(connection, tables.behavior, owner=list(kind.interfaces))
+            scope = entity_lists.of(tables.behavior, number=[own.get(row.ref, row.number) for row in found])
+            return listed(connection, tables.behavior, scope, query, BEHAVIOR_FIELDS, rows.behavior)
 
     def get_type_behavior(self, principal: Principal, id: str, behavior: str) -> Behavior:
         """Return a behavior of a type, by its id or its ref; the override where there is one."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            return type_behavior(connection, seen_type(connection, principal, id), behavior)
 
     def override_behavior(self, principal: Principal, id: str, behavior: str, body: Any) -> Behavior:
         """Override a behavior of an interface on a type (execution, description), or change the override."""
-        raise NotImplementedError
+
+        def change(connection: Any) -> Behavior:
+            kind = seen_type(connection, principal, id, FULL_CONTROL)
+            given = bodies.whole(body)
+            known = type_behavior(connection, kind, behavior)
+            if given.get("name") not in (None, known.name):
+                raise bad("The name of a behavior can't be changed.")
+            values = {
+                "id": urn.override(known.name, id, urn.interface_of(known.ref)),
+                "name": known.name,
+                "description": bodies.optional(given, "description", str),
+                "execution": execution(given),
+            }
+            if known.owner == id:
+                values["execution"] = kept(values["execution"], known.execution)
+                records.change(connection, tables.behavior, values, owner=id, ref=known.ref)
+            else:
+                records.add(connection, tables.behavior, values | {"owner": id, "ref": known.ref})
+            return type_behavior(connection, kind, known.ref)
+
+        return self.store.attempt(change)
 
     def delete_override(self, principal: Principal, id: str, behavior: str) -> None:
         """Remove the override of a behavior, by its id or its ref: the interface's counts again."""
-        raise NotImplementedError
+
+        def drop(connection: Any) -> None:
+            kind = seen_type(connection, principal, id, FULL_CONTROL)
+            ref = type_behavior(connection, kind, behavior).ref
+            if not records.drop(connection, tables.behavior, owner=id, ref=ref):
+                raise bad(f"{id} does not override {ref}.", SCOPE)
+
+        self.store.attempt(drop)
 
     def list_behavior_grants(self, principal: Principal, id: str, query: Query) -> Page[BehaviorGrant]:
         """Return a page of the behavior access controls of a type."""
-        raise NotImplementedError
+        with self.store.reading() as connection:
+            seen_type(connection, principal, id)
+            return part(_behavior_grants(connection, id), query)
 
     def add_behavior_grant(self, principal: Principal, id: str, body: Any) -> BehaviorGrant:
         """Add a behavior access control (behaviorId, accessLevelId), in place of one for the same behavior."""
-        raise NotImplementedError
+
+        def add(connection: Any) -> BehaviorGrant:
+            kind = seen_type(connection, principal, id, FULL_CONTROL)
+            found = _behavior_grant(connection, kind, bodies.whole(body))
+            records.drop(connection, tables.behavior_grant, type=id, behavior=found.behavior)
+            values = {"type": id, "behavior": found.behavior, "level": found.level}
+            records.add(connection, tables.behavior_grant, values)
+            return found
+
+        return self.store.attempt(add)
 
     def replace_behavior_grants(self, principal: Principal, id: str, body: Any) -> Page[BehaviorGrant]:
         """Put `values` in the place of all behavior access controls; return the first page of them."""
-        raise NotImplementedError
+
+        def replace(connection: Any) -> Page[BehaviorGrant]:
+            kind = seen_type(connection, principal, id, FULL_CONTROL)
+            found = [_behavior_grant(connection, kind, item) for item in bodies.values(body)]
+            records.drop(connection, tables.behavior_grant, type=id)
+            for behavior, level in {item.behavior: item.level for item in found}.items():
+                values = {"type": id, "behavior": behavior, "level": level}
+                records.add(connection, tables.behavior_grant, values)
+            return part(_behavior_grants(connection, id), Query())
+
+        return self.store.attempt(replace)
+
+
+def seen_type(connection: Any, principal: Principal, id: str, level: str = READ_ONLY) -> EntityType:
+    """Return a type with which somebody may do what a level stands for. Raises ApiError."""
+    found = rows.entity_type(rows.need(connection, tables.entity_type, id))
+    access.need(access.to_type(connection, principal, id), level, id)
+    return found
+
+
+def type_behavior(connection: Any, kind: EntityType, behavior: str) -> Behavior:
+    """Return the behavior of a type that an id or a ref stands for. Raises ApiError where it has none such."""
+    named = records.every(connection, tables.behavior, owner=kind.id, id=behavior)
+    found = rows.effective(connection, kind, named[0].ref if named else behavior)
+    if found is None:
+        raise bad(f"{behavior[:200]} is no behavior of {kind.id}.", SCOPE)
+    return found
+
+
+def _type(connection: Any, id: str) -> EntityType:
+    return rows.entity_type(rows.need(connection, tables.entity_type, id))
+
+
+def _values(body: Mapping[str, Any]) -> dict[str, Any]:
+    schema = bodies.optional(body, "schema", dict)
+    if schema is None:
+        raise bad("schema is missing.")
+    schemas.check_schema(schema)
+    right = bodies.optional(body, "maxImplicitRight", str)
+    hooks = bodies.optional(body, "hooks", dict) or {}
+    for name, behavior in hooks.items():
+        bodies.one_of(name, HOOKS, "The name of a hook")
+        if behavior is not None and not isinstance(behavior, str):
+            raise bad(f"hooks.{name} has to be the id of a behavior.")
+    return {
+        "name": bodies.text(body, "name"),
+        "description": bodies.optional(body, "description", str),
+        "external_id": bodies.optional(body, "externalId", str),
+        "schema": schema,
+        "interfaces": bodies.words(body, "interfaces"),
+        "hooks": {name: behavior for name, behavior in hooks.items() if behavior},
+        "max_implicit_right": None if right is None else access.level_of(right),
+    }
+
+
+def _check_interfaces(connection: Any, interfaces: list[str], hooks: Mapping[str, str]) -> None:
+    """Refuse interfaces that there are not, and hooks that are no behavior of one of them."""
+    for id in interfaces:
+        if records.find(connection, tables.interface, id=id) is None:
+            raise forbidden(id[:200])
+    refs = {row.ref for row in records.every(connection, tables.behavior, owner=interfaces)}
+    for name, behavior in hooks.items():
+        if behavior not in refs:
+            raise bad(f"hooks.{name}: {behavior[:200]} is no behavior of an interface that the type implements.", SCOPE)
+
+
+def _implement(connection: Any, id: str, interfaces: list[str]) -> None:
+    records.drop(connection, tables.implemented, type=id)
+    for interface in interfaces:
+        records.add(connection, tables.implemented, {"interface": interface, "type": id})
+
+
+def _without_entities(connection: Any, id: str) -> None:
+    if entity_lists.has_entities(connection, [id]):
+        raise bad(f"There are entities of {id}.", IN_USE)
+
+
+def _refs(connection: Any, kind: EntityType) -> set[str]:
+    return {row.ref for row in records.every(connection, tables.behavior, owner=list(kind.interfaces))}
+
+
+def _grant(object: str, member: str, level: str) -> dict[str, str]:
+    return {"id": urn.grant(), "object": object, "member": member, "level": level}
+
+
+def _behavior_grant(connection: Any, kind: EntityType, body: Mapping[str, Any]) -> BehaviorGrant:
+    behavior = type_behavior(connection, kind, bodies.text(body, "behaviorId"))
+    return BehaviorGrant(behavior.ref, access.level_of(body.get("accessLevelId")))
+
+
+def _behavior_grants(connection: Any, id: str) -> list[BehaviorGrant]:
+    return [rows.behavior_grant(row) for row in records.every(connection, tables.behavior_grant, type=id)]

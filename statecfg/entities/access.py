@@ -1,0 +1,78 @@
+"""Who may do what: roles, ownership, and what was granted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statecfg.entities.model import FULL_CONTROL, LEVELS, READ_ONLY, Principal
+from statecfg.entities.problems import ApiError, bad, forbidden
+from statecfg.store import entity_tables as tables
+from statecfg.store import records
+
+_RANK = {level: number for number, level in enumerate(LEVELS, 1)}
+
+
+def rank(level: str) -> int:
+    """Return how much a level is: 0 for none, 3 for Full Control."""
+    return _RANK.get(level, 0)
+
+
+def administrators_only(principal: Principal, what: str) -> None:
+    """Refuse whoever is no administrator. Raises ApiError."""
+    if not principal.is_administrator:
+        raise forbidden(what)
+
+
+def to_type(connection: Any, principal: Principal, id: str) -> int:
+    """Return the rank of what somebody may do with a type."""
+    return 3 if principal.is_administrator else _granted(connection, principal, id)
+
+
+def to_entity(connection: Any, principal: Principal, entity: Any) -> int:
+    """Return the rank of what somebody may do with an entity (a row of the store)."""
+    if principal.is_administrator:
+        return 3
+    if (entity.owner, entity.org) == (principal.name, principal.org):
+        return 1 if principal.role == "viewer" else 3
+    return _granted(connection, principal, entity.id)
+
+
+def need(have: int, level: str, what: str) -> None:
+    """Refuse who may do less than a level. Raises ApiError."""
+    if have < rank(level):
+        raise forbidden(what)
+
+
+def hooks_wanted(connection: Any, principal: Principal, type_id: str, invoke_hooks: bool) -> bool:
+    """Return whether hooks are to run.
+
+    What a hook itself changes, with its own token, runs none: hooks don't recurse.
+
+    :param invoke_hooks: what was asked for; False only with Full Control of the type
+    :raises ApiError: it was asked by somebody who may not
+    """
+    if not invoke_hooks and to_type(connection, principal, type_id) < rank(FULL_CONTROL):
+        raise ApiError(403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN", "invokeHooks=false needs Full Control of the type.")
+    return invoke_hooks and not principal.invocation
+
+
+def matches(if_match: str | None, etag: str) -> bool:
+    """Tell whether an If-Match header lets a revision be changed. Source: RFC 9110, 13.1.1 (weak tags never match)."""
+    if if_match is None:
+        return True
+    tags = [tag.strip() for tag in if_match.split(",")]
+    return "*" in tags or etag in tags
+
+
+def level_of(value: Any) -> str:
+    """Return an access level as a URN. Raises ApiError where it is none."""
+    for level in LEVELS:
+        if value == level or value == level.rpartition(":")[2]:
+            return level
+    raise bad(f"accessLevelId has to be one of {', '.join(LEVELS)}.")
+
+
+def _granted(connection: Any, principal: Principal, id: str) -> int:
+    rows = records.every(connection, tables.grant, object=id, member=[principal.id, principal.org_id])
+    most = max((rank(row.level) for row in rows), default=0)
+    return min(most, rank(READ_ONLY)) if principal.role == "viewer" else most

@@ -1,0 +1,87 @@
+"""What a request's body holds, taken out of it with its type looked at. Keys that mean nothing here are passed over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.entities.problems import bad
+from statecfg.problems import nearest
+
+LONGEST = 1 << 10
+DEEPEST = 64
+_WORDS: Mapping[type, str] = {str: "a text", dict: "an object", list: "a list", bool: "true or false"}
+
+
+def whole(body: Any) -> Mapping[str, Any]:
+    """Return a body that is an object of JSON values that the store can hold. Raises ApiError."""
+    if not isinstance(body, dict):
+        raise bad("The body has to be a JSON object.")
+    check(body, "the body")
+    return body
+
+
+def check(value: Any, where: str, depth: int = 0) -> None:
+    """Refuse what JSON text can't hold or a database can't read: U+0000, half characters, NaN, deep nesting."""
+    if depth > DEEPEST:
+        raise bad(f"{where}: it is nested more than {DEEPEST} deep.")
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            raise bad(f"{where}: the character U+0000 and halves of surrogate pairs are not allowed.")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise bad(f"{where}: {value} is no JSON number.")
+    elif isinstance(value, int) and abs(value) >= 1 << 4096:
+        raise bad(f"{where}: a number has more than 1233 digits.")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            check(key, where, depth)
+            check(item, where, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            check(item, where, depth + 1)
+
+
+def text(body: Mapping[str, Any], key: str, longest: int = LONGEST) -> str:
+    """Return a text that has to be there and not be empty. Raises ApiError."""
+    value = optional(body, key, str)
+    if not value:
+        raise bad(f"{key} is missing.")
+    if len(value) > longest:
+        raise bad(f"{key} is longer than {longest} characters.")
+    return str(value)
+
+
+def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
+    """Return a value that may be missing or null (then: None). Raises ApiError where it is of another type."""
+    value = body.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, kind):
+        raise bad(f"{key} has to be {_WORDS[kind]}.")
+    return value
+
+
+def words(body: Mapping[str, Any], key: str) -> list[str]:
+    """Return a list of texts, [] where it is missing. Raises ApiError."""
+    value = optional(body, key, list) or []
+    if not all(isinstance(item, str) for item in value):
+        raise bad(f"{key} has to be a list of texts.")
+    return list(dict.fromkeys(value))
+
+
+def one_of(value: Any, allowed: tuple[str, ...], key: str) -> str:
+    """Return a value that has to be one of a few. Raises ApiError with the one that was meant, where that is clear."""
+    if value not in allowed:
+        meant = nearest(value, allowed) if isinstance(value, str) else []
+        hint = f" Did you mean {meant[0]}?" if meant else ""
+        raise bad(f"{key} has to be one of {', '.join(allowed)}.{hint}")
+    return str(value)
+
+
+def values(body: Any) -> list[Mapping[str, Any]]:
+    """Return the objects of a body's `values`, as lists are replaced with. Raises ApiError."""
+    found = optional(whole(body), "values", list)
+    if found is None or not all(isinstance(item, dict) for item in found):
+        raise bad("values has to be a list of objects.")
+    return list(found)

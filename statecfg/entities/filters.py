@@ -1,0 +1,148 @@
+"""Filters of lists, in FIQL: comparisons joined by `;` (and) and `,` (or), in parentheses.
+
+Source: draft-nottingham-atompub-fiql-00. A comparison is a key, one of == != =lt= =le= =gt= =ge=, and a value, in
+which `*` stands for any text; a backslash keeps one of `; , ( )` what it is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from statecfg.entities.problems import bad
+from statecfg.problems import nearest
+
+LONGEST = 8192
+DEEPEST = 32
+MOST = 100  # comparisons
+INVALID = "INVALID_FILTER"
+_COMPARISON = re.compile(r"([A-Za-z0-9_.@$/-]+)(==|!=|=lt=|=le=|=gt=|=ge=)((?:\\.|[^;,()\\])*)", re.S)
+_OPERATORS = {"==": "==", "!=": "!=", "=lt=": "<", "=le=": "<=", "=gt=": ">", "=ge=": ">="}
+Condition = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a key of a filter stands for.
+
+    :param column: the store's
+    :param kind: "text", "time" (ISO 8601 in filters), "number", or "json": keys inside it may follow
+    """
+
+    column: str
+    kind: str = "text"
+
+
+Fields = Mapping[str, Field]
+
+
+def parse(text: str, fields: Fields) -> Condition | None:
+    """Return a filter as a condition of the store (see `store.conditions`), None for the empty one.
+
+    :param fields: key → what it stands for
+    :raises ApiError: it can't be parsed, or names a key that there is not
+    """
+    if not text.strip():
+        return None
+    if len(text) > LONGEST:
+        raise bad(f"The filter is longer than {LONGEST} characters.", INVALID)
+    return _Parser(text, fields).whole()
+
+
+def order(name: str, fields: Fields) -> tuple[str, tuple[str, ...]] | None:
+    """Return the column, and the keys inside it, that a list is to be sorted by; None where no name is given.
+
+    :raises ApiError: there is no field of that name
+    """
+    if not name:
+        return None
+    field, path = _field(name, fields)
+    return field.column, path
+
+
+def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
+    found = fields.get(name)
+    if found is not None and found.kind != "json":
+        return found, ()
+    first, *path = name.split(".")
+    found = fields.get(first)
+    if found is None or found.kind != "json" or not path or not all(path):
+        meant = nearest(name, fields)
+        hint = f" Did you mean {meant[0]}?" if meant else f" There are: {', '.join(fields)}."
+        raise bad(f"There is no field {name[:100]}.{hint}", INVALID)
+    return found, tuple(path)
+
+
+class _Parser:
+    def __init__(self, text: str, fields: Fields) -> None:
+        self.text, self.fields, self.at, self.depth, self.comparisons = text, fields, 0, 0, 0
+
+    def whole(self) -> Condition:
+        condition = self.either()
+        if self.at < len(self.text):
+            raise self.wrong()
+        return condition
+
+    def either(self) -> Condition:
+        return self.joined(",", "or", self.both)
+
+    def both(self) -> Condition:
+        return self.joined(";", "and", self.one)
+
+    def joined(self, separator: str, kind: str, part: Any) -> Condition:
+        items = [part()]
+        while self.text.startswith(separator, self.at):
+            self.at += 1
+            # What clients write that put one after each comparison.
+            if self.at == len(self.text):
+                break
+            items.append(part())
+        return items[0] if len(items) == 1 else (kind, items)
+
+    def one(self) -> Condition:
+        if not self.text.startswith("(", self.at):
+            return self.comparison()
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise bad(f"The filter is nested more than {DEEPEST} deep.", INVALID)
+        self.at += 1
+        condition = self.either()
+        if not self.text.startswith(")", self.at):
+            raise self.wrong()
+        self.at += 1
+        self.depth -= 1
+        return condition
+
+    def comparison(self) -> Condition:
+        found = _COMPARISON.match(self.text, self.at)
+        if found is None:
+            raise self.wrong()
+        self.comparisons += 1
+        if self.comparisons > MOST:
+            raise bad(f"The filter has more than {MOST} comparisons.", INVALID)
+        self.at = found.end()
+        name, operator, raw = found.groups()
+        field, path = _field(name, self.fields)
+        return (_OPERATORS[operator], field.column, path, _value(name, field, raw))
+
+    def wrong(self) -> Exception:
+        return bad(f"The filter can't be read from character {self.at + 1} on: {self.text[self.at :][:60]!r}.", INVALID)
+
+
+def _value(name: str, field: Field, raw: str) -> Any:
+    value = re.sub(r"\\(.)", r"\1", raw, flags=re.S).replace("\0", "")
+    if field.kind == "number":
+        if not re.fullmatch(r"-?[0-9]{1,18}", value):
+            raise bad(f"{name} is compared with whole numbers.", INVALID)
+        return int(value)
+    if field.kind != "time":
+        return value
+    try:
+        moment = datetime.datetime.fromisoformat(value)
+        # A time without a zone is UTC: that is what replies are in.
+        return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise bad(f"{name} is compared with times such as 2031-05-01T12:30:00.000Z.", INVALID) from None

@@ -1,0 +1,72 @@
+"""Rows of the store as what the API deals in, looked up by id; what is not there is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from statecfg.entities.model import Behavior, BehaviorGrant, Entity, EntityType, Grant, Interface, Task, Token
+from statecfg.entities.problems import forbidden
+from statecfg.store import entity_tables as tables
+from statecfg.store import records
+
+T = TypeVar("T")
+
+
+def _made(kind: type[T], row: Any) -> T:
+    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
+
+def interface(row: Any) -> Interface:
+    """Return the interface of a row."""
+    return _made(Interface, row)
+
+
+def behavior(row: Any) -> Behavior:
+    """Return the behavior of a row."""
+    return _made(Behavior, row)
+
+
+def entity_type(row: Any) -> EntityType:
+    """Return the type of a row."""
+    return _made(EntityType, row)
+
+
+def entity(row: Any) -> Entity:
+    """Return the entity of a row."""
+    return _made(Entity, row)
+
+
+def task(row: Any) -> Task:
+    """Return the task of a row."""
+    return _made(Task, row)
+
+
+def grant(row: Any) -> Grant:
+    """Return the access control of a row."""
+    return _made(Grant, row)
+
+
+def behavior_grant(row: Any) -> BehaviorGrant:
+    """Return the behavior access control of a row."""
+    return _made(BehaviorGrant, row)
+
+
+def need(connection: Any, table: Any, id: str) -> Any:
+    """Return the row of an id. Raises ApiError where there is none."""
+    found = records.find(connection, table, id=id)
+    if found is None:
+        raise forbidden(id[:200])
+    return found
+
+
+def effective(connection: Any, kind: EntityType, ref: str) -> Behavior | None:
+    """Return what a type does for a behavior of its interfaces, by ref: its override, or the interface's; or None."""
+    found = records.every(connection, tables.behavior, ref=ref, owner=[kind.id, *kind.interfaces])
+    own = [row for row in found if row.owner == kind.id]
+    return behavior((own or found)[0]) if found else None
+
+
+def token(row: Any) -> Token:
+    """Return the token of a row."""
+    return _made(Token, row)

@@ -1,0 +1,81 @@
+"""Schemas of types, and entities looked at by them. Source: JSON Schema, drafts 4, 6 and 7; 4 where none is named."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import jsonschema
+import referencing
+import referencing.exceptions
+from jsonschema.exceptions import best_match
+
+from statecfg.entities.model import Json
+from statecfg.entities.problems import bad
+
+INVALID = "RDE_INVALID_SCHEMA"
+LARGEST = 1 << 20  # bytes of a schema
+SHOWN = 512  # characters of what is wrong with an entity
+_DRAFTS = {
+    "http://json-schema.org/draft-04/schema": jsonschema.Draft4Validator,
+    "http://json-schema.org/draft-06/schema": jsonschema.Draft6Validator,
+    "http://json-schema.org/draft-07/schema": jsonschema.Draft7Validator,
+}
+
+
+def check_schema(schema: Json) -> None:
+    """Refuse a schema that is none, is of another draft, or refers to something outside itself. Raises ApiError."""
+    if len(json.dumps(schema)) > LARGEST:
+        raise bad(f"The schema is larger than {LARGEST} bytes.", INVALID)
+    try:
+        _draft(schema).check_schema(schema)
+        _check_references(schema)
+    except jsonschema.SchemaError as problem:
+        place = "/".join(map(str, problem.path))
+        raise bad(f"The schema is wrong{f' at {place}' if place else ''}: {problem.message[:SHOWN]}", INVALID) from None
+    except RecursionError:
+        raise bad("The schema is nested too deeply.", INVALID) from None
+
+
+def wrong(schema: Json, content: Any) -> str:
+    """Return what is wrong with an entity's content by its type's schema; "" for nothing."""
+    try:
+        problem = best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(content))
+    except (referencing.exceptions.Unresolvable, jsonschema.exceptions.RefResolutionError):
+        return "the type's schema refers to something that it does not have"
+    except RecursionError:
+        return "the type's schema refers to itself without end"
+    if problem is None:
+        return ""
+    place = ".".join(map(str, problem.absolute_path))
+    text = problem.message if len(problem.message) <= SHOWN else f"{problem.message[:SHOWN]}…"
+    return f"{place}: {text}" if place else text
+
+
+def _draft(schema: Json) -> Any:
+    named = schema.get("$schema", "http://json-schema.org/draft-04/schema#")
+    found = _DRAFTS.get(named.rstrip("#").replace("https:", "http:")) if isinstance(named, str) else None
+    if found is None:
+        raise bad("The schema's $schema has to be that of draft 4, 6 or 7 of JSON Schema.", INVALID)
+    return found
+
+
+def _check_references(value: Any) -> None:
+    """Refuse a $ref that is not inside the schema: nothing is ever fetched."""
+    if isinstance(value, dict):
+        reference = value.get("$ref")
+        if isinstance(reference, str) and not reference.startswith("#"):
+            raise bad(f"The schema refers to {reference[:SHOWN]}: only what is inside it (#…) can be.", INVALID)
+        for item in value.values():
+            _check_references(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_references(item)
+
+
+@functools.lru_cache(maxsize=64)
+def _validator(text: str) -> Any:
+    schema = json.loads(text)
+    # A registry that finds nothing: without it, jsonschema would fetch what a schema names.
+    return _draft(schema)(schema, registry=referencing.Registry())

@@ -1,0 +1,286 @@
+"""What tasks do to entities, step after step: each step is begun, run elsewhere, and its outcome settled.
+
+Every function works inside a transaction of the caller's, so that a step's outcome and what follows from it are entered
+together. `work` of a task says what is to be done: `do` (create, update, mark, delete or invoke), `hooks` (whether
+hooks run), and, once a step has begun, `hook`, `invocation` and `task` (which shows it: its own, or a part's).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.entities import model, rows, schemas, urn
+from statecfg.entities.model import (
+    DELETE,
+    ERROR,
+    EXECUTE,
+    IN_DELETION,
+    POST_CREATE,
+    POST_DELETE,
+    POST_UPDATE,
+    PRE_DELETE,
+    QUEUED,
+    RESOLUTION_ERROR,
+    RESOLVED,
+    RUNNING,
+    SUCCESS,
+    EntityType,
+    Invocation,
+    Outcome,
+    Principal,
+)
+from statecfg.store import entity_queue, records
+from statecfg.store import entity_tables as tables
+
+Values = Mapping[str, Any]
+LONGEST = 4096  # characters of a text that a behavior says of itself
+SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work that is one step, shown by its own task
+
+
+def add_task(
+    connection: Any, principal: Principal, entity: Any, name: str, operation: str, now: float, **values: Any
+) -> str:
+    """Enter a task about an entity (a row); return its id.
+
+    :param values: columns that are not as for a task that has nothing to run and goes on
+    """
+    row = {
+        "id": urn.task(),
+        "parent": "",
+        "name": name,
+        "operation": operation,
+        "entity": entity.id,
+        "entity_name": entity.name,
+        "user": principal.name,
+        "org": principal.org,
+        "role": principal.role,
+        "status": RUNNING,
+        "progress": 1,
+        "details": "",
+        "result": None,
+        "error": None,
+        "created": now,
+        "started": now,
+        "ended": None,
+        "work": None,
+        "serial": False,
+        "due": None,
+        "worker": "",
+        "invocation": None,
+    }
+    records.add(connection, tables.task, row | values)
+    return str((row | values)["id"])
+
+
+def queue(
+    connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Values, now: float
+) -> str:
+    """Enter a task that has something to run; return its id. Those of one entity run one by one, but for `invoke`."""
+    own = {"id": urn.task(), "status": QUEUED, "progress": 0, "started": None, "due": 0.0}
+    own |= {"work": dict(work), "serial": work["do"] != "invoke"}
+    if work["do"] in SINGLE:
+        step = {"hook": SINGLE[work["do"]], "invocation": str(uuid.uuid4()), "task": own["id"]}
+        own |= {"work": {**work, **step}, "invocation": step["invocation"]}
+    return add_task(connection, principal, entity, name, operation, now, **own)
+
+
+def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
+    """Enter that a task has ended."""
+    values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
+    values |= {"result": outcome.result, "error": None if outcome.ok else dict(outcome.error or failure("It failed."))}
+    if outcome.ok:
+        values["progress"] = 100
+    records.change(connection, tables.task, values, id=id, ended=None)
+    if id.endswith("00"):  # one of 256
+        entity_queue.forget_old(connection)
+
+
+def failure(message: str, minor_code: str = "RDE_BEHAVIOR_FAILED", major_code: int = 400) -> dict[str, Any]:
+    """Return the error of a task."""
+    return {"majorErrorCode": major_code, "minorErrorCode": minor_code, "message": message}
+
+
+def invoked(behavior: str, entity: Any) -> str:
+    """Return the text of a task that shows an invocation."""
+    return f"Invoked {behavior} {entity.name}({entity.id})"
+
+
+def kind_of(connection: Any, entity: Any) -> EntityType:
+    """Return the type of an entity (a row)."""
+    return rows.entity_type(rows.need(connection, tables.entity_type, entity.type))
+
+
+# Entities
+
+
+def change(connection: Any, entity: Any, now: float, **values: Any) -> Any:
+    """Change an entity (a row): its revision counts on. Return the row as it is then."""
+    values |= {"revision": entity.revision + 1, "modified": now}
+    records.change(connection, tables.entity, values, id=entity.id)
+    return records.find(connection, tables.entity, id=entity.id)
+
+
+def resolve(connection: Any, entity: Any, now: float) -> Any:
+    """Check an entity (a row) by its type's schema and enter what comes of it; return the row as it is then.
+
+    The task createDefinedEntity that still waits for it ends with it.
+    """
+    message = schemas.wrong(kind_of(connection, entity).schema, entity.content)
+    state = RESOLUTION_ERROR if message else RESOLVED
+    if (entity.state, entity.message) != (state, message):
+        entity = change(connection, entity, now, state=state, message=message)
+    outcome = Outcome(not message, error=failure(message, "RDE_CANNOT_RESOLVE") if message else None)
+    for row in records.every(connection, tables.task, entity=entity.id, name=model.CREATE, ended=None):
+        finish(connection, row.id, now, outcome)
+    return entity
+
+
+def remove(connection: Any, entity: Any) -> None:
+    """Take an entity (a row) and its access controls out of the store."""
+    records.drop(connection, tables.grant, object=entity.id)
+    records.drop(connection, tables.entity, id=entity.id)
+
+
+# Steps
+
+
+def advance(connection: Any, task: Any, now: float) -> Invocation | None:
+    """Return the step that a task (a row) is at, begun where it was not; None: the task has ended, at last now."""
+    if task.due is None:
+        return None
+    entity = records.find(connection, tables.entity, id=task.entity)
+    if entity is None:
+        # It was deleted without hooks meanwhile: that is what a deletion is for, and nothing for everything else.
+        gone = None if task.name == DELETE else failure("The entity is gone.", "RDE_ENTITY_GONE")
+        _end(connection, task, now, Outcome(gone is None, error=gone))
+        return None
+    if task.work["do"] in ("create", "update") and entity.state == IN_DELETION:
+        text = "The hook was not run: the entity is marked for deletion."
+        _end(connection, task, now, Outcome(False, error=failure(text, "RDE_ENTITY_IN_DELETION")))
+        return None
+    if "hook" not in task.work:
+        _begin(connection, task, entity, now)
+        task = records.find(connection, tables.task, id=task.id)
+        if task is None or task.ended is not None:
+            return None
+    _runs(connection, task.id, now)
+    if task.work["task"] != task.id:
+        _runs(connection, task.work["task"], now)
+    return _invocation(connection, task, entity)
+
+
+def settle(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
+    """Enter the outcome of the step that a task (a row) is at; return False where it is not at that step."""
+    if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
+        return False
+    work = task.work
+    finish(connection, work["task"], now, outcome)
+    records.drop(connection, tables.token, invocation=invocation)
+    entity = records.find(connection, tables.entity, id=task.entity)
+    if work["do"] == "create" and entity is not None and entity.state != IN_DELETION:
+        if outcome.ok:
+            resolve(connection, entity, now)
+        else:
+            change(connection, entity, now, state=RESOLUTION_ERROR, message=_said(POST_CREATE, outcome))
+    elif work["do"] in ("mark", "delete"):
+        if not outcome.ok:
+            code = str((outcome.error or {}).get("minorErrorCode") or "RDE_BEHAVIOR_FAILED")
+            finish(connection, task.id, now, Outcome(False, error=failure(_said(work["hook"], outcome), code)))
+        elif work["hook"] == PRE_DELETE and entity is not None:
+            _allowed(connection, task, entity, now)
+        else:
+            if entity is not None:
+                remove(connection, entity)
+            finish(connection, task.id, now, Outcome(True))
+    return True
+
+
+def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
+    """Begin a deletion, or a move to IN_DELETION; where no hook is to run, it ends with that."""
+    hook = kind_of(connection, entity).hooks.get(PRE_DELETE)
+    if task.work["hooks"] and hook is not None and entity.state != IN_DELETION:
+        _step(connection, task, entity, PRE_DELETE, hook, now)
+    else:
+        _allowed(connection, task, entity, now)
+
+
+def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
+    """Go on with a deletion, or a move to IN_DELETION, that no PreDelete hook stands against any more."""
+    work = task.work
+    if work["do"] == "mark":
+        # What was changed since it was asked for stays, be it by the hook itself.
+        values = work["values"] if entity.revision == work["revision"] else {}
+        change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
+        finish(connection, task.id, now, Outcome(True))
+        return
+    hook = kind_of(connection, entity).hooks.get(POST_DELETE) if work["hooks"] else None
+    if hook is None:
+        remove(connection, entity)
+        finish(connection, task.id, now, Outcome(True))
+        return
+    if entity.state != IN_DELETION:
+        entity = change(connection, entity, now, state=IN_DELETION, message="")
+    _step(connection, task, entity, POST_DELETE, hook, now)
+
+
+def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: float) -> None:
+    """Begin a step of a task: a part of it shows the behavior, and its text names that."""
+    behavior = rows.effective(connection, kind_of(connection, entity), ref)
+    assert behavior is not None
+    invocation = str(uuid.uuid4())
+    user = Principal(task.user, task.org, task.role)
+    part = {"parent": task.id, "status": QUEUED, "progress": 0, "started": None, "invocation": invocation}
+    id = add_task(connection, user, entity, EXECUTE, invoked(behavior.name, entity), now, **part)
+    named = f"{hook} hook: {id}."
+    before = f"{task.operation} " if task.operation.startswith(f"{PRE_DELETE} hook: ") else ""
+    step = {"hook": hook, "invocation": invocation, "task": id}
+    values = {"operation": before + named, "work": {**task.work, **step}}
+    records.change(connection, tables.task, values, id=task.id)
+
+
+def _invocation(connection: Any, task: Any, entity: Any) -> Invocation:
+    work, kind = task.work, kind_of(connection, entity)
+    ref = work["behavior"] if work["do"] == "invoke" else kind.hooks[work["hook"]]
+    behavior = rows.effective(connection, kind, ref)
+    assert behavior is not None
+    return Invocation(
+        id=work["invocation"],
+        task_id=work["task"],
+        parent_task_id="" if work["task"] == task.id else task.id,
+        claimed=task.id,
+        behavior=behavior,
+        kind=work["hook"],
+        execution=behavior.execution,
+        entity_id=entity.id,
+        entity_name=entity.name,
+        type_id=entity.type,
+        entity=entity.content,
+        arguments=work.get("arguments") or {},
+        metadata=work.get("metadata") or {},
+        user=Principal(task.user, task.org, task.role),
+    )
+
+
+def _runs(connection: Any, id: str, now: float) -> None:
+    values = {"status": RUNNING, "progress": 1, "started": now}
+    records.change(connection, tables.task, values, id=id, status=QUEUED)
+
+
+def _end(connection: Any, task: Any, now: float, outcome: Outcome) -> None:
+    """End a task, and the step it is at, which will not be run."""
+    if task.work.get("task", task.id) != task.id:
+        text = failure("The entity is gone.", "RDE_ENTITY_GONE")
+        finish(connection, task.work["task"], now, Outcome(False, error=text))
+    finish(connection, task.id, now, outcome)
+
+
+def _said(hook: str, outcome: Outcome) -> str:
+    return f"{hook} hook failed: {plain((outcome.error or {}).get('message') or 'no reason was given')}"
+
+
+def plain(text: Any) -> str:
+    """Return a text of a behavior's as the store can hold it: without U+0000 and half characters, not too long."""
+    found = str(text).replace("\0", "").encode(errors="replace").decode()
+    return found if len(found) <= LONGEST else f"{found[:LONGEST]}…"

@@ -1,0 +1,108 @@
+"""Conditions of lists as SQL: comparisons of columns and of what is inside a JSON column, on both databases.
+
+A condition is a tree of tuples: `("and", conditions)`, `("or", conditions)`, and comparisons
+`(operator, field, path, value)` where the operator is one of == != < <= > >=, `field` the name of a column, `path` the
+keys inside it, none for the column itself, and `value` a text, in which `*` stands for any text after == and !=, or a
+number.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Numeric, Table, Text, and_, case, cast, false, func, literal, not_, or_, type_coerce
+from sqlalchemy.dialects.postgresql import JSON
+
+Condition = tuple[Any, ...]
+
+_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+# A number as JSON writes it, so that 1e3 in a filter finds 1000; "007" stays a text.
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
+
+
+def sql(condition: Condition, table: Table, shared: bool) -> Any:
+    """Return a condition as an SQL expression.
+
+    :param table: whose columns the fields are
+    :param shared: whether for PostgreSQL
+    """
+    kind = condition[0]
+    if kind == "and":
+        return and_(*(sql(item, table, shared) for item in condition[1]))
+    if kind == "or":
+        return or_(*(sql(item, table, shared) for item in condition[1]))
+    _, field, path, value = condition
+    column = table.c[field]
+    if kind == "!=":
+        # What is not there is not equal to anything.
+        return not_(func.coalesce(_comparison("==", column, path, value, shared), false()))
+    return _comparison(kind, column, path, value, shared)
+
+
+def sort_key(column: Any, path: tuple[str, ...], shared: bool) -> Any:
+    """Return what a list is sorted by: texts by their characters' numbers, wherever the database is."""
+    if path:
+        return _inside(column, path, shared)[0].collate("C" if shared else "BINARY")
+    text = isinstance(column.type, Text) or column.type.python_type is str
+    return column.collate("C" if shared else "BINARY") if text else column
+
+
+def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, shared: bool) -> Any:
+    if not path:
+        return _compared(kind, column, value, shared)
+    text, number = _inside(column, path, shared)
+    compared = _compared(kind, text, value, shared)
+    if _NUMBER.fullmatch(value):
+        same = cast(literal(value), Numeric)
+        compared = case((number.is_not(None), _ordered(kind, number, same)), else_=compared)
+    elif kind == "==" and "*" not in value and value not in ("true", "false"):
+        # Most rows are told apart by looking for the text alone, which is much faster than reading their JSON. Plain
+        # ASCII stands in it as it is, unless it is part of a key.
+        needle = json.dumps(value)
+        raw = type_coerce(column, Text)
+        found = func.strpos(raw, needle) if shared else func.instr(raw, needle)
+        compared = and_(found > 0, compared)
+    return compared
+
+
+def _compared(kind: str, text: Any, value: Any, shared: bool) -> Any:
+    if kind == "==" and isinstance(value, str) and "*" in value:
+        return text.like(_like(value), escape="\\") if shared else text.op("GLOB")(_glob(value))
+    if kind == "==" or not isinstance(value, str):
+        return _ordered(kind, text, value)
+    return _ordered(kind, text.collate("C" if shared else "BINARY"), value)
+
+
+def _ordered(kind: str, left: Any, right: Any) -> Any:
+    return left == right if kind == "==" else _COMPARE[kind](left, right)
+
+
+def _inside(column: Any, path: tuple[str, ...], shared: bool) -> tuple[Any, Any]:
+    """Return what is at a path inside a JSON column, as a text, and as a number where it is one."""
+    document: Any = type_coerce(column, Text)
+    if shared:
+        document = cast(document, JSON)
+        text = func.json_extract_path_text(document, *path)
+        kind = func.json_typeof(func.json_extract_path(document, *path))
+        return type_coerce(text, Text), case((kind == "number", cast(text, Numeric)))
+    place = "$" + "".join(f'."{key}"' for key in path)
+    value, kind = func.json_extract(document, place), func.json_type(document, place)
+    truth = case((kind == "true", "true"), (kind == "false", "false"), else_=cast(value, Text))
+    return truth, case((kind.in_(("integer", "real")), value))
+
+
+def _like(pattern: str) -> str:
+    return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
+
+
+def _glob(pattern: str) -> str:
+    return re.sub(r"[?\[]", r"[\g<0>]", pattern)

@@ -1,0 +1,100 @@
+"""Lists of interfaces, types, entities and their like: a page of those that somebody may see and asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select
+
+from statecfg.store import conditions
+from statecfg.store.conditions import Condition
+from statecfg.store.entity_tables import entity, entity_type, grant, implemented, interface, task, token
+
+
+def page(
+    connection: Connection,
+    table: Table,
+    scope: Sequence[Any],
+    condition: Condition | None,
+    order: tuple[str, tuple[str, ...]] | None,
+    descending: bool,
+    offset: int,
+    limit: int,
+) -> tuple[Sequence[Row[Any]], int]:
+    """Return some rows of a list, and how many the whole list has.
+
+    :param scope: SQL conditions: what the list is of, and what of it may be seen (see below)
+    :param condition: what was asked for; None for all
+    :param order: column, and keys inside it, to sort by; None for the order in which things were made
+    """
+    shared = connection.dialect.name == "postgresql"
+    wanted = and_(*scope, *([] if condition is None else [conditions.sql(condition, table, shared)]))
+    total = connection.execute(select(func.count()).select_from(table).where(wanted)).scalar_one()
+    if offset >= total:
+        return [], total
+    first = next(iter(table.primary_key))
+    keys = [first]
+    if order is not None:
+        field, path = order
+        keys = [conditions.sort_key(table.c[field], path, shared), first]
+    # Only the numbers are sorted: rows are large.
+    numbers = select(first).where(wanted).order_by(*(key.desc() if descending else key.asc() for key in keys))
+    chosen = connection.execute(numbers.offset(offset).limit(limit)).scalars().all()
+    found = {row[0]: row for row in connection.execute(select(table).where(first.in_(chosen)))}
+    return [found[number] for number in chosen], total
+
+
+def of(table: Table, **key: Any) -> list[Any]:
+    """Return the scope of rows whose columns have these values (a list: one of them)."""
+    return [
+        table.c[name].in_(value) if isinstance(value, list) else table.c[name] == value for name, value in key.items()
+    ]
+
+
+def seen_entities(owner: str, org: str, members: Sequence[str]) -> list[Any]:
+    """Return the scope of the entities that a user has or was given access to.
+
+    :param owner, org: the user's name and organization
+    :param members: URNs of the user and of the organization
+    """
+    given = select(grant.c.object).where(grant.c.member.in_(members))
+    return [or_(and_(entity.c.owner == owner, entity.c.org == org), entity.c.id.in_(given))]
+
+
+def seen_types(members: Sequence[str]) -> list[Any]:
+    """Return the scope of the types that a user was given access to."""
+    return [entity_type.c.id.in_(select(grant.c.object).where(grant.c.member.in_(members)))]
+
+
+def seen_tasks(owner: str, org: str, members: Sequence[str]) -> list[Any]:
+    """Return the scope of the tasks that a user started, and of those of entities that the user may see."""
+    seen = select(entity.c.id).where(*seen_entities(owner, org, members))
+    return [or_(and_(task.c.user == owner, task.c.org == org), task.c.entity.in_(seen))]
+
+
+def types_of(connection: Connection, vendor: str, nss: str, version: str) -> list[str]:
+    """Return the ids of types. `version`: whole, or its first numbers."""
+    return _versions(connection, entity_type, vendor, nss, version)
+
+
+def types_of_interface(connection: Connection, vendor: str, nss: str, version: str) -> list[str]:
+    """Return the ids of the types that implement an interface. `version`: whole, or its first numbers."""
+    interfaces = _versions(connection, interface, vendor, nss, version)
+    found = select(implemented.c.type).where(implemented.c.interface.in_(interfaces)).distinct()
+    return list(connection.execute(found).scalars())
+
+
+def _versions(connection: Connection, table: Table, vendor: str, nss: str, version: str) -> list[str]:
+    rows = connection.execute(select(table.c.id, table.c.version).where(table.c.vendor == vendor, table.c.nss == nss))
+    return [row.id for row in rows if row.version == version or row.version.startswith(f"{version}.")]
+
+
+def has_entities(connection: Connection, types: Sequence[str]) -> bool:
+    """Tell whether there is an entity of one of these types."""
+    return connection.execute(select(entity.c.number).where(entity.c.type.in_(types)).limit(1)).first() is not None
+
+
+def forget_tokens(connection: Connection, now: float) -> None:
+    """Remove the tokens that have expired."""
+    connection.execute(delete(token).where(token.c.expires <= now))

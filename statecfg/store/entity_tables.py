@@ -1,0 +1,172 @@
+"""The tables of runtime defined entities: interfaces, behaviors, types, entities, access controls, tasks, tokens."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
+
+from statecfg.store.tables import Json, metadata
+
+_NEW = {"since": 2}
+
+# Ids are URNs; those of behaviors hold two of them. `number` is the
+# order in which things were made, and is never given again.
+interface = Table(
+    "entity_interface",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("vendor", Text, nullable=False),
+    Column("nss", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("readonly", Boolean, nullable=False),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+# `owner` is the interface that has the behavior, or the type that overrides it.
+behavior = Table(
+    "entity_behavior",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("owner", String(255), nullable=False),
+    Column("id", String(640), nullable=False),
+    Column("ref", String(640), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("execution", Json, nullable=False),
+    UniqueConstraint("owner", "ref"),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+entity_type = Table(
+    "entity_type",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("vendor", Text, nullable=False),
+    Column("nss", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("description", Text),
+    Column("external_id", Text),
+    Column("schema", Json, nullable=False),
+    Column("interfaces", Json, nullable=False),
+    Column("hooks", Json, nullable=False),
+    Column("inherited_version", Text),
+    Column("max_implicit_right", Text),
+    Column("readonly", Boolean, nullable=False),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+# Which types implement which interface: the same as the type's `interfaces`, to be asked from the other side.
+implemented = Table(
+    "entity_type_interface",
+    metadata,
+    Column("interface", ForeignKey("entity_interface.id"), primary_key=True),
+    Column("type", ForeignKey("entity_type.id", ondelete="CASCADE"), primary_key=True),
+    info=_NEW,
+)
+
+# `owner` and `org` are names; times are seconds since 1970.
+entity = Table(
+    "entity",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("type", ForeignKey("entity_type.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("external_id", Text),
+    Column("content", Json, nullable=False),
+    Column("state", String(32), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("org", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("modified", Double, nullable=False),
+    Index("entity_by_type", "type", "number"),
+    Index("entity_by_state", "type", "state"),
+    Index("entity_by_name", "type", "name"),
+    Index("entity_by_owner", "org", "owner"),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+# `object` is a type or an entity, `member` the URN of a user or an organization.
+grant = Table(
+    "entity_grant",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("object", String(255), nullable=False),
+    Column("member", String(255), nullable=False, index=True),
+    Column("level", Text, nullable=False),
+    UniqueConstraint("object", "member"),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+behavior_grant = Table(
+    "entity_behavior_grant",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("type", ForeignKey("entity_type.id", ondelete="CASCADE"), nullable=False),
+    Column("behavior", String(640), nullable=False),
+    Column("level", Text, nullable=False),
+    UniqueConstraint("type", "behavior"),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+# A task, which outlives its entity. `work` is what is still to be done, with the step it is at; `due`, when it can be
+# claimed: 0 for at once, the end of the lease while `worker` has it, null where there is nothing to run. Of `serial`
+# tasks of one entity, only the oldest can be claimed. `invocation` is the id of the behavior's invocation that a task
+# shows, with which its programs identify themselves.
+task = Table(
+    "entity_task",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("parent", String(255), nullable=False, index=True),
+    Column("name", String(64), nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("entity", String(255), nullable=False, index=True),
+    Column("entity_name", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("org", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("status", String(32), nullable=False, index=True),
+    Column("progress", Integer, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("result", Json, nullable=False),
+    Column("error", Json, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("started", Double),
+    Column("ended", Double, index=True),
+    Column("work", Json, nullable=False),
+    Column("serial", Boolean, nullable=False),
+    Column("due", Double, index=True),
+    Column("worker", Text, nullable=False),
+    Column("invocation", String(64), index=True),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
+# Of a token, only its SHA-256 is kept. `invocation`: it is the token of a behavior that runs, and ends with that.
+token = Table(
+    "api_token",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("org", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("expires", Double),
+    Column("invocation", String(64), index=True),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)

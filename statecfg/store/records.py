@@ -1,0 +1,46 @@
+"""Rows of a table, by the values of some of its columns; always inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, Connection, Row, Table, delete, func, insert, select, update
+
+
+def add(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
+    """Enter a row."""
+    connection.execute(insert(table).values(dict(values)))
+
+
+def find(connection: Connection, table: Table, **key: Any) -> Row[Any] | None:
+    """Return the row whose columns have these values, or None."""
+    return connection.execute(_where(select(table), table, key)).one_or_none()
+
+
+def every(connection: Connection, table: Table, **key: Any) -> Sequence[Row[Any]]:
+    """Return the rows whose columns have these values (a list: one of them), in the order they were entered."""
+    first: Column[Any] = next(iter(table.primary_key))
+    return connection.execute(_where(select(table), table, key).order_by(first)).all()
+
+
+def change(connection: Connection, table: Table, values: Mapping[str, Any], **key: Any) -> int:
+    """Give columns of some rows new values; return how many rows these were."""
+    return connection.execute(_where(update(table), table, key).values(dict(values))).rowcount
+
+
+def drop(connection: Connection, table: Table, **key: Any) -> int:
+    """Remove rows; return how many."""
+    return connection.execute(_where(delete(table), table, key)).rowcount
+
+
+def count(connection: Connection, table: Table, **key: Any) -> int:
+    """Return how many rows there are."""
+    return int(connection.execute(_where(select(func.count()).select_from(table), table, key)).scalar_one())
+
+
+def _where(statement: Any, table: Table, key: Mapping[str, Any]) -> Any:
+    for name, value in key.items():
+        column = table.c[name]
+        statement = statement.where(column.in_(value) if isinstance(value, list) else column == value)
+    return statement
