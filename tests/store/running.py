@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from sqlalchemy import Connection
 
 from statecfg.store import services
 from statecfg.store.database import Store
@@ -92,36 +94,34 @@ def settle(
 ) -> list[str]:
     """Run all hooks until none is due; return them in words. Units take turns, by name.
 
+    All of it is one transaction: a real run has one for each hook, which takes long.
+
     :param programs: "db db-relation-joined" → what that hook does; all others do nothing
     :param only: these units alone
     """
-    hooks: list[str] = []
-    quiet = False
+    with store.transaction() as connection:
+        return list(_settle(connection, programs or {}, run, only))
+
+
+def _settle(connection: Connection, programs: Mapping[str, Program], run: str, only: Sequence[str]) -> Iterator[str]:
+    quiet, count = False, 0
     while not quiet:
         quiet = True
-        for name, known in units(store).items():
-            step = next_of(store, name, run) if not only or name in only else None
+        for known in services.units_in(connection, PROJECT):
+            step = services.next_in(connection, known.id, run) if not only or known.name in only else None
             if step is None:
-                gone(store, known)
+                if services.over_in(connection, known.id):
+                    services.gone_in(connection, known.id, time.time())
                 continue
-            quiet = False
-            hooks.append(told(step))
-            assert len(hooks) < 500, "it never ends"
+            quiet, count = False, count + 1
+            assert count < 500, "it never ends"
+            yield told(step)
             try:
-                changes = (programs or {}).get(f"{step.service} {step.hook}", lambda _: {})(step)
+                changes = programs.get(f"{step.service} {step.hook}", lambda _: {})(step)
             except Failed as problem:
-                fail(store, step, run, str(problem))
+                services.fail_in(connection, step, run, str(problem), time.time())
             else:
-                commit(store, step, changes, run)
-    return hooks
-
-
-def gone(store: Store, known: UnitRow) -> None:
-    """Remove a unit that has nothing left to do but that."""
-    with store.reading() as connection:
-        over = services.over_in(connection, known.id)
-    if over:
-        store.attempt(lambda connection: services.gone_in(connection, known.id, time.time()))
+                services.commit_in(connection, step, run, changes, time.time())
 
 
 def read(store: Store, name: str, *node: str, **secrets: str) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from statecfg.problems import InvalidInput
-from statecfg.store import services
+from statecfg.store import opened, services
 from statecfg.store.database import Store
 from statecfg.store.unit_records import Changes, Declared, Step, UnitError
+from tests.store.postgresql import Server
 from tests.store.running import (
     PLAYBOOK,
     PROJECT,
@@ -30,6 +32,28 @@ from tests.store.running import (
 DB, WEB = declared("db", "h1"), declared("web", "h2")
 BOTH = (DB, WEB, related("web:db", "db:db"))
 LIFE = ["install", "config-changed", "start"]
+
+
+@pytest.fixture(scope="module")
+def shared(postgresql: Server) -> Iterator[Store]:
+    """Give a store of PostgreSQL's that all tests here use: a new one for each would take longer than they do."""
+    name = postgresql.fresh()
+    with opened(url=postgresql.url(name)) as found:
+        yield found
+    postgresql.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Give an open store without services."""
+    if request.param == "sqlite":
+        with opened(url=str(tmp_path / "store.db")) as found:
+            yield found
+        return
+    found = request.getfixturevalue("shared")
+    with found.transaction() as connection:
+        connection.exec_driver_sql("TRUNCATE service RESTART IDENTITY CASCADE")
+    yield found
 
 
 def own(hooks: list[str], name: str) -> list[str]:
@@ -496,8 +520,9 @@ def commit_own(store: Store, name: str, key: str, value: str) -> None:
 def test_ports_and_status_count_at_once(store: Store) -> None:
     deploy(store, DB)
     number = units(store)["db/0"].id
-    for opened, text in ((True, "80/tcp"), (True, "53/udp"), (True, "80/tcp"), (True, "1/tcp"), (False, "53/udp")):
-        store.attempt(lambda connection, *given: services.port_in(connection, number, opened, text))  # noqa: B023
+    with store.transaction() as connection:
+        for open, text in ((True, "80/tcp"), (True, "53/udp"), (True, "80/tcp"), (True, "1/tcp"), (False, "53/udp")):
+            services.port_in(connection, number, open, text)
     store.attempt(lambda connection: services.status_in(connection, number, "active", "odd \0 \ud800"))
     step = step_of(store, "db/0")
     assert list(step.ports) == ["80/tcp", "1/tcp"]
