@@ -226,7 +226,7 @@ def _told(said: Mapping[str, Any]) -> Json:
     return {
         "status": said["status"],
         "summary": said.get("summary") or {},
-        "error": error.get("summary") or said.get("refusal") or said.get("halted") or "",
+        "error": error.get("summary") or said.get("refusal") or ("" if bad else said.get("halted")) or "",
         "bad": bad[:NAMED],
         "more": max(0, len(bad) - NAMED),
         "hooks": [

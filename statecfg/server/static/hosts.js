@@ -25,7 +25,7 @@ function row(host) {
   return h(
     `article.row.${status && status !== "ok" ? "bad" : "plain"}`,
     { "data-key": host.name },
-    h("div.lead", {}, h("a.name", { href: `#/hosts/${encodeURIComponent(host.name)}` }, host.name), tags(host), lastRun(host)),
+    h("div.lead", {}, h("a.name", { href: `#/hosts/${encodeURIComponent(host.name)}` }, host.name), tags(host), h("span.aside", {}, lastRun(host))),
     h("div.facts", {}, h("span", {}, host.system ?? "no facts yet"), h("span", {}, "met ", when(host.last_checkin)), host.playbooks.length ? h("span", {}, host.playbooks.join(", ")) : h("span.dim", {}, "no playbook")),
   );
 }

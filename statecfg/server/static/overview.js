@@ -47,7 +47,7 @@ function troubled(host, said) {
   return h(
     "article.row.bad",
     { "data-key": host.name },
-    h("div.lead", {}, badge(host.last_run.status), hostLink(host.name, h("span.name", {}, host.name)), runLink(host.last_run.run, "run ", host.last_run.run), when(host.last_run.started)),
+    h("div.lead", {}, badge(host.last_run.status), hostLink(host.name, h("span.name", {}, host.name)), h("span.aside", {}, runLink(host.last_run.run, "run ", host.last_run.run), when(host.last_run.started))),
     said?.error ? h("p.bad", {}, said.error) : null,
     (said?.bad ?? []).slice(0, 3).map((node) =>
       h("div.cause", {}, h("p", {}, h(`span.${tone(node.outcome)}`, {}, sign(node.outcome), " "), h("span.name", {}, node.name), h("span.place", {}, node.position)), h("p", {}, node.reason)),

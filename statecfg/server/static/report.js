@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { fold, goes } from "./fold.js";
 import { badge, plural, sign, tone, when } from "./words.js";
 
-const CHIPS = 24; // nodes of a layer in the map
+const CHIPS = 8; // nodes of a layer in the map, beside those that did not change
 const FEW = 8; // skipped nodes that are listed one by one
 const LINES = 400; // lines of a difference or a log that are drawn
 const DIGEST = /^sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)$/;
@@ -51,13 +51,16 @@ function map(layers, place) {
     { role: "group", "aria-label": "Layers", tabindex: "0", "data-key": `${place} map` },
     layers.map((layer, number) => {
       const key = `${place} layer ${number}`;
-      const told = layer.length > CHIPS ? [...layer].sort((one, other) => rank(one) - rank(other)).slice(0, CHIPS) : layer;
+      const same = layer.filter((node) => node.outcome === "unchanged");
+      const others = layer.filter((node) => node.outcome !== "unchanged").sort((one, other) => rank(one) - rank(other));
+      const told = others.slice(0, CHIPS);
       return h(
         "div.column",
         { "data-key": String(number) },
         h("div.dim", {}, String(number + 1)),
         told.map((node) => chip(node, key, layer)),
-        layer.length > told.length ? h("span.dim", {}, `and ${layer.length - told.length} more`) : null,
+        others.length > told.length ? h("span.dim", {}, `and ${others.length - told.length} more`) : null,
+        same.length ? goes(`${key} unchanged`, { class: "chip dim", "data-key": " unchanged" }, h("span.sign", { "aria-hidden": "true" }, sign("unchanged")), `${same.length} unchanged`) : null,
       );
     }),
   );
@@ -122,7 +125,15 @@ function one(node, key, words) {
   const said = words(node);
   const state = node.state && node.state !== "RESOLVED" ? h("span.odd", {}, node.state) : null;
   const bad = ["failed", "unknown"].includes(node.outcome);
-  const head = [badge(node.outcome, said), h("span.name", {}, node.name), state, bad ? h("span.why", {}, node.reason) : null, h("span.place", {}, node.position)];
+  const fields = said === "changed" ? [...new Set((node.changes ?? []).map((each) => each.field))].slice(0, 6).join(", ") : "";
+  const head = [
+    badge(node.outcome, said),
+    h("span.name", {}, node.name),
+    fields ? h("span.dim", {}, fields) : null,
+    state,
+    h("span.place", {}, node.position),
+    bad ? h("span.why", {}, node.reason) : null,
+  ];
   return fold(`${key} ${node.name}`, bad, head, () => body(node));
 }
 
@@ -136,8 +147,9 @@ function body(node) {
     node.triggered_by?.length ? h("p", {}, `Because ${node.triggered_by.join(", ")} changes.`) : null,
     (node.leaves ?? []).map((text) => h("p.dim", {}, `Stays behind: ${text}`)),
     node.drift ? h("p", {}, `Drift of the ${node.drift === "both" ? "host and the definition" : node.drift}.`) : null,
-    actions.map(action),
+    node.outcome === "changed" ? null : actions.map(action),
     changes(node.changes ?? []),
+    node.outcome === "changed" ? actions.map(action) : null,
     node.changes?.length || actions.length || reason ? null : h("p.dim", {}, "As defined: there was nothing to do."),
   ];
 }
@@ -158,7 +170,7 @@ function action(each) {
 function call({ op, args = {} }) {
   const argv = args.argv;
   if (Array.isArray(argv)) return `${op}: ${argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`)).join(" ")}`;
-  return `${op}(${Object.entries(args).map(([name, given]) => `${name}: ${value(given)}`).join(", ")})`;
+  return `${op}(${Object.entries(args).map(([name, given]) => `${name}: ${name === "mode" && Number.isInteger(given) ? `0${given.toString(8)}` : value(given)}`).join(", ")})`;
 }
 
 function changes(all) {

@@ -1,13 +1,14 @@
 // Runs: the list, and one run with its hosts.
 
 import { want } from "./data.js";
-import { h, visible } from "./dom.js";
+import { h } from "./dom.js";
 import { button, field, fold, text } from "./fold.js";
 import { report } from "./report.js";
 import { badge, code, counts, empty, plural, sign, span, tone, when } from "./words.js";
 
 const FIRST = 30;
 const MOST = 1000;
+const REASON = 200; // characters of a reason beside a host's name
 const OPEN = 3; // hosts in trouble that are open from the beginning
 
 export const runsPath = (limit = FIRST) => `/statecfg/1.0/runs?limit=${limit}`;
@@ -46,15 +47,20 @@ export function runRow(run) {
   return h(
     `article.row.${tone(state)}`,
     { "data-key": run.id },
-    h("div.lead", {}, badge(state), h("a.name", { href: `#/runs/${encodeURIComponent(run.id)}` }, run.mode, " ", run.playbook || "")),
-    h("div.facts", {}, when(run.started), took, h("span.dim", {}, run.who)),
+    h(
+      "div.lead",
+      {},
+      badge(state),
+      h("a.name", { href: `#/runs/${encodeURIComponent(run.id)}` }, run.mode, " ", run.playbook || ""),
+      h("span.aside", {}, when(run.started), took, h("span.dim", {}, run.who)),
+    ),
     h(
       "div.facts",
       {},
       h("span", {}, about(run)),
       counts(run.summary),
       run.state === "running" ? h("span.live", {}, `${done} of ${plural(run.count, "host")} done `, progress(run)) : null,
-      run.trouble.length ? h("span.bad", {}, `trouble: ${run.trouble.slice(0, 3).join(", ")}${run.trouble.length > 3 ? "…" : ""}`) : null,
+      run.trouble.length && run.count > 1 ? h("span.bad", {}, `trouble: ${run.trouble.slice(0, 3).join(", ")}${run.trouble.length > 3 ? "…" : ""}`) : null,
     ),
   );
 }
@@ -97,7 +103,7 @@ export function run(id) {
         found.ended === null ? null : pair("Took", span(found.ended - found.started)),
         pair("By", found.who),
         pair("Hosts", String(found.count)),
-        pair("Outcome", counts(found.summary)),
+        h("div.wide", {}, h("dt", {}, "Outcome"), h("dd", {}, counts(found.summary))),
       ),
       found.state === "running" ? h("p.note.live", {}, progress(found), ` ${done} of ${plural(found.count, "host")} done. What became of each resource is here when the run ends.`) : null,
       found.state === "cut off" ? cutOff(found) : null,
@@ -128,10 +134,11 @@ function hostOf(run, name, trouble) {
   return fold(
     key,
     trouble || run.count === 1,
-    [...head, said.bad.length ? h("span.why", {}, said.bad.slice(0, 3).map(worst)) : null],
+    [...head, said.bad.length ? h("div.why", {}, said.bad.slice(0, 3).map(worst)) : null],
     () => given(want(`${runPath(run.id)}/hosts/${encodeURIComponent(name)}`), (full) => [h("p.path", {}, hostLink(name, "About this host")), report(full, key)]),
     `fold.host.${tone(status)}`,
   );
 }
 
-const worst = (node) => h(`span.${tone(node.outcome)}`, { title: visible(node.reason) }, sign(node.outcome), " ", node.name);
+const worst = (node) => h(`p.${tone(node.outcome)}`, {}, sign(node.outcome), " ", node.name, node.reason ? h("span.reason", {}, cut(node.reason)) : null);
+const cut = (text) => (text.length > REASON ? `${text.slice(0, REASON)}…` : text);

@@ -20,8 +20,8 @@ function ago(seconds) {
   return `${plural(Math.floor(seconds / 86400), "day")} ago`;
 }
 
-const today = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
-const other = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
+const today = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+const other = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
 // A time as an element: local, with its age; the title has it exactly. `at` is in seconds since 1970, or ISO 8601.
 export function when(at, none = "never") {
