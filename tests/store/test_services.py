@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -34,26 +33,34 @@ BOTH = (DB, WEB, related("web:db", "db:db"))
 LIFE = ["install", "config-changed", "start"]
 
 
-@pytest.fixture(scope="module")
-def shared(postgresql: Server) -> Iterator[Store]:
-    """Give a store of PostgreSQL's that all tests here use: a new one for each would take longer than they do."""
-    name = postgresql.fresh()
-    with opened(url=postgresql.url(name)) as found:
-        yield found
-    postgresql.drop(name)
+EMPTY = {
+    "sqlite": ("DELETE FROM service", "DELETE FROM sqlite_sequence"),
+    "postgresql": ("TRUNCATE service RESTART IDENTITY CASCADE",),
+}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Give an open store without services."""
+@pytest.fixture(scope="module", params=EMPTY)
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Store]]:
+    """Give a store that all tests here use: a new one for each would take longer than they do."""
     if request.param == "sqlite":
-        with opened(url=str(tmp_path / "store.db")) as found:
-            yield found
+        with opened(url=str(tmp_path_factory.mktemp("services") / "store.db")) as found:
+            yield request.param, found
         return
-    found = request.getfixturevalue("shared")
+    server: Server = request.getfixturevalue("postgresql")
+    name = server.fresh()
+    with opened(url=server.url(name)) as found:
+        yield request.param, found
+    server.drop(name)
+
+
+@pytest.fixture
+def store(shared: tuple[str, Store]) -> Store:
+    """Give an open store without services."""
+    kind, found = shared
     with found.transaction() as connection:
-        connection.exec_driver_sql("TRUNCATE service RESTART IDENTITY CASCADE")
-    yield found
+        for statement in EMPTY[kind]:
+            connection.exec_driver_sql(statement)
+    return found
 
 
 def own(hooks: list[str], name: str) -> list[str]:
@@ -475,7 +482,7 @@ def test_settings_have_an_order_and_a_change_is_told(store: Store) -> None:
     assert settle(store) == []
 
 
-def test_a_secret_is_in_no_store_and_a_change_of_it_is_told(store: Store, tmp_path: Path) -> None:
+def test_a_secret_is_in_no_store_and_a_change_of_it_is_told(store: Store) -> None:
     def with_key(key: str) -> Declared:
         return declared("db", "h1", secrets={"key": key})
 
@@ -490,7 +497,8 @@ def test_a_secret_is_in_no_store_and_a_change_of_it_is_told(store: Store, tmp_pa
         for table in ("service", "unit"):
             found = connection.exec_driver_sql(f"SELECT * FROM {table}").all()
             assert "Hunter" not in repr(found)
-    assert all(b"Hunter" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    if store.address.path is not None:
+        assert all(b"Hunter" not in path.read_bytes() for path in store.address.path.parent.iterdir())
 
 
 def test_addresses(store: Store) -> None:
