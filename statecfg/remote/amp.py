@@ -59,10 +59,14 @@ def spread(name: str, text: str) -> Dict[str, bytes]:
 
     That goes beyond AMP: who knows nothing of it finds the first piece only. Raises AmpError where text is none.
     """
-    data = _bytes(text)
-    found = {name: data[:VALUE_LIMIT]}
-    for start in range(VALUE_LIMIT, len(data), VALUE_LIMIT):
-        found["%s.%d" % (name, start // VALUE_LIMIT)] = data[start : start + VALUE_LIMIT]
+    data, found, start = _bytes(text), {}, 0
+    while start < len(data) or not found:
+        end = start + VALUE_LIMIT
+        # No character is cut in two, so that each piece is a text as well.
+        while end < len(data) and data[end] & 0xC0 == 0x80:
+            end -= 1
+        found["%s.%d" % (name, len(found)) if found else name] = data[start:end]
+        start = end
     return found
 
 
