@@ -53,7 +53,7 @@ class Asked(CloudApiClient):
     before_put = None
 
     def do_request(self, method, **given):
-        if method.value == "put" and self.before_put is not None:
+        if method.value.lower() == "put" and self.before_put is not None:
             self.before_put()
         return super().do_request(method, **given)
 

@@ -1,11 +1,13 @@
-"""Lets container-service-extension be imported by Python 3.11 and later.
+"""Lets container-service-extension run on Python 3.11 and later, where it was written for older ones.
 
-Its dataclasses have instances of other dataclasses as defaults, which these refuse unless they can be hashed.
+Its dataclasses have instances of other dataclasses as defaults, which these Pythons refuse unless they can be hashed;
+and it formats members of enumerations of texts as these texts.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 
 _dataclass = dataclasses.dataclass
 
@@ -23,3 +25,10 @@ def _with_hash(cls=None, /, **options):
 
 
 dataclasses.dataclass = _with_hash
+
+
+def _as_value(self, spec):
+    return format(self.value if isinstance(self, str) else str(self), spec)
+
+
+enum.Enum.__format__ = _as_value
