@@ -6,8 +6,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from statecfg import service_options
 from statecfg.hooks.exec_types import others_could_change
 from statecfg.positions import Place
-from statecfg.problems import going_on, nearest, problem, report
+from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
 from statecfg.remote.values import kind_of
 from statecfg.service_options import Option
 from statecfg.services import RELATION
@@ -46,6 +46,7 @@ class Charm:
     :param endpoints: relation → (provides, requires or peers; interface); empty where nothing says
     :param options: those of its config.yaml, by name
     :param hooks: names of the files that are hooks, sorted
+    :param contents: SHA-256 in hex of what each file holds, but for links
     :param described: it has a metadata.yaml, so `endpoints` are all that there are
     """
 
@@ -56,6 +57,18 @@ class Charm:
     options: Mapping[str, Option]
     hooks: tuple[str, ...]
     described: bool = False
+    contents: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def content(self, name: str) -> bytes:
+        """Return what a file holds. Raises InvalidInput where that is not what the charm's digest was made of."""
+        path = self.files[name][1]
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise InvalidInput([problem("SC0703", f"{path}: {error.strerror}", "check the file")]) from None
+        if hashlib.sha256(data).hexdigest() != self.contents[name]:
+            raise InvalidInput([problem("SC0703", f"{path} has changed during the run", "run it again")])
+        return data
 
 
 def read(directory: Path, *places: Place) -> Charm | None:
@@ -86,6 +99,8 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
             detail = f"{directory} holds {files.size:,} bytes in {len(files.files):,} files, and perhaps more"
             report(problem("SC0704", detail, "keep packages and images elsewhere", *places))
             return None
+    if files.open_to_others:
+        report(_together(files.open_to_others, directory))
     metadata = _map(directory / METADATA)
     endpoints = _endpoints(metadata, directory / METADATA)
     hooks = files.hooks(endpoints if metadata is not None else None)
@@ -95,7 +110,26 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
     name = (metadata or {}).get("name")
     options = _options(directory / CONFIG)
     title = name if isinstance(name, str) and name else directory.name
-    return Charm(title, files.digest(), MappingProxyType(files.files), endpoints, options, hooks, metadata is not None)
+    contents = {name: _digest(path) for name, (_, path) in files.files.items() if isinstance(path, Path)}
+    return Charm(
+        title,
+        files.digest(contents),
+        MappingProxyType(files.files),
+        endpoints,
+        options,
+        hooks,
+        metadata is not None,
+        contents,
+    )
+
+
+def _together(found: Sequence[Problem], directory: Path) -> Problem:
+    """Return one problem for all files that others could change: there may be thousands, from one wrong umask."""
+    first, more = found[0], len(found) - 1
+    if not more:
+        return first
+    detail = f"{first.detail}, and {more:,} more below {directory} could be changed"
+    return replace(first, detail=detail, help=f"look at them, then: chmod -R go-w {directory}")
 
 
 class _Files:
@@ -106,6 +140,7 @@ class _Files:
         self.files: dict[str, tuple[int, Path | str]] = {}
         self.size = 0
         self.misspelt = False
+        self.open_to_others: list[Problem] = []
 
     def walk(self, folder: Path) -> Iterator[None]:
         """Gather what lies in a folder, a file at a time."""
@@ -119,7 +154,7 @@ class _Files:
             if path.is_symlink():
                 self._link(name, path)
             elif (others := others_could_change(path)) is not None:
-                report(others)
+                self.open_to_others.append(others)
             elif path.is_dir():
                 yield from self.walk(path)
             elif stat.S_ISREG((status := path.stat()).st_mode):
@@ -179,13 +214,17 @@ class _Files:
             place = Place(str(self._here(f"hooks/{name}")), 0)
             report(problem("SC0706", f"there is no hook {name}", f"did you mean `{meant}`?", place))
 
-    def digest(self) -> str:
-        """Return the SHA-256 over names, modes and contents."""
+    def digest(self, contents: Mapping[str, str]) -> str:
+        """Return the SHA-256 over names, modes and the digests of contents, or what links hold."""
         whole = hashlib.sha256()
         for name, (mode, source) in sorted(self.files.items()):
-            data = source.encode() if isinstance(source, str) else source.read_bytes()
-            whole.update(f"{name}\0{mode:o}\0{len(data)}\0".encode() + data)
+            whole.update(f"{name}\0{mode:o}\0{contents.get(name, source)}\0".encode())
         return whole.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def is_hook(name: str) -> bool:

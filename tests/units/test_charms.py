@@ -188,6 +188,25 @@ def test_what_lies_where_others_could_put_another(folder):
     assert codes(folder) == ["SC0601"]
 
 
+def test_many_files_that_others_could_change_are_one_problem(folder):
+    for name in "abc":
+        write(folder / name, mode=0o664)
+    (found,) = refused(folder)
+    assert (found.code, found.help) == ("SC0601", f"look at them, then: chmod -R go-w {folder}")
+    assert "and 2 more" in found.detail
+
+
+def test_a_file_that_changes_after_it_was_read(folder):
+    charm = read(folder)
+    assert charm.content("hooks/install") == b"#!/bin/sh\n"
+    write(folder / "hooks/install", "#!/bin/sh\nexit 1\n")
+    with pytest.raises(InvalidInput, match="has changed during the run"):
+        charm.content("hooks/install")
+    (folder / "hooks/install").unlink()
+    with pytest.raises(InvalidInput, match="No such file"):
+        charm.content("hooks/install")
+
+
 def test_what_is_too_large(folder):
     with (folder / "big").open("wb") as stream:
         stream.truncate(charms.MAX_BYTES)

@@ -360,6 +360,29 @@ def test_relations_without_services(project):
     assert [item.code for item in found] == ["SC0712", "SC0712"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("service: db", ["SC0310 1"]),
+        ("service: 3\nhosts: db1", ["SC0310 1"]),
+        ("service: db\nhosts: db1\nname: x", ["SC0311 3"]),
+        ("service: db\nhosts: db1\nsettings: [a]", ["SC0716 3"]),
+        ("service: db\nhosts: db1\nschema: x", ["SC0716 3"]),
+        ("service: db\nhosts: db1\nschema: {a: {type: string, default: 0755}}\nsettings: {a: b}", ["SC0309 3"]),
+        ("service: db\nhosts: db1\nschema: {a: {}}\nsettings: {a: 1:30}", ["SC0309 4"]),
+        ("service: db\nhosts: db1\ntimeout: 60", ["SC0605 3"]),
+        ("service: db\nhosts: db1\ntimeout: PT0S", ["SC0605 3"]),
+        ("service: db\nhosts: db1\ntimeout: P2D", ["SC0605 3"]),
+        ("service: db\nhosts: db1\ncharm: ''", ["SC0716 3"]),
+        ("- {service: db, hosts: db1}\n- relations: 3", ["SC0310 2"]),
+        ("- {service: db, hosts: db1}\n- relations: []\n  hosts: web", ["SC0311 3"]),
+        ("- {service: db}\n- relations: [[db:a, db:b]]", ["SC0310 1"]),
+    ],
+)
+def test_shapes_that_are_wrong(project, text, expected):
+    assert brief(refused(project, text)) == expected
+
+
 @pytest.mark.parametrize("name", ["Db", "db-1", "1db", "db_x", "-db", "db-", "d/0", "a" * 101])
 def test_names_that_services_cannot_have(project, name):
     assert brief(refused(project, f"service: '{name}'\nhosts: db1\n")) == ["SC0701 1"]
