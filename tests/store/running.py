@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 from sqlalchemy import Connection
 
-from statecfg.store import services
+from statecfg.store import opened, services
 from statecfg.store.database import Store
 from statecfg.store.unit_records import Changes, Declared, DeclaredRelation, Step, UnitRow
 
@@ -128,3 +130,30 @@ def read(store: Store, name: str, *node: str, **secrets: str) -> dict[str, Any]:
     """Return a settings node as a unit reads it."""
     with store.reading() as connection:
         return services.read_in(connection, units(store)[name].id, node, secrets)
+
+
+# What processes do that tests start beside themselves: see `workers.started`.
+
+KEYS = [f"k{number}" for number in range(20)]
+
+
+def add_units(pipe: Pipe, url: str, times: int) -> None:
+    """Deploy the service, and add units to it; say the name of each once it is kept."""
+    with opened(url=url) as store:
+        deploy(store, declared("db", *HOSTS))
+        for _ in range(times):
+            pipe.send(services.add_unit(store, PROJECT, "db").name)
+
+
+def publish(pipe: Pipe, url: str) -> None:
+    """Commit hook after hook that set the same number under many keys; say each number once it is kept."""
+    with opened(url=url) as store:
+        number = int(read(store, "db/0", "leader").get("k0", 0))
+        while True:
+            number += 1
+            services.set_settings(store, PROJECT, "db", {"size": number, "title": f"{os.getpid()} {number}"})
+            step = next_of(store, "db/0")
+            assert step is not None and step.hook == "config-changed"
+            values = dict.fromkeys(KEYS, str(number))
+            commit(store, step, {"relations": {"db:1": {"set": values}}, "leader": {"set": values}})
+            pipe.send(number)
