@@ -158,6 +158,11 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0752": ("no such unit", "The service has no unit of that number: it was never made, or is gone."),
     "SC0753": ("no such relation", "The project has no relation between these two ends."),
     "SC0754": ("no host for a unit", "A unit was asked for without a host, and the service has none."),
+    "SC0801": ("refused", "What is asked of an entity, its type or a behavior is wrong, or not allowed as things are."),
+    "SC0802": ("no such thing", "There is no type, entity, behavior or token of that name, or several have it."),
+    "SC0803": ("changed meanwhile", "An entity was changed by somebody else since it was read."),
+    "SC0804": ("wrong file of an entity", "A file or standard input holds no mapping in JSON or YAML."),
+    "SC0805": ("wrong behavior", "The execution of a behavior is not one that can be run."),
 }
 
 

@@ -37,6 +37,7 @@ VERBS = {
     "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
     "hosts": ("hosts", "Show the hosts the store knows; tag them, bind playbooks to them, forget them."),
     "hook": ("hook", "Make programs that are called when something happens to a host; see what came of it."),
+    "entity": ("entity", "Offer types of things; create, change and delete entities of them."),
     "serve": ("serve", "Serve the API of entities, and the page that shows hosts, runs and entities."),
     "store": ("store", "Look after the controller's database: check, back up, migrate."),
     "completion": ("completion", "Print what makes your shell complete our words."),

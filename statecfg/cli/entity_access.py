@@ -1,0 +1,212 @@
+"""`statecfg entity access` and `token`: who may do what, and by which tokens they prove who they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from statecfg.cli import options
+from statecfg.cli.entity_calls import VERSION, EntityCalls, say, write
+from statecfg.cli.options import Command, Group
+
+LEVELS = ("ReadOnly", "ReadWrite", "FullControl")
+ACCESS = """
+statecfg entity access list type site                            who may do what with a type
+statecfg entity access grant type site alice ReadWrite           users see a type that they have a grant of
+statecfg entity access grant entity blog alice ReadOnly          one entity
+statecfg entity access revoke entity blog alice                  take it away
+statecfg entity access allow site restart ReadWrite              who may invoke a behavior: whoever has so much
+"""
+TOKENS = """
+statecfg entity token create alice --role author --org shop      a token for the API; it is shown once
+statecfg entity token list                                       whose tokens there are
+statecfg entity token delete 3                                   take one back
+"""
+
+
+@click.group("access", cls=Group, examples=ACCESS)
+def access() -> None:
+    """Who may see, change and invoke what: grants of types and entities, to users or organizations."""
+
+
+_what = click.argument("what", metavar="type|entity", type=click.Choice(["type", "entity"]))
+_org = click.option("--org", metavar="ORG", default="System", help="The user's organization. Default: System.")
+_all = click.option("--whole-org", is_flag=True, help="WHO is an organization, not a user.")
+
+
+def _object(known: EntityCalls, what: str, name: str) -> str:
+    return known.type(name).id if what == "type" else known.entity(name).id
+
+
+def _member(who: str, org: str, whole: bool) -> str:
+    from statecfg.entities.model import org_id, user_id
+
+    return who if who.startswith("urn:") else org_id(who) if whole else user_id(who, org)
+
+
+@access.command("list", cls=Command, examples="statecfg entity access list type site")
+@_what
+@click.argument("name")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def grants(store: str | None, what: str, name: str, as_json: bool, no_color: bool) -> None:
+    """Show who may do what with a type or an entity; of a type, also who may invoke its behaviors."""
+    from statecfg.entities import shapes
+    from statecfg.views import entities as view
+
+    with EntityCalls(store) as known:
+        id = _object(known, what, name)
+        found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
+        allowed = known.all(lambda me, query: known.calls.list_behavior_grants(me, id, query)) if what == "type" else []
+    rows = [(each.member, each.level.rpartition(":")[2], each.id) for each in found]
+    lines = list(view.table(("WHO", "LEVEL", "ID"), rows, "grant grants"))
+    if allowed:
+        pairs = [(each.behavior, each.level.rpartition(":")[2]) for each in allowed]
+        lines += view.table(("BEHAVIOR", "FROM LEVEL"), pairs, "behavior behaviors")
+    data: dict[str, Any] = {"values": [shapes.grant(each, VERSION) for each in found]}
+    data["behaviors"] = [shapes.behavior_grant(each, VERSION) for each in allowed]
+    write(lines, data, as_json, no_color)
+
+
+@access.command("grant", cls=Command, examples="statecfg entity access grant type site alice ReadWrite --org shop")
+@_what
+@click.argument("name")
+@click.argument("who")
+@click.argument("level", type=click.Choice(LEVELS))
+@_org
+@_all
+@click.pass_obj
+def grant(store: str | None, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> None:
+    """Give a user or an organization access to a type or an entity, in place of what they had."""
+    from statecfg.entities.model import MEMBERSHIP
+
+    body = {
+        "grantType": MEMBERSHIP,
+        "accessLevelId": f"urn:vcloud:accessLevel:{level}",
+        "memberId": _member(who, org, whole_org),
+    }
+    with EntityCalls(store) as known:
+        made = known.calls.add_grant(known.me, _object(known, what, name), body)
+    say(f"{who}: {level} of {made.object}")
+
+
+@access.command("revoke", cls=Command, examples="statecfg entity access revoke type site alice --org shop")
+@_what
+@click.argument("name")
+@click.argument("who")
+@_org
+@_all
+@click.pass_obj
+def revoke(store: str | None, what: str, name: str, who: str, org: str, whole_org: bool) -> None:
+    """Take the access of a user or an organization to a type or an entity away."""
+    from statecfg.problems import InvalidInput, problem
+
+    member = _member(who, org, whole_org)
+    with EntityCalls(store) as known:
+        id = _object(known, what, name)
+        found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
+        mine = [each for each in found if each.member == member]
+        if not mine:
+            hint = f"`statecfg entity access list {what} {name}` shows who has one"
+            raise InvalidInput([problem("SC0802", f"{who} has no grant of {id}", hint)])
+        for each in mine:
+            known.calls.delete_grant(known.me, id, each.id)
+    say(f"{who}: no access to {id} any more")
+
+
+@access.command("allow", cls=Command, examples="statecfg entity access allow site restart ReadWrite")
+@click.argument("type")
+@click.argument("behavior")
+@click.argument("level", type=click.Choice(LEVELS))
+@click.pass_obj
+def allow(store: str | None, type: str, behavior: str, level: str) -> None:
+    """Let whoever has so much access to an entity of a type invoke a behavior on it. Hooks need no such thing."""
+    with EntityCalls(store) as known:
+        kind = known.type(type)
+        which = _behavior(known, kind.id, behavior)
+        body = {"behaviorId": which, "accessLevelId": f"urn:vcloud:accessLevel:{level}"}
+        known.calls.add_behavior_grant(known.me, kind.id, body)
+    say(f"{which}: from {level} on")
+
+
+@access.command("disallow", cls=Command, examples="statecfg entity access disallow site restart")
+@click.argument("type")
+@click.argument("behavior")
+@click.pass_obj
+def disallow(store: str | None, type: str, behavior: str) -> None:
+    """Let nobody invoke a behavior on entities of a type any more."""
+    with EntityCalls(store) as known:
+        kind = known.type(type)
+        which = _behavior(known, kind.id, behavior)
+        kept = known.all(lambda me, query: known.calls.list_behavior_grants(me, kind.id, query))
+        values = [{"behaviorId": each.behavior, "accessLevelId": each.level} for each in kept if each.behavior != which]
+        known.calls.replace_behavior_grants(known.me, kind.id, {"values": values})
+    say(f"{which}: nobody")
+
+
+def _behavior(known: EntityCalls, type: str, name: str) -> str:
+    """Return the ref of a behavior of a type, by which grants call it."""
+    found = known.all(lambda me, query: known.calls.list_type_behaviors(me, type, query))
+    id = known.behavior(name, found)
+    return str(next(each.ref for each in found if each.id == id))
+
+
+@click.group("token", cls=Group, examples=TOKENS)
+def token() -> None:
+    """The tokens by which programs and people prove to the API who they are; only digests of them are kept."""
+
+
+@token.command("list", cls=Command, examples="statecfg entity token list")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
+    """Show whose tokens there are."""
+    from dataclasses import asdict
+
+    from statecfg.views import entities as view
+    from statecfg.views.host_records import when
+
+    with EntityCalls(store) as known:
+        found = known.calls.list_tokens()
+    rows = [(str(each.id), each.name, each.org, each.role, when(each.created), when(each.expires)) for each in found]
+    lines = view.table(("TOKEN", "USER", "ORG", "ROLE", "CREATED", "EXPIRES"), rows, "token tokens")
+    write(lines, {"format": 1, "tokens": [asdict(each) for each in found]}, as_json, no_color)
+
+
+@token.command("create", cls=Command, examples="statecfg entity token create alice --role author --org shop")
+@click.argument("name")
+@click.option(
+    "--role", type=click.Choice(["administrator", "author", "viewer"]), default="viewer", help="What they may."
+)
+@click.option("--org", metavar="ORG", default="System", help="Their organization. Default: System.")
+@click.option("--expires", metavar="DURATION", help="When it ends, from now on, as ISO 8601: P30D. Default: never.")
+@click.pass_obj
+def create_token(store: str | None, name: str, role: str, org: str, expires: str | None) -> None:
+    """Make a token for a user, and write it to standard output: it is shown only now."""
+    from statecfg import durations
+    from statecfg.problems import InvalidInput, problem
+
+    try:
+        lasting = durations.seconds(expires) if expires is not None else None
+    except ValueError as error:
+        raise InvalidInput([problem("SC0605", str(error), durations.HELP)]) from None
+    if lasting is not None and lasting <= 0:
+        raise InvalidInput([problem("SC0605", f"`{expires}` is over at once", durations.HELP)])
+    with EntityCalls(store) as known:
+        say(known.calls.add_token(name, org, role, lasting))
+
+
+@token.command("delete", cls=Command, examples="statecfg entity token delete 3")
+@click.argument("number", type=int)
+@click.pass_obj
+def delete_token(store: str | None, number: int) -> None:
+    """Take a token back."""
+    from statecfg.problems import InvalidInput, problem
+
+    with EntityCalls(store) as known:
+        if not known.calls.delete_token(number):
+            raise InvalidInput([problem("SC0802", f"there is no token {number}", "`statecfg entity token list`")])
+    say(f"token {number}: deleted")

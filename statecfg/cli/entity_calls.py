@@ -1,0 +1,235 @@
+"""The open store, the calls on it and who makes them, as the verbs of `statecfg entity` use them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from statecfg.cli import exit_codes
+
+if TYPE_CHECKING:
+    from statecfg.entities.model import Entity, EntityType, Page, Query, Task
+    from statecfg.store.database import Store
+    from statecfg.views.lines import Line
+
+VERSION = 39.0  # of the API, whose JSON --json writes
+LONGEST = 86_400.0  # seconds that a task is waited for
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+class EntityCalls:
+    """The open store and the calls on it, made as the local administrator; what they refuse is the user's mistake.
+
+    :param url: where the store is, None for the project's or the default one
+    """
+
+    def __init__(self, url: str | None) -> None:
+        from statecfg import project
+        from statecfg.entities.model import PROVIDER, ROLES, Principal
+
+        self.project = project.find(Path.cwd())
+        self.me = Principal(getpass.getuser(), PROVIDER, ROLES[0])
+        self._url = url
+
+    def __enter__(self) -> EntityCalls:
+        from statecfg.entities.operations import Operations
+        from statecfg.store import opened
+
+        self.store: Store = opened(self.project, self._url)
+        self.calls = Operations(self.store)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from statecfg.entities.problems import ApiError
+        from statecfg.problems import InvalidInput, problem
+
+        self.store.close()
+        if isinstance(error, ApiError):
+            code = {403: "SC0802", 412: "SC0803"}.get(error.status, "SC0801")
+            raise InvalidInput([problem(code, f"{error.message} ({error.minor_code})", "")]) from None
+
+    def all(self, ask: Callable[[Any, Query], Page[T]]) -> list[T]:
+        """Return all pages of a list; `ask` is a call that takes who asks, and what part."""
+        from statecfg.entities.model import Query
+
+        found: list[T] = []
+        number = 1
+        while True:
+            page = ask(self.me, Query(page=number, page_size=128))
+            found += page.values
+            if number >= page.page_count:
+                return found
+            number += 1
+
+    # What words stand for
+
+    def interface(self, word: str) -> str:
+        """Return the id of an interface: a URN, `vendor/nss/version`, or its name. Raises InvalidInput."""
+        return _one("interface", word, self.all(self.calls.list_interfaces))
+
+    def type(self, word: str) -> EntityType:
+        """Return a type: by URN, `vendor/nss/version`, or name. Raises InvalidInput."""
+        return self.calls.get_type(self.me, _one("type", word, self.all(self.calls.list_types)))
+
+    def entity(self, word: str) -> Entity:
+        """Return an entity: by URN, UUID, or a name that only one has. Raises InvalidInput."""
+        from statecfg.entities.model import Query
+
+        if word.startswith("urn:"):
+            return self.calls.get_entity(self.me, word)
+        quoted = re.sub(r"([;,()*\\])", r"\\\1", word)
+        key = f"id==*{word}" if re.fullmatch(r"[0-9a-f-]{36}", word) else f"name=={quoted}"
+        page = self.calls.list_entities(self.me, Query(filter=key, page_size=5))
+        if page.total == 1:
+            return page.values[0]
+        if page.total:
+            shown = ", ".join(each.id for each in page.values)
+            raise _unknown(f"{page.total} entities have the name `{word}`", f"give the id of one: {shown}")
+        names = [each.name for each in self.calls.list_entities(self.me, Query(page_size=128)).values]
+        raise _unknown(f"there is no entity `{word}`", _suggest(word, names))
+
+    def behavior(self, word: str, known: Iterable[Any]) -> str:
+        """Return the id of one of these behaviors: by id, ref or name. Raises InvalidInput."""
+        behaviors = list(known)
+        for each in behaviors:
+            if word in (each.id, each.ref, each.name):
+                return str(each.id)
+        raise _unknown(f"there is no behavior `{word}`", _suggest(word, [each.name for each in behaviors]))
+
+    # Tasks
+
+    def finish(self, task: Task, wait: bool) -> Task:
+        """Return a task as it ends; it is run here unless a server does that. Without `wait`, return it as it is."""
+        from statecfg.entities.worker import Worker
+
+        if not wait or task.is_finished:
+            return task
+        worker = Worker(self.calls, self.project)
+        try:
+            return worker.finish(task.id, LONGEST, self.me)
+        finally:
+            worker.stop()
+
+
+def _one(what: str, word: str, known: Sequence[Any]) -> str:
+    if word.startswith("urn:"):
+        return word
+    found = [each for each in known if word in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
+    if len(found) == 1:
+        return str(found[0].id)
+    if found:
+        shown = ", ".join(f"{each.vendor}/{each.nss}/{each.version}" for each in found)
+        raise _unknown(f"there are {len(found)} of the name `{word}`", f"write one of {shown}")
+    names = [name for each in known for name in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
+    raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
+
+
+def _suggest(word: str, names: Iterable[str]) -> str:
+    from statecfg.problems import suggest
+
+    return suggest(word, dict.fromkeys(names), "there are")
+
+
+def _unknown(detail: str, hint: str) -> Exception:
+    from statecfg.problems import InvalidInput, problem
+
+    return InvalidInput([problem("SC0802", detail, hint)])
+
+
+# What is given
+
+
+def read(name: str) -> Json:
+    """Return what a file holds, JSON or YAML; `-` is stdin. Raises InvalidInput."""
+    from statecfg.dialects import yaml_text
+    from statecfg.positions import Place
+    from statecfg.problems import InvalidInput, problem
+
+    if name == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        try:
+            data = Path(name).read_bytes()
+        except OSError as error:
+            raise InvalidInput([problem("SC0301", f"{name}: {error.strerror}", "check the file")]) from None
+    shown = "<stdin>" if name == "-" else name
+    if data.lstrip().startswith(b"{"):
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", 1)
+            raise InvalidInput([problem("SC0804", f"it is no JSON: {error}", "", Place(shown, line))]) from None
+    else:
+        value = yaml_text.plain(yaml_text.parse(data, shown, "a mapping"))
+    if not isinstance(value, dict):
+        raise InvalidInput([problem("SC0804", "it is no mapping of keys to values", "", Place(shown, 1))])
+    return dict(value)
+
+
+def given(file: str | None, pairs: Sequence[str], base: Mapping[str, Any] | None = None) -> Json:
+    """Return what `--file` and `--set` make up: the pairs on top of the file, or of `base` where there is none.
+
+    Raises InvalidInput.
+    """
+    found: Json = json.loads(json.dumps(dict(base or {}))) if file is None else read(file)
+    for text in pairs:
+        path, sign, value = text.partition("=")
+        if not sign or not path:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--set")
+        _put(found, path.split("."), _value(value), text)
+    return found
+
+
+def _put(target: Json, keys: Sequence[str], value: Any, text: str) -> None:
+    for key in keys[:-1]:
+        below = target.setdefault(key, {})
+        if not isinstance(below, dict):
+            raise click.BadParameter(f"{text!r}: {key} is no mapping", param_hint="--set")
+        target = below
+    target[keys[-1]] = value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+# What is shown
+
+
+def write(lines: Iterable[Line], data: Any, as_json: bool, no_color: bool) -> None:
+    """Write lines for people, or data for programs."""
+    from statecfg.views import as_json as json_view
+    from statecfg.views import stream
+
+    if as_json:
+        sys.stdout.write(json_view.text(data))
+    else:
+        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
+
+
+def say(text: str) -> None:
+    """Write a line."""
+    from statecfg.views.lines import make
+
+    write([make(text)], {}, False, False)
+
+
+def ended(task: Task, as_json: bool, no_color: bool) -> int:
+    """Show a task and return the exit code that it gives."""
+    from statecfg.entities import shapes
+    from statecfg.entities.model import ERROR
+    from statecfg.views import entities as view
+
+    write(view.task_lines(task), shapes.task(task, VERSION), as_json, no_color)
+    return exit_codes.FAILED if task.status == ERROR else exit_codes.DONE

@@ -1,0 +1,67 @@
+"""`statecfg entity task`: what was done with entities, and what is being done."""
+
+from __future__ import annotations
+
+import click
+
+from statecfg.cli import options
+from statecfg.cli.entity_calls import VERSION, EntityCalls, ended, write
+from statecfg.cli.options import Command, Group
+
+EXAMPLES = """
+statecfg entity task list --filter status==error       those that failed
+statecfg entity task show 5ad1d3d6-e265-4c28-8b0e-…    one, with its details
+statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-…    run it here unless a server does, and wait for its end
+"""
+
+
+@click.group("task", cls=Group, examples=EXAMPLES)
+def task() -> None:
+    """What was done with entities, and what is being done."""
+
+
+@task.command("list", cls=Command, examples="statecfg entity task list --filter status==error")
+@click.option("--filter", "fiql", metavar="FIQL", default="", help="Only those: status==error;operationName==…")
+@click.option("--page", type=click.IntRange(1), default=1, metavar="N", help="Which page. Default: 1.")
+@click.option("--page-size", type=click.IntRange(1, 128), default=25, metavar="N", help="Default: 25.")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def tasks(store: str | None, fiql: str, page: int, page_size: int, as_json: bool, no_color: bool) -> None:
+    """Show tasks, the newest first."""
+    from statecfg.entities import shapes
+    from statecfg.entities.model import Query
+    from statecfg.views import entities as view
+
+    with EntityCalls(store) as known:
+        found = known.calls.list_tasks(known.me, Query(fiql, page=page, page_size=page_size))
+    write(view.task_table(found.values, found.total), shapes.page(found, shapes.task, VERSION), as_json, no_color)
+
+
+@task.command("show", cls=Command, examples="statecfg entity task show 5ad1d3d6-e265-4c28-8b0e-8c6b29d9c3f5")
+@click.argument("id")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def show(store: str | None, id: str, as_json: bool, no_color: bool) -> None:
+    """Show a task, and the tasks it is made of."""
+    from statecfg.entities import shapes
+    from statecfg.views import entities as view
+
+    with EntityCalls(store) as known:
+        found = known.calls.get_task(known.me, id)
+        parts = known.calls.subtasks(known.me, found.id)
+    lines = [line for each in (found, *parts) for line in view.task_lines(each)]
+    data = {**shapes.task(found, VERSION), "subtasks": [shapes.task(each, VERSION) for each in parts]}
+    write(lines, data, as_json, no_color)
+
+
+@task.command("wait", cls=Command, examples="statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-8c6b29d9c3f5")
+@click.argument("id")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def wait(store: str | None, id: str, as_json: bool, no_color: bool) -> int:
+    """Wait until a task has ended; it is run here unless a server does that. Exit 1 where it fails."""
+    with EntityCalls(store) as known:
+        return ended(known.finish(known.calls.get_task(known.me, id), True), as_json, no_color)

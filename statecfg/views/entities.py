@@ -1,0 +1,122 @@
+"""Entities, their types and behaviors, tasks and access controls, for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from statecfg.views import safe
+from statecfg.views.changes import value_text
+from statecfg.views.host_records import when
+from statecfg.views.lines import BLANK, Line, Style, make
+
+if TYPE_CHECKING:
+    from statecfg.entities.model import Behavior, Entity, EntityType, Task
+
+_STATES: Mapping[str, Style] = {"RESOLVED": "add", "RESOLUTION_ERROR": "remove", "IN_DELETION": "change"}
+_STATUSES: Mapping[str, Style] = {"success": "add", "error": "remove", "running": "change"}
+_SHOWN = 60  # lines of details
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: str, total: int | None = None) -> Iterator[Line]:
+    """Yield a table: the first column stands out.
+
+    Parameters: `words` what is counted below, as one and many ("task tasks"); `total` how many there are on all pages.
+    """
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+    yield make(("  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip(), "dim"))
+    for row in rows:
+        first, *others = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        yield make((first, "bold"), f"  {'  '.join(others)}".rstrip(), hang=widths[0] + 2)
+    single, many = words.split()
+    more = f" of {total:,}" if total is not None and total > len(rows) else ""
+    yield make((f"{len(rows):,}{more} {single if len(rows) == 1 and not more else many}", "dim"))
+
+
+def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any] | None = None) -> Iterator[Line]:
+    """Yield everything about a thing; `more` is shown as JSON."""
+    yield make(("── ", "dim"), (title, "bold"), right=right, rule=True)
+    width = max(map(len, pairs), default=0)
+    for key, text in pairs.items():
+        if text:
+            yield make("  ", (f"{key:<{width}}", "skip"), f"  {text}", hang=width + 4)
+    for key, value in (more or {}).items():
+        yield BLANK
+        yield make((f"  {key}", "dim"))
+        for line in json.dumps(value, indent=2, ensure_ascii=False).splitlines():
+            yield make(f"    {line}", hang=6)
+
+
+def entity_table(entities: Sequence[Entity], total: int) -> Iterator[Line]:
+    """Yield a line for each entity."""
+    rows = [(each.name, each.state, each.type.partition("type:")[2], each.owner, each.id) for each in entities]
+    yield from table(("ENTITY", "STATE", "TYPE", "OWNER", "ID"), rows, "entity entities", total)
+
+
+def entity_lines(entity: Entity) -> Iterator[Line]:
+    """Yield everything about an entity."""
+    shown = {
+        "id": entity.id,
+        "type": entity.type,
+        "external id": entity.external_id or "",
+        "owner": f"{entity.owner} ({entity.org})",
+        "created": when(entity.created),
+        "changed": when(entity.modified),
+        "etag": entity.etag,
+        "message": entity.message,
+    }
+    yield from one(entity.name, entity.state, shown, {"entity": entity.content})
+
+
+def state_line(entity: Entity) -> Line:
+    """Return what state an entity is in, with its id."""
+    message = f": {entity.message}" if entity.message else ""
+    return make((entity.name, "bold"), "  ", (entity.state, _STATES.get(entity.state, "")), f"{message}  {entity.id}")
+
+
+def type_lines(kind: EntityType) -> Iterator[Line]:
+    """Yield everything about a type."""
+    shown = {
+        "id": kind.id,
+        "description": kind.description or "",
+        "interfaces": ", ".join(kind.interfaces),
+        **{hook: kind.hooks[hook] for hook in kind.hooks},
+        "inherited": kind.inherited_version or "",
+    }
+    yield from one(kind.name, f"{kind.vendor}/{kind.nss}/{kind.version}", shown, {"schema": kind.schema})
+
+
+def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
+    """Yield everything about a behavior; `execution` without what is write-only."""
+    shown = {"id": behavior.id, "ref": behavior.ref, "description": behavior.description or ""}
+    yield from one(behavior.name, str(behavior.execution.get("type", "")), shown, {"execution": execution})
+
+
+def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
+    """Yield a line for each task."""
+    rows = [
+        (each.id.rpartition(":")[2], each.status, f"{each.progress} %", each.name, each.entity_name, when(each.created))
+        for each in tasks
+    ]
+    yield from table(("TASK", "STATUS", "DONE", "OPERATION", "ENTITY", "CREATED"), rows, "task tasks", total)
+
+
+def task_lines(task: Task) -> Iterator[Line]:
+    """Yield a task: what it is, how far it has come, and what came of it."""
+    style = _STATUSES.get(task.status, "")
+    done = f" ({task.progress} %)" if not task.is_finished else ""
+    yield make((task.status, style), f"{done}  {task.operation or task.name}", hang=4)
+    yield make(("  task    ", "skip"), task.id, hang=10)
+    yield make(("  entity  ", "skip"), f"{task.entity_name}  {task.entity}", hang=10)
+    if task.error is not None:
+        code = f"{task.error.get('minorErrorCode', '')} ({task.error.get('majorErrorCode', '')})"
+        yield make(("  error   ", "skip"), (code, "remove"), hang=10)
+        for text in safe.block(str(task.error.get("message", ""))):
+            yield make(("    ", ""), (text, "remove"), hang=6)
+    if task.result is not None and not task.error:
+        text = task.result if isinstance(task.result, str) else value_text(task.result)
+        yield make(("  result  ", "skip"), text, hang=10)
+    lines = safe.block(task.details) if task.details else []
+    for text in list(lines)[-_SHOWN:]:
+        yield make(("  │ ", "dim"), text, hang=4)
