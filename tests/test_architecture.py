@@ -201,7 +201,7 @@ def test_nothing_is_swallowed() -> None:
 def test_no_shell_and_no_pickle() -> None:
     for path in FILES:
         for module, line in imports(path):
-            # Bytecode is marshalled: what the host itself compiled, of the executor (checked by digest) and of its tools.
+            # Bytecode is marshalled: what the host itself compiled, the executor (checked by digest) and its tools.
             allowed = module == "marshal" and shown(path) in ("remote/bootstrap.py", "remote/tool_files.py")
             assert allowed or module.partition(".")[0] not in ("pickle", "marshal", "shelve"), f"{shown(path)}:{line}"
         for node in ast.walk(parsed(path)):
