@@ -89,19 +89,9 @@ def directories(place: str) -> List[str]:
     """Return the directories of the units that are here, those that were being removed not among them."""
     try:
         names = sorted(os.listdir(os.path.join(place, UNITS)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return [os.path.join(place, UNITS, name) for name in names if not name.startswith(GONE)]
-
-
-def write_text(path: str, text: str) -> None:
-    """Write a file of ours, whole or not at all. Raises OSError."""
-    trial = path + ".new"
-    with open(trial, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.rename(trial, path)
 
 
 def _record(own: str) -> Dict[str, Any]:
@@ -109,12 +99,17 @@ def _record(own: str) -> Dict[str, Any]:
         with open(os.path.join(own, INSTALLED), encoding="utf-8") as stream:
             found: Dict[str, Any] = json.load(stream)
             return found
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # what is damaged counts for nothing
         return {"digest": "", "names": []}
 
 
 def _write_record(own: str, digest: str, names: List[str]) -> None:
-    write_text(os.path.join(own, INSTALLED), json.dumps({"digest": digest, "names": names}))
+    trial = os.path.join(own, ARRIVING)
+    with open(trial, "w", encoding="utf-8") as stream:
+        json.dump({"digest": digest, "names": names}, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.rename(trial, os.path.join(own, INSTALLED))
 
 
 def _same(path: str, mode: int, content: Content) -> bool:

@@ -233,7 +233,7 @@ def end_left(place: str) -> List[str]:
         try:
             with open(record, encoding="utf-8") as stream:
                 left = json.load(stream)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # what a power cut tore is of no process any more
             continue
         if left["pid"] and left["since"] == _since(left["pid"]):
             try:
@@ -248,7 +248,10 @@ def end_left(place: str) -> List[str]:
 
 
 def _write(record: str, mark: str, pid: int) -> None:
-    unit_files.write_text(record, json.dumps({"mark": mark, "pid": pid, "since": _since(pid) if pid else ""}))
+    """Write down what runs, whole or not at all. It need not outlast the machine: no hook does."""
+    with open(record + ".new", "w", encoding="utf-8") as stream:
+        json.dump({"mark": mark, "pid": pid, "since": _since(pid) if pid else ""}, stream)
+    os.rename(record + ".new", record)
 
 
 def _forget(record: str) -> None:

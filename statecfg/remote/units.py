@@ -182,7 +182,7 @@ class Units:
         if service not in self._charms:
             if digest:
                 return
-            raise state.StateError("the charm of %s is not on this host any more, and did not come" % service)
+            raise state.StateError("the charm of %s is not on this host, and did not come" % service)
         if digest != self.order["charms"][service]["digest"]:
             unit_files.install(self.place, unit, self.order["charms"][service]["digest"], self._charms[service])
 

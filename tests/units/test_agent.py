@@ -445,7 +445,7 @@ def test_a_hook_that_ends_while_it_asks(agent: Agent, told: list[Json]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: only root can become another user")
 def test_another_user_is_not_let_in(hook: Hook) -> None:
     # As far as the kernel keeps it out, it is not even asked: here the way to the socket is opened.
-    become = "import os, socket; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+    become = "import os, socket, struct, sys, time, json; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     program = SPEAK.split("\n", 1)[1] + "print(ask('LogCommand', level='20', message='x'))"
     env = {"JUJU_AGENT_SOCKET": hook.agent.path, "JUJU_CLIENT_ID": hook.token}
 

@@ -225,7 +225,8 @@ class UnitHost:
         CHILDREN.stopping = False
         self.closing = True
         self.reader.join(20)
-        # The channel's thread looks once a second; a descriptor that is closed before is another file's soon.
+        # Its thread must be over: a descriptor that is closed before is another file's soon.
+        self.send(type="beat")
         for thread in threading.enumerate():
             if thread is not threading.main_thread() and getattr(thread, "_target", None) == self.channel._listen:
                 thread.join(5)
