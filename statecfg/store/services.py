@@ -7,6 +7,7 @@ from statecfg.store.service_changes import (
     Shown,
     add_unit,
     get_settings,
+    projects,
     relate,
     remove_unit,
     resolve,
@@ -16,7 +17,7 @@ from statecfg.store.service_changes import (
     unrelate,
 )
 from statecfg.store.service_ends import addressed_in, deploy_in, leave_in
-from statecfg.store.unit_reads import lines, log, port_in, read_in, settings_of, status_in
+from statecfg.store.unit_reads import in_relations, lines, log, port_in, read_in, status_in
 from statecfg.store.unit_records import (
     Change,
     Changes,
@@ -28,6 +29,7 @@ from statecfg.store.unit_records import (
     Step,
     StepRelation,
     UnitError,
+    UnitRelation,
     UnitRow,
 )
 from statecfg.store.unit_rows import unit_in, units_in
@@ -45,6 +47,7 @@ __all__ = [
     "Step",
     "StepRelation",
     "UnitError",
+    "UnitRelation",
     "UnitRow",
     "add_unit",
     "addressed_in",
@@ -54,19 +57,20 @@ __all__ = [
     "fail_in",
     "get_settings",
     "gone_in",
+    "in_relations",
     "leave_in",
     "lines",
     "log",
     "next_in",
     "over_in",
     "port_in",
+    "projects",
     "read_in",
     "relate",
     "remove_unit",
     "resolve",
     "resolved_in",
     "set_settings",
-    "settings_of",
     "show",
     "show_in",
     "status_in",

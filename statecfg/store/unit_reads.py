@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from statecfg.store import unit_relations, unit_rows
 from statecfg.store.database import Store
 from statecfg.store.service_tables import service, unit, unit_log
-from statecfg.store.unit_records import Json, LogLine, UnitError
+from statecfg.store.unit_records import Json, LogLine, UnitError, UnitRelation
 from statecfg.store.unit_relations import unit_name
 from statecfg.store.unit_steps import in_relation
 
@@ -109,9 +109,13 @@ def lines(
     return [LogLine(**row._mapping) for row in reversed(rows)]
 
 
-def settings_of(store: Store, unit_id: int) -> Mapping[str, Mapping[str, Any]]:
-    """Return what a unit has set in the relations that it is in: id of the relation → settings."""
+def in_relations(store: Store, unit_id: int) -> list[UnitRelation]:
+    """Return what a unit has set in the relations that it is in, and whom it knows there. Raises UnitError."""
     with store.reading() as connection:
-        there = unit_rows.relations_of(connection, unit_id)
-        numbers = [unit_relations.identity(each.name, each.number) for each in there]
-        return {number: in_relation(connection, unit_id, number).settings for number in numbers}
+        found = []
+        for each in unit_rows.relations_of(connection, unit_id):
+            number = unit_relations.identity(each.name, each.number)
+            row = in_relation(connection, unit_id, number)
+            wrong = f"{row.failed}: {row.why}" if row.failed else ""
+            found.append(UnitRelation(number, tuple(row.members), row.settings, each.dying, wrong))
+        return found

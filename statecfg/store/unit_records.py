@@ -187,6 +187,24 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitRelation:
+    """A relation that a unit has entered, as it sees it.
+
+    :param id: NAME:NUMBER
+    :param members: the units that it was told of, sorted
+    :param settings: what it has set there
+    :param dying: the relation is to be broken off
+    :param error: the hook that failed there and why, "" for none
+    """
+
+    id: str
+    members: tuple[str, ...]
+    settings: Mapping[str, str]
+    dying: bool
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class RelationRow:
     """A relation.
 
