@@ -9,7 +9,7 @@ import time
 
 from statecfg.remote import process, unit_files
 from statecfg.remote.channel import LONGEST_LINE
-from statecfg.remote.hook_run import RUNNING, command, missing_interpreter
+from statecfg.remote.hook_run import command, missing_interpreter
 from statecfg.remote.process import CHILDREN, kill_marked
 from statecfg.remote.unit_context import DEBUG, ERROR, INFO
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HELD = 5.0  # seconds that the output of what a hook left running is still read; the original's
 MOST = 64 << 20  # bytes that a hook may say in all
+CLIENT = "JUJU_CLIENT_ID"  # the variable with the client id
 RECORD = "running"  # the file in a unit's directory that says which hook of it runs
 
 
@@ -39,22 +40,23 @@ class Hook:
         self, path: str, charm: str, name: str, timeout: float, log: Callable[[int, str], None], lines: bool = False
     ) -> None:
         self.path, self.charm, self.name, self.timeout, self.log, self.lines = path, charm, name, timeout, log, lines
-        self.mark = "%d-%s" % (os.getpid(), os.urandom(8).hex())
         self.reason = ""  # why it was stopped
         self.said = 0  # bytes
-        self._kills, self._due = 0, 0.0
+        self._mark, self._kills, self._due = "", 0, 0.0
 
     def run(self, environment: Mapping[str, str], started: Callable[[int], None], ended: Callable[[], None]) -> str:
         """Run it to its end; return what is wrong, "" where it succeeded. Source of the texts: the original.
 
+        :param environment: has the client id, which nothing else on the host has: what the hook starts is known by it
         :param started: gets the number of its process, which is that of its session
         :param ended: is called as soon as that process is no more; what it started may run on
         """
         if not os.path.isfile(self.path) or not os.access(self.path, os.X_OK):
             ended()
             return "Error processing %r: hook is not executable" % self.path
+        self._mark = environment[CLIENT]
         record = os.path.join(os.path.dirname(self.charm), RECORD)
-        _write(record, self.mark, 0)
+        _write(record, self._mark, 0)
         try:
             child = self._start(environment)
             if child is None:
@@ -62,7 +64,7 @@ class Hook:
                 return self._judge(1)
             try:
                 started(child.pid)
-                _write(record, self.mark, child.pid)
+                _write(record, self._mark, child.pid)
                 self._attend(child, record, ended)
             except BaseException:
                 self._kill(child.pid, signal.SIGKILL)
@@ -86,7 +88,7 @@ class Hook:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self.charm,
-                env={**environment, RUNNING: self.mark},
+                env=dict(environment),
                 start_new_session=True,
             )
         except (OSError, ValueError, subprocess.SubprocessError) as problem:
@@ -165,7 +167,7 @@ class Hook:
             os.killpg(group, number)
         except (ProcessLookupError, PermissionError):
             pass
-        kill_marked(RUNNING, self.mark, number)
+        kill_marked(CLIENT, self._mark, number)
 
 
 class _Said:
@@ -204,15 +206,13 @@ def environment(step: Mapping[str, Any], charm: str, tools: str, socket: str, to
         "DEBIAN_FRONTEND": "noninteractive",
         "APT_LISTCHANGES_FRONTEND": "none",
         "CHARM_DIR": charm,
-        "JUJU_CHARM_DIR": charm,
         "JUJU_CHARM": step["charm"],
         "JUJU_SERVICE": step["service"],
         "JUJU_UNIT_NAME": step["unit"],
         "JUJU_LOCAL_UNIT": step["unit"],
-        "JUJU_HOOK_NAME": step["hook"],
         "JUJU_SOCKET": socket,
         "JUJU_AGENT_SOCKET": socket,
-        "JUJU_CLIENT_ID": token,
+        CLIENT: token,
     }
     relation = step.get("relation")
     if relation:
@@ -240,7 +240,7 @@ def end_left(place: str) -> List[str]:
                 os.killpg(left["pid"], signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        kill_marked(RUNNING, left["mark"], signal.SIGKILL)
+        kill_marked(CLIENT, left["mark"], signal.SIGKILL)
         os.unlink(record)
         service, _, number = os.path.basename(own).rpartition("-")
         found.append("%s/%s" % (service, number))

@@ -159,17 +159,15 @@ def test_the_environment_is_closed(host: UnitHost, monkeypatch: pytest.MonkeyPat
     found = json.loads(host.log()[0][1])
     charm = str(host.place / "units" / "mysql-0" / "charm")
     socket, token = found.pop("JUJU_AGENT_SOCKET"), found.pop("JUJU_CLIENT_ID")
-    assert found.pop("STATECFG_HOOK")
     assert len(token) == 32
     tools, _, plain = found.pop("PATH").partition(":")
     assert (os.path.isfile(tools + "/relation-get"), plain) == (True, process.PATH)
     found.pop("LC_CTYPE", None)  # Python's own, where there is no locale
     assert found == {
-        **dict.fromkeys(("CHARM_DIR", "JUJU_CHARM_DIR"), charm),
         **dict.fromkeys(("JUJU_SERVICE", "JUJU_CHARM"), "mysql"),
         **dict.fromkeys(("JUJU_UNIT_NAME", "JUJU_LOCAL_UNIT"), "mysql/0"),
+        "CHARM_DIR": charm,
         "JUJU_SOCKET": socket,
-        "JUJU_HOOK_NAME": "db-relation-changed",
         "JUJU_RELATION": "db",
         "JUJU_RELATION_ID": "db:0",
         "JUJU_REMOTE_UNIT": "wordpress/0",
