@@ -172,8 +172,10 @@ class Coordinator:
 
     def gone(self, host: str) -> None:
         """Take in that the conversation with a host is over; return once that is done."""
-        if self._thread is None:
-            return
+        with self._starting:
+            if self._thread is None:  # it was lost before anything began anywhere
+                self.hosts[host].phase = "gone"
+                return
         self._frames.put((host, {"type": "gone"}, None, ""))
         while self._thread.is_alive() and not self.hosts[host].left.wait(0.5):
             pass
@@ -376,8 +378,7 @@ class Coordinator:
                 left.append(unit)
                 continue
             unit.state = "gone"
-            woken = self.store.attempt(lambda on, id=unit.id: services.gone_in(on, id, time.time()))
-            self._wake(woken)
+            self._wake(self._gone(unit.id))
             if host.tell is not None:
                 self._serial += 1
                 host.tell({"type": "unit", "id": self._serial, "do": "remove", "unit": unit.name})
@@ -388,6 +389,9 @@ class Coordinator:
             names = ", ".join(unit.name for unit in left)
             why = f"{names} must end first, and can't; nothing was removed. `statecfg service show {names}` says why"
             self._let_go(host, why if left and self.mode != "apply" else "")
+
+    def _gone(self, unit_id: int) -> set[int]:
+        return self.store.attempt(lambda on: services.gone_in(on, unit_id, time.time()))
 
     def _let_go(self, host: _Host, why: str) -> None:
         if host.phase not in ("before", "after"):

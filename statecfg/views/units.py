@@ -54,7 +54,7 @@ def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()
         failed = bool(unit.get("error"))
-        if not (hooks or failed):
+        if not (failed or any(hook["status"] == "ok" for hook in hooks) or (verbose and hooks)):
             continue
         sign, style = ("✗", "remove") if failed else ("✓", "add")
         told = f"  {unit.get('state', '')}  {plural(sum(hook['status'] == 'ok' for hook in hooks), 'hook')} ran"
