@@ -39,6 +39,7 @@ VERBS = {
     "hook": ("hook", "Make programs that are called when something happens to a host; see what came of it."),
     "entity": ("entity", "Offer types of things; create, change and delete entities of them."),
     "serve": ("serve", "Serve the API of entities, and the page that shows hosts, runs and entities."),
+    "service": ("service", "Show services, units and relations; change settings, resolve what failed."),
     "store": ("store", "Look after the controller's database: check, back up, migrate."),
     "completion": ("completion", "Print what makes your shell complete our words."),
 }

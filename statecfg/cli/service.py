@@ -1,0 +1,270 @@
+"""`statecfg service`: services, their units, settings and relations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Conversation, Group, Output, take
+from statecfg.cli.service_store import ServiceStore
+
+if TYPE_CHECKING:
+    from statecfg.views.lines import Line
+
+EXAMPLES = """
+statecfg service list                          services, their units and relations
+statecfg service show db/0 --settings          a unit, and what it has set in its relations
+statecfg service set db title=Blog             change a setting; `title=` takes that back
+statecfg service add-unit web --host web3      one more unit
+statecfg service relate web:db db:db           relate two services
+statecfg service resolved db/0 --retry         run the hook that failed once more
+statecfg service log db/0                      what its hooks said
+"""
+_LATER = "The next apply of {} acts on it."
+
+
+@click.group("service", cls=Group, examples=EXAMPLES)
+@options.store_option
+@click.pass_context
+def command(context: click.Context, store: str | None) -> None:
+    """Services, their units and relations, as playbooks declare them and as the store has them.
+
+    All verbs are about the project of the current directory. What they change is kept at once, and acted on by the next
+    apply of the playbook that declares the service.
+    """
+    context.obj = store
+
+
+@command.command("list", cls=Command, examples="statecfg service list\nstatecfg service list --json")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def listed(store: str | None, as_json: bool, no_color: bool) -> None:
+    """List services, units and relations. The leader of a service has a `*`."""
+    from statecfg.views import services as view
+
+    with ServiceStore(store) as known:
+        _write(view.table(known.shown), view.data(known.shown), as_json, no_color)
+
+
+@command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
+@click.argument("name", metavar="SERVICE|UNIT")
+@click.option("--settings", is_flag=True, help="Also what the unit has set in its relations.")
+@click.option("--reveal", is_flag=True, help="Mask no setting whose key sounds like a secret.")
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bool, no_color: bool) -> None:
+    """Show a service with its settings, or a unit with its relations.
+
+    A setting in a relation is masked where its key sounds like a secret: password, token, key and the like. Options of
+    type secret are masked in any case: no store has them.
+    """
+    from statecfg.store import services
+    from statecfg.views import services as view
+
+    with ServiceStore(store) as known:
+        if "/" in name:
+            unit = known.unit(name)
+            relations = services.in_relations(known.store, unit.id)
+            data = view.unit_with_relations(unit, relations, settings, reveal)
+            _write(view.one_unit(unit, relations, settings, reveal), data, as_json, no_color)
+            return
+        service = known.service(name)
+        found = services.get_settings(known.store, known.name, name) if service.alive else {}
+        data = {"format": 1, **view.service_data(service, known.shown), "settings": view.config(service, found)}
+        _write(view.one_service(service, known.shown, found), data, as_json, no_color)
+
+
+@command.command(
+    "add-unit", cls=Command, examples="statecfg service add-unit web\nstatecfg service add-unit web --host web3"
+)
+@click.argument("service")
+@click.option("--host", metavar="HOST", help="Where. Default: that of its hosts which has the fewest units of it.")
+@click.pass_obj
+def add_unit(store: str | None, service: str, host: str | None) -> None:
+    """Give a service one more unit. A host may have several; one that the pattern does not name keeps it, too."""
+    from statecfg.inventory import LOCAL
+    from statecfg.problems import InvalidInput, problem, suggest
+    from statecfg.store import services
+
+    with ServiceStore(store) as known:
+        row = known.service(service)
+        hosts = known.project.inventory().hosts
+        if host is not None and host != LOCAL and host not in hosts:
+            raise InvalidInput(
+                [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
+            )
+        made = services.add_unit(known.store, known.name, service, host)
+        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(row.playbook)}")
+
+
+@command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
+@click.argument("unit")
+@click.pass_obj
+def remove_unit(store: str | None, unit: str) -> None:
+    """Stop and remove a unit. Its number is never given again, and its host gets no other one by itself."""
+    from statecfg.store import services
+
+    with ServiceStore(store) as known:
+        row = known.service(known.unit(unit).service)
+        services.remove_unit(known.store, known.name, unit)
+        _say(f"{unit}: to be stopped and removed. {_LATER.format(row.playbook)}")
+
+
+@command.command(
+    "relate", cls=Command, examples="statecfg service relate web:db db:db\nstatecfg service relate db:cluster"
+)
+@click.argument("one", metavar="SERVICE:RELATION")
+@click.argument("other", metavar="[SERVICE:RELATION]", required=False)
+@click.pass_obj
+def relate(store: str | None, one: str, other: str | None) -> None:
+    """Relate two services; with one end, the units of a service become peers."""
+    from statecfg.store import services
+
+    with ServiceStore(store) as known:
+        ends = known.ends([one, *([other] if other is not None else [])])
+        new = services.relate(known.store, known.name, ends)
+        playbooks = sorted({known.service(name).playbook for name, _ in ends})
+    said = f"{' '.join(filter(None, (one, other)))}: "
+    _say(said + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
+
+
+@command.command("unrelate", cls=Command, examples="statecfg service unrelate web:db db:db")
+@click.argument("one", metavar="SERVICE:RELATION")
+@click.argument("other", metavar="[SERVICE:RELATION]", required=False)
+@click.pass_obj
+def unrelate(store: str | None, one: str, other: str | None) -> None:
+    """End a relation. One that a playbook declares is not made again by itself: `service relate` does."""
+    from statecfg.store import services
+
+    with ServiceStore(store) as known:
+        ends = known.ends([one, *([other] if other is not None else [])])
+        if not services.unrelate(known.store, known.name, ends):
+            raise known.no_relation(ends)
+        playbooks = sorted({known.service(name).playbook for name, _ in ends})
+    _say(f"{' '.join(filter(None, (one, other)))}: to be ended. {_LATER.format(' and '.join(playbooks))}")
+
+
+@command.command(
+    "set", cls=Command, examples="statecfg service set db title=Blog size=3\nstatecfg service set db title="
+)
+@click.argument("service")
+@click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
+@click.pass_obj
+def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
+    """Change settings of a service. They win over the playbook's; `KEY=` gives a setting back to it."""
+    from statecfg.cli import service_store
+    from statecfg.store import services
+
+    with ServiceStore(store) as known:
+        row = known.service(service)
+        given, reset = service_store.settings(row, values)
+        services.set_settings(known.store, known.name, service, given, reset)
+        _say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(row.playbook)}")
+
+
+@command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
+@click.argument("service")
+@click.argument("key", required=False)
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def get(store: str | None, service: str, key: str | None, as_json: bool, no_color: bool) -> None:
+    """Show the settings of a service as its units see them, or one of them. Secret ones are masked."""
+    from statecfg.problems import InvalidInput, problem, suggest
+    from statecfg.store import services
+    from statecfg.views import services as view
+    from statecfg.views.changes import value_text
+
+    with ServiceStore(store) as known:
+        row = known.service(service)
+        found = view.config(row, services.get_settings(known.store, known.name, service))
+    if key is None:
+        _write(view.settings_lines(found), {"format": 1, "settings": found}, as_json, no_color)
+        return
+    if key not in found:
+        help = suggest(key, found, "it has") or "it has no options"
+        raise InvalidInput([problem("SC0708", f"the service `{service}` has no option `{key}`", help)])
+    value = found[key]
+    text = value if isinstance(value, str) else "" if value is None else value_text(value)
+    _write([_line(part) for part in text.split("\n")], {"format": 1, "settings": {key: value}}, as_json, no_color)
+
+
+@command.command(
+    "resolved", cls=Command, examples="statecfg service resolved db/0\nstatecfg service resolved db/0 --retry -b -K"
+)
+@click.argument("unit")
+@click.option("--retry", is_flag=True, help="Run the hooks that failed once more, now.")
+@options.conversation
+@options.output
+@click.pass_obj
+def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
+    """Say that what made a unit's hooks fail is repaired.
+
+    The hooks that failed count as done, without what they would have set; with --retry they are run again.
+    """
+    how: Conversation = take(Conversation, given)
+    shown: Output = take(Output, given)
+    from statecfg.store import services
+
+    with ServiceStore(store) as known:
+        row = known.service(known.unit(unit).service)
+        hooks = services.resolve(known.store, known.name, unit, retry)
+        playbook = known.playbook(row)
+    if hooks and retry:
+        from statecfg.cli import service_runs
+
+        return service_runs.retry(playbook, how, shown, store)
+    said = f"{', '.join(hooks)} counts as done. {_LATER.format(row.playbook)}" if hooks else "no hook of it has failed"
+    _write([_line(f"{unit}: {said}")], {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
+    return exit_codes.DONE
+
+
+@command.command("log", cls=Command, examples="statecfg service log\nstatecfg service log db/0 --limit 20 --json")
+@click.argument("name", metavar="[SERVICE|UNIT]", required=False)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1, 10_000), default=100, help="At most so many lines. Default: 100."
+)
+@options.json_option
+@options.no_color_option
+@click.pass_obj
+def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color: bool) -> None:
+    """Show what hooks have said: the newest lines, the last one last."""
+    from statecfg.store import services
+    from statecfg.views import services as view
+
+    with ServiceStore(store) as known:
+        about: dict[str, str] = {}
+        if name is not None and "/" in name:
+            # Units that are gone have said something, too.
+            known.service(name.partition("/")[0])
+            about = {"of_unit": name}
+        elif name is not None:
+            about = {"of_service": known.service(name).name}
+        entries = services.lines(known.store, known.name, limit=limit, **about)
+    _write(view.log_lines(entries), view.log_data(entries), as_json, no_color)
+
+
+def _line(text: str) -> Line:
+    from statecfg.views.lines import make
+
+    return make(text)
+
+
+def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool) -> None:
+    from statecfg.views import as_json as json_view
+    from statecfg.views import stream
+
+    if as_json:
+        sys.stdout.write(json_view.text(data))
+    else:
+        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
+
+
+def _say(text: str) -> None:
+    _write([_line(text)], {}, False, False)

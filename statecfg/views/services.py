@@ -1,0 +1,223 @@
+"""Services, their units, settings and relations, for people and programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from statecfg.views import safe
+from statecfg.views.changes import value_text
+from statecfg.views.host_records import when
+from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.tally import plural
+
+if TYPE_CHECKING:
+    from statecfg.store.service_changes import Shown
+    from statecfg.store.unit_records import LogLine, RelationRow, ServiceRow, UnitRelation, UnitRow
+
+MASK = "********"
+# Parts of a key whose value is probably no one's business.
+_HIDDEN = ("password", "passwd", "passphrase", "secret", "token", "key", "credential")
+_LEVELS: Sequence[tuple[int, str, Style]] = (
+    (50, "CRITICAL", "remove"),
+    (40, "ERROR", "remove"),
+    (30, "WARNING", "change"),
+    (20, "INFO", ""),
+    (0, "DEBUG", "dim"),
+)
+_HEADS = ("UNIT", "STATE", "HOST", "STATUS")
+
+
+def masked(settings: Mapping[str, Any], reveal: bool = False) -> dict[str, Any]:
+    """Return settings, by key, with the values masked whose keys sound like secrets.
+
+    :param reveal: mask none
+    """
+    found = {}
+    for key, value in sorted(settings.items()):
+        hidden = not reveal and any(part in key.lower() for part in _HIDDEN)
+        found[key] = MASK if hidden and value not in ("", None) else value
+    return found
+
+
+def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a service by option, those masked that are secret.
+
+    :param settings: as its units see them, without the secret ones
+    """
+    return {option: settings.get(option, MASK) for option in sorted(service.schema)}
+
+
+def unit_data(unit: UnitRow) -> dict[str, Any]:
+    """Return a unit as JSON data."""
+    return {**asdict(unit), "ports": list(unit.ports)}
+
+
+def relation_data(relation: RelationRow) -> dict[str, Any]:
+    """Return a relation as JSON data; its ends as people write them."""
+    return {**asdict(relation), "ends": _ends(relation)}
+
+
+def _ends(relation: RelationRow) -> list[str]:
+    return [f"{service}:{name}" for service, name in relation.ends]
+
+
+def service_data(service: ServiceRow, shown: Shown) -> dict[str, Any]:
+    """Return a service with its units and relations as JSON data, without its settings."""
+    kept = ("name", "playbook", "alive", "charm", "timeout", "hosts", "without")
+    found = {key: value for key, value in asdict(service).items() if key in kept}
+    units = [unit_data(unit) for unit in shown.units.values() if unit.service == service.name]
+    relations = [relation_data(each) for each in _of(service, shown)]
+    return {**found, "hosts": list(service.hosts), "units": units, "relations": relations}
+
+
+def _of(service: ServiceRow, shown: Shown) -> list[RelationRow]:
+    return [each for each in shown.relations if service.name in [name for name, _ in each.ends]]
+
+
+def data(shown: Shown) -> dict[str, Any]:
+    """Return all services as JSON data."""
+    return {"format": 1, "services": [service_data(each, shown) for each in shown.services.values()]}
+
+
+def table(shown: Shown) -> Iterator[Line]:
+    """Yield a line for each unit, under its service, and one for each relation."""
+    rows = {unit.name: _row(unit) for unit in shown.units.values()}
+    widths = [max(len(row[column]) for row in [_HEADS, *rows.values()]) for column in range(3)]
+    yield make(("  ".join(f"{head:<{width}}" for head, width in zip(_HEADS, [*widths, 0], strict=True)), "dim"))
+    for service in shown.services.values():
+        mine = [unit for unit in shown.units.values() if unit.service == service.name]
+        ends = "" if service.alive else ", destroyed"
+        yield make((service.name, "bold"), (f"  {service.playbook}{ends}" + ("" if mine else ", no units"), "dim"))
+        for unit in mine:
+            name, state, host, status = rows[unit.name]
+            style: Style = "remove" if _wrong(unit) else ""
+            yield make(
+                f"{name:<{widths[0]}}  ", (f"{state:<{widths[1]}}", style), f"  {host:<{widths[2]}}  {status}".rstrip(),
+                hang=sum(widths) + 6,
+            )  # fmt: skip
+    for relation in shown.relations:
+        yield _relation(relation)
+    units, relations = plural(len(rows), "unit"), plural(len(shown.relations), "relation")
+    yield make((f"{plural(len(shown.services), 'service')}, {units}, {relations}", "dim"))
+
+
+def _row(unit: UnitRow) -> tuple[str, str, str, str]:
+    said = ": ".join(filter(None, (unit.status, unit.message)))
+    leads = "*" if unit.leader else ""
+    return f"  {unit.name}{leads}", _state(unit), unit.host, said
+
+
+def _state(unit: UnitRow) -> str:
+    parts = [unit.state, *(["dying"] if unit.dying else []), *(["relation error"] if unit.relation_errors else [])]
+    return ", ".join(parts)
+
+
+def _wrong(unit: UnitRow) -> bool:
+    return unit.state.endswith("_error") or bool(unit.relation_errors)
+
+
+def _relation(relation: RelationRow) -> Line:
+    made = f"by {relation.playbook}" if relation.playbook else "by hand"
+    ends = ", ends" if relation.dying else ""
+    peers = " (peers)" if len(relation.ends) == 1 else ""
+    return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {made}{ends}", "dim"))
+
+
+def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield everything about a service.
+
+    :param settings: as its units see them, without the secret ones
+    """
+    mine = [unit for unit in shown.units.values() if unit.service == service.name]
+    yield make(("── ", "dim"), (service.name, "bold"), right=service.playbook, rule=True)
+    yield from _pairs(
+        {
+            "charm": service.charm or "none",
+            "units": ", ".join(unit.name for unit in mine) or "none",
+            "hosts": ", ".join(service.hosts) or "none",
+            "taken away by hand": ", ".join([*service.without["hosts"], *service.without["relations"]]),
+        }
+    )
+    found = config(service, settings)
+    if found:
+        yield BLANK
+        yield make(("  settings", "dim"))
+        by_hand = dict.fromkeys(service.overrides, "  (by hand)")
+        yield from _pairs({option: value_text(value) + by_hand.get(option, "") for option, value in found.items()})
+    relations = _of(service, shown)
+    if relations:
+        yield BLANK
+        yield make(("  relations", "dim"))
+        for relation in relations:
+            line = _relation(relation)
+            yield line._replace(spans=(("  ", ""), *line.spans))
+
+
+def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, reveal: bool) -> Iterator[Line]:
+    """Yield everything about a unit.
+
+    :param settings: also what it has set in its relations
+    :param reveal: also where the key sounds like a secret
+    """
+    yield make(("── ", "dim"), (unit.name, "bold"), right=unit.host, rule=True)
+    addresses = ", ".join(f"{kind.partition('-')[0]} {address}" for kind, address in sorted(unit.addresses.items()))
+    yield from _pairs(
+        {
+            "state": f"{_state(unit)}, since {when(unit.since)}",
+            "error": unit.why,
+            "leader": "yes" if unit.leader else "no",
+            "status": ": ".join(filter(None, (unit.status, unit.message))) or "none",
+            "ports": ", ".join(unit.ports) or "none",
+            "addresses": addresses or "not known yet",
+        }
+    )
+    for relation in relations:
+        yield BLANK
+        members = ", ".join(relation.members) or "nobody"
+        yield make("  ", (relation.id, "bold"), f"  {members}" + (", ends" if relation.dying else ""), hang=4)
+        for text in safe.block(relation.error) if relation.error else ():
+            yield make("    ", (text, "remove"), hang=4)
+        if settings:
+            found = masked(relation.settings, reveal)
+            yield from _pairs({key: value_text(value) for key, value in found.items()}, 4)
+
+
+def unit_with_relations(
+    unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, reveal: bool
+) -> dict[str, Any]:
+    """Return a unit and its relations as JSON data; `settings` and `reveal` as in `one_unit`."""
+    found = []
+    for each in relations:
+        entry = {"id": each.id, "members": list(each.members), "dying": each.dying, "error": each.error}
+        found.append({**entry, "settings": masked(each.settings, reveal)} if settings else entry)
+    return {"format": 1, **unit_data(unit), "relations": found}
+
+
+def _pairs(values: Mapping[str, str], indent: int = 2) -> Iterator[Line]:
+    shown = {key: text for key, text in values.items() if text}
+    width = max(map(len, shown), default=0)
+    for key, text in shown.items():
+        yield make(" " * indent, (f"{key:<{width}}", "skip"), f"  {text}", hang=width + indent + 2)
+
+
+def settings_lines(values: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the settings of a service, one to a line."""
+    yield from _pairs({key: value_text(value) for key, value in values.items()}, 0)
+
+
+def log_lines(entries: Iterable[LogLine]) -> Iterator[Line]:
+    """Yield what hooks said: when, which unit and hook, how grave, and the words."""
+    for entry in entries:
+        level, style = next(((name, style) for least, name, style in _LEVELS if entry.level >= least), ("DEBUG", "dim"))
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at))
+        for text in safe.block(entry.text):
+            about = f"{entry.unit} {entry.hook}".rstrip()
+            yield make((at, "dim"), f"  {about}  ", (f"{level:<8}", style or "skip"), f"  {text}", hang=4)
+
+
+def log_data(entries: Iterable[LogLine]) -> dict[str, Any]:
+    """Return what hooks said as JSON data."""
+    return {"format": 1, "log": [asdict(entry) for entry in entries]}
