@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.model import Blob
@@ -54,7 +53,7 @@ class Deployment:
         if charm is None:
             return {"name": service, "digest": "", "files": files}
         for name, (mode, source) in sorted(charm.files.items()):
-            body = source if mode == LINK else encode_value(Blob.of(Path(source).read_bytes()), INLINE, contents)
+            body = source if mode == LINK else encode_value(Blob.of(charm.content(name)), INLINE, contents)
             files[name] = [mode, body]
         return {"name": charm.name, "digest": charm.digest, "files": files}
 
