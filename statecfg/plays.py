@@ -157,6 +157,15 @@ def defining(
         detail = f"`prune` of a play is {kind_of(given)}: {show(given)}"
         report(problem("SC0512", detail, "write true or false", positions.of_frame(sys._getframe(1))))
 
+    for option, value, kind, example in (
+        ("vars", vars, Mapping, 'vars={"port": 80}'),
+        ("name", name, str, 'name="web"'),
+    ):
+        if value is not None and not isinstance(value, kind):
+            detail = f"`{option}` of a play is {kind_of(value)}: {show(value)}"
+            report(problem("SC0512", detail, f"write {example}", positions.of_frame(sys._getframe(1))))
+    variables = MappingProxyType(dict(vars) if isinstance(vars, Mapping) else {})
+
     def make(function: Callable[..., Any]) -> Play:
         code = function.__code__
         build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
@@ -164,10 +173,8 @@ def defining(
         if code.co_argcount - len(function.__defaults__ or ()) > 1:
             detail = f"{function.__name__} takes {code.co_argcount} arguments; a play is called with the host"
             report(problem("SC0512", detail, "take values from host.vars", place))
-        title = name or getattr(function, "__name__", "play").replace("_", "-")
-        return Play(
-            title, pattern, build, MappingProxyType(dict(vars or {})), place, code.co_filename, prune=prune is True
-        )
+        title = name if name and isinstance(name, str) else getattr(function, "__name__", "play").replace("_", "-")
+        return Play(title, pattern, build, variables, place, code.co_filename, prune=prune is True)
 
     return make
 

@@ -76,6 +76,8 @@ def read(given: Mapping[str, Any], place_of: Callable[[str], Place], lenient: bo
 
 def _option(name: str, parts: Any, place: Place, lenient: bool) -> Option | None:
     example = "write title: {type: string, default: My Title, description: What the page says}"
+    if not name or not name.isprintable():
+        report(problem("SC0707", f"an option is called {show(name)}", "give it a name that can be read", place))
     if not isinstance(parts, Mapping):
         report(problem("SC0707", f"option `{name}` is {kind_of(parts)}: {show(parts)}", example, place))
         return None

@@ -136,6 +136,7 @@ def relate(*ends: str) -> Relation | None:
     """Relate two services: `relate("web:db", "db:db")`; or the units of one: `relate("db:cluster")`.
 
     :param ends: one endpoint or two, each a service and what it calls the relation
+    :returns: the relation; None for none, which was reported
     """
     made = related(ends, positions.of_frame(sys._getframe(1)))
     return None if made is None else plays.gathered(made)

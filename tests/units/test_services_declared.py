@@ -10,6 +10,7 @@ import pytest
 from statecfg import dialects, prepare
 from statecfg.prepare import Choice, Work
 from statecfg.problems import InvalidInput, Problem
+from statecfg.services import OPTIONS
 from tests.command import statecfg
 from tests.units.test_charms import write as program
 
@@ -408,6 +409,38 @@ def test_mistakes_in_python_name_the_declaration(project):
     assert sorted(brief(refused(project, text, "py"))) == [
         "SC0605 3", "SC0711 8", "SC0712 7", "SC0716 3", "SC0716 3", "SC0716 3", "SC0716 3",
     ]  # fmt: skip
+
+
+ODD = (
+    "3",
+    "b'x'",
+    "object()",
+    "[]",
+    "[[3]]",
+    "{}",
+    "{3: 4}",
+    "{'': None}",
+    "''",
+    "True",
+    "'\\0'",
+    "print",
+    "float('nan')",
+)
+
+
+@pytest.mark.parametrize("part", ["hosts", *(each for each in OPTIONS if each != "hosts")])
+def test_odd_values_are_the_users_mistake_and_never_ours(project, part):
+    for value in ODD:
+        given = {"hosts": '"db1"', "schema": "{'a': {}}", part: value}
+        text = f"from statecfg import deploy\n\n@deploy({', '.join(f'{key}={item}' for key, item in given.items())})\n"
+        path = project / "playbooks/play.py"
+        path.write_text(text + "def db():\n    pass\n")
+        try:
+            work = prepare.playbook(path, Choice())
+        except InvalidInput as wrong:
+            assert all(item.places for item in wrong.problems), (part, value)
+        else:
+            assert work.services[0].service.name == "db", (part, value)
 
 
 def test_mistakes_in_hy(project):
