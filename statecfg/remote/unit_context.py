@@ -225,7 +225,7 @@ class Context:
         return self._change(LEADER, arguments["json_blob"])
 
     def _status_set(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        status = {key: arguments[key] for key in ("status", "message")}
+        status = {key: arguments[key].replace("\0", "\ufffd") for key in ("status", "message")}
         if status["status"] not in STATUSES:
             text = "a status is one of %s, not %r" % (", ".join(STATUSES), status["status"])
             raise UnitError("InvalidStatus", text)
@@ -261,7 +261,8 @@ class Context:
         raise UnitError("NoSuchStorage", "the unit has no storage %r" % arguments["storage_id"])
 
     def log(self, level: int, text: str) -> None:
-        """Send a line, or what a program says, to the log at once."""
+        """Send a line, or what a program says, to the log at once; what no database takes is replaced in it."""
+        text = text.replace("\0", "\ufffd")
         self._tell({"type": "unit-log", "unit": self.unit, "hook": self.hook, "level": level, "text": text})
 
 

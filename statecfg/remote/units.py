@@ -124,7 +124,7 @@ class Units:
                 done.update(ok=True, error="")
             else:
                 done.update(self._hook(frame["id"], frame["step"]))
-        except (OSError, LookupError, state.StateError) as problem:
+        except (OSError, state.StateError) as problem:
             where = getattr(problem, "filename", None) or unit_files.folder(self.place, unit)
             done["error"] = "%s: %s" % (where, getattr(problem, "strerror", None) or problem)
         except Exception as problem:  # our own mistake: this unit's failure, and not the end of the others
@@ -183,8 +183,13 @@ class Units:
             if digest:
                 return
             raise state.StateError("the charm of %s is not on this host, and did not come" % service)
-        if digest != self.order["charms"][service]["digest"]:
-            unit_files.install(self.place, unit, self.order["charms"][service]["digest"], self._charms[service])
+        newest = self.order["charms"][service]["digest"]
+        if digest == newest:
+            return
+        try:
+            unit_files.install(self.place, unit, newest, self._charms[service])
+        except LookupError as problem:  # a hook has changed a file since it was said which ones are wanted
+            raise state.StateError("the charm is not whole: %s" % problem) from None
 
     def _ready(self) -> Agent:
         """Return the agent, which is there from the first hook on."""

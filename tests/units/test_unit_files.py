@@ -172,3 +172,21 @@ def test_content_that_the_host_lacks(tmp_path: Path) -> None:
         assert units.files({}) == []
     finally:
         host.close()
+
+
+def test_a_file_that_a_hook_changes_after_the_content_was_asked_for(tmp_path: Path) -> None:
+    host = UnitHost(tmp_path)
+    try:
+        spoil, content = b"#!/bin/sh\necho spoiled > data\n", Blob.of("1")
+        here = {"hooks/start": (0o755, Blob.of(spoil)), "data": (0o644, content)}
+        unit_files.install(str(tmp_path), UNIT, "before", here)
+        units = host.begin({"hooks/start": (0o755, spoil)})
+        units.order["charms"]["mysql"]["files"]["data"] = [0o644, {"$blob": [content.sha256, content.size]}]
+        assert units.files({}) == []  # that file is here as it should be
+        assert host.run(step(hook="start", relation=None))["ok"]
+        done = host.run(step(hook="upgrade-charm", relation=None))
+        assert (done["ok"], done["ran"]) == (False, False)
+        assert "the charm is not whole: content " in done["error"]
+        assert host.go() == ""
+    finally:
+        host.close()

@@ -114,7 +114,11 @@ SCENARIOS: list[tuple[str, list[tuple[int, str]], str]] = [
     ),
     ("#!/bin/sh\nkill -9 $$\n", [(DEBUG, "signal 9.")], "signal 9."),
     ("echo no interpreter; exit 0\n", [(INFO, "no interpreter\n"), (DEBUG, "exit code 0.")], ""),
-    ("#!/bin/sh\nprintf '\\303'; sleep 0.2; printf '\\244\\377'\n", [(INFO, "ä\ufffd"), (DEBUG, "exit code 0.")], ""),
+    (
+        "#!/bin/sh\nprintf '\\303'; sleep 0.2; printf '\\244\\377\\0'\n",
+        [(INFO, "ä\ufffd\ufffd"), (DEBUG, "exit code 0.")],
+        "",
+    ),
 ]
 
 
