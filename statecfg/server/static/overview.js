@@ -5,13 +5,16 @@ import { h } from "./dom.js";
 import { overviewOfEntities } from "./entities.js";
 import { HOSTS, noHosts } from "./hosts.js";
 import { given, hostLink, noRuns, runLink, runPath, runRow, runsPath } from "./runs.js";
-import { badge, plural, sign, tone, when } from "./words.js";
+import { badge, empty, plural, sign, tone, when } from "./words.js";
 
 const LAST = 8;
 const LOOKED_AT = 6; // runs that are asked why
 
 export function overview() {
-  if (!administrator) return overviewOfEntities();
+  if (!administrator) {
+    const told = overviewOfEntities();
+    return [h("h1", {}, "Entities and tasks"), told.some(Boolean) ? told : empty("There is nothing here that you may see yet.", h("p.dim", {}, "Entities that are yours, or that you were given access to, show up here."))];
+  }
   return [
     given(want(runsPath(), "runs"), ({ runs }) => {
       const going = runs.filter((run) => run.state === "running");

@@ -16,7 +16,7 @@ const SECTIONS = [
   ["services", "Services", services],
   ["entities", "Entities", entities, entity],
   ["tasks", "Tasks", tasks],
-].filter(([name]) => administrator || ["entities", "tasks"].includes(name));
+].filter(([name]) => administrator || ["", "entities", "tasks"].includes(name));
 
 const main = document.getElementById("main");
 const link = { state: "", since: 0, why: "" };
