@@ -59,7 +59,8 @@ def spread(name: str, text: str) -> Dict[str, bytes]:
 
     That goes beyond AMP: who knows nothing of it finds the first piece only. Raises AmpError where text is none.
     """
-    data, found, start = _bytes(text), {}, 0
+    data, start = _bytes(text), 0
+    found: Dict[str, bytes] = {}
     while start < len(data) or not found:
         end = start + VALUE_LIMIT
         # No character is cut in two, so that each piece is a text as well.

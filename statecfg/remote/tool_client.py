@@ -32,10 +32,11 @@ def ask(path: str, command: str, values: Mapping[str, Union[str, bytes]]) -> Dic
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         question = amp.encode(box)
+        deadline = time.monotonic() + WAIT
         line.settimeout(WAIT)
-        line.connect(path)
+        _connect(line, path, deadline)
         line.sendall(question)
-        answer = _answer(line)
+        answer = _answer(line, deadline)
     except amp.AmpError as problem:
         raise ToolError(str(problem)) from None
     except TimeoutError:
@@ -50,9 +51,19 @@ def ask(path: str, command: str, values: Mapping[str, Union[str, bytes]]) -> Dic
     return answer
 
 
-def _answer(line: _socket.socket) -> Dict[str, bytes]:
+def _connect(line: _socket.socket, path: str, deadline: float) -> None:
+    while True:
+        try:
+            return line.connect(path)
+        except BlockingIOError:  # more are waiting to be let in than the kernel keeps
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
+            time.sleep(0.02)
+
+
+def _answer(line: _socket.socket, deadline: float) -> Dict[str, bytes]:
     """Return the box that answers; raises TimeoutError where it does not come in time."""
-    decoder, deadline = amp.Decoder(), time.monotonic() + WAIT
+    decoder = amp.Decoder()
     while True:
         line.settimeout(max(0.001, deadline - time.monotonic()))
         try:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.remote import amp
+from statecfg.remote import amp, tool_client
 from statecfg.remote.amp import AmpError, Decoder, encode
 from tests.units.tool_scene import Scene
 
-RECORDS = yaml.safe_load((Path(__file__).parent / "amp.yml").read_text())
+RECORDS = json.loads((Path(__file__).parent / "amp_bytes.json").read_text())
 KEYS = st.text(min_size=1, max_size=60)
 BOXES = st.lists(st.dictionaries(KEYS, st.binary(max_size=300), max_size=5), max_size=4)
-
-
-def shown(record: dict[str, Any]) -> str:
-    return f"{record['command']} {record['values']}"
 
 
 @given(boxes=BOXES, cut=st.integers(1, 70))
@@ -106,13 +102,12 @@ def test_bytes_that_are_no_text_are_kept() -> None:
     assert amp.decode_text(box["k"]) == text
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=shown)
-def test_the_bytes_of_the_original(record: dict[str, Any]) -> None:
-    question = {**record["values"], amp.ASK: "1", amp.COMMAND: record["command"]}
-    assert encode(question).hex() == record["sent"]
-    assert encode(record["answer"]).hex() == record["answered"]
-    (answer,) = Decoder().feed(bytes.fromhex(record["answered"]))
-    assert {key: value.decode() for key, value in answer.items()} == record["answer"]
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["case"])
+def test_the_bytes_of_the_original(record: dict[str, str]) -> None:
+    for data in (bytes.fromhex(record["request"]), bytes.fromhex(record["answer"])):
+        (box,) = Decoder().feed(data)
+        assert encode(box) == data
+        assert encode({key: value.decode() for key, value in box.items()}) == data
 
 
 @pytest.fixture(scope="module")
@@ -122,24 +117,73 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     scene.close()
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=shown)
-def test_our_agent_answers_the_bytes_of_the_original(record: dict[str, Any], scene: Scene) -> None:
-    """What the original's tools send, but for the client id, is answered by the bytes that its agent answered.
+# what the original's client sent, and its agent answered → the call of ours that sends it, and how that ends
+CALLS: dict[str, tuple[list[str], int, str, str]] = {
+    "all settings of a unit, as 2012 asks": (
+        *(["relation-get", "--format=json", "-", "wordpress/0"], 0, '{"host": "10.0.0.5", "port": "80"}\n', ""),
+    ),
+    "a unit that is not in the relation, as 2012 asks": (
+        *(["relation-get", "-", "wordpress/9"], 0, ""),
+        "relation-get: error: NoSuchUnit: The relation 'db' has no unit state for 'wordpress/9'\n",
+    ),
+    "set one setting, delete another, as 2012 asks": (["relation-set", "a=b", "gone="], 0, "", ""),
+    "log without a client id, as 2012 asks": (["juju-log", "hi"], 0, "", ""),
+    "open a port, as 2012 asks": (["open-port", "80"], 0, "", ""),
+    "relations of no name, as 2012 asks": (
+        *(["relation-ids"], 0, ""),
+        "relation-ids: error: MustSpecifyRelationName: Relation name must be specified\n",
+    ),
+}
 
-    The one difference is in the order of a JSON map's keys, which is none.
-    """
-    sent = bytes.fromhex(record["sent"])
-    mine = encode({"client_id": scene.token})[:-2]
-    sent = sent.replace(encode({"client_id": "c"})[:-2], mine)
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(30)
-        line.connect(scene.agent.path)
-        line.sendall(sent)
-        answered = line.recv(65536)
-    expected = bytes.fromhex(record["answered"])
-    if "data" in record["answer"]:
-        (box,) = Decoder().feed(answered)
-        assert json.loads(box["data"]) == json.loads(record["answer"]["data"])
-        box["data"] = record["answer"]["data"].encode()
-        answered = encode(box)
-    assert answered.hex() == expected.hex()
+
+@pytest.mark.parametrize("case", CALLS)
+def test_our_tools_say_to_the_original_agent_what_its_own_do(case: str, scene: Scene, tmp_path: Path) -> None:
+    (record,) = (record for record in RECORDS if record["case"] == case)
+    words, *expected = CALLS[case]
+    client = None if words[0] == "juju-log" else "c"
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        listener.settimeout(30)
+
+        def answer() -> None:
+            with listener.accept()[0] as line:
+                heard.append(line.recv(65536))
+                line.sendall(bytes.fromhex(record["answer"]))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        found = scene.call(
+            *words, JUJU_AGENT_SOCKET=str(tmp_path / "socket"), JUJU_CLIENT_ID=client, JUJU_RELATION=None
+        )
+        thread.join(30)
+    assert [data.hex() for data in heard] == [record["request"]]
+    assert list(found) == expected
+
+
+def test_a_busy_agent_is_waited_for(tmp_path: Path) -> None:
+    """An agent whose queue is full refuses at once, as the kernel has it, and is asked again."""
+    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen(0)
+        listener.settimeout(30)
+        others = [waiting.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(3)]
+        with pytest.raises(BlockingIOError):
+            for other in others:
+                other.setblocking(False)
+                other.connect(str(tmp_path / "socket"))
+        found: list[dict[str, bytes]] = []
+        thread = threading.Thread(target=lambda: found.append(tool_client.ask(str(tmp_path / "socket"), "x", {})))
+        thread.start()
+        thread.join(0.1)
+        assert thread.is_alive()
+        for other in others:
+            other.close()
+        while thread.is_alive():
+            with listener.accept()[0] as line:
+                line.settimeout(30)
+                if line.recv(65536):
+                    line.sendall(encode({"_answer": "1"}))
+                    thread.join(30)
+        assert found == [{"_answer": b"1"}]
