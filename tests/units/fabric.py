@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
+from statecfg.store import opened, services
+from statecfg.store.service_tables import relation_unit
 from tests.command import Ran, reach, statecfg
 from tests.hosts import Host
 
@@ -66,9 +69,16 @@ class Fabric:
             host.path("/srv/noted").unlink(missing_ok=True)
 
     def units(self) -> Json:
-        """Return the units as `service list` tells of them, by name."""
-        found = json.loads(self("service", "list", "--json").out)
-        return {unit["name"]: unit for service in found["services"] for unit in service["units"]}
+        """Return the units by name: their state, and what they publish in each relation."""
+        found: Json = {}
+        with opened(url=str(self.store)) as store, store.reading() as connection:
+            for unit in services.units_in(connection, "fabric"):
+                found[unit.name] = {"state": unit.state, "relations": self._published(connection, unit)}
+        return found
+
+    def _published(self, connection: Any, unit: Any) -> Json:
+        there = select(relation_unit.c.relation, relation_unit.c.settings).where(relation_unit.c.unit == unit.id)
+        return {row.relation: row.settings for row in connection.execute(there)}
 
 
 def hooks(host: Json, unit: str) -> list[str]:

@@ -35,7 +35,6 @@ sleep 0.0$((RANDOM % 8))
 two="$(relation-get first) $(relation-get second)"
 set -- $one
 [ "$1" = "$2" ] && [ "$one" = "$two" ] || echo "$JUJU_REMOTE_UNIT: $one, then $two" >> /srv/torn
-relation-set heard-"${JUJU_REMOTE_UNIT//\\//-}"="$1"
 """
 HOOKS = {"config-changed": PUBLISH, "ring-relation-changed": READ}
 
@@ -141,12 +140,8 @@ class Rings:
 
     def settings(self) -> dict[str, dict[str, str]]:
         """Return what each unit has published."""
-        found = {}
-        for unit in self.fabric.units():
-            shown = self.fabric("service", "show", unit, "--settings", "--json").json()
-            for relation in shown["relations"]:
-                found[unit] = relation["settings"]
-        return found
+        units = self.fabric.units().items()
+        return {name: settings for name, unit in units for settings in unit["relations"].values()}
 
     def renew(self) -> None:
         """Remove a unit of each service; the next apply makes another one, whose number is new."""
@@ -161,7 +156,7 @@ class Rings:
         for name in self.names:
             fresh = {int(unit.partition("/")[2]) for unit in self.fabric.units() if unit.startswith(f"{name}/")}
             new = fresh - self.numbers[name]
-            assert not new or min(new) > max(self.numbers[name]), (name, new, self.numbers[name])
+            assert not new or min(new) > max(self.numbers[name], default=-1), (name, new, self.numbers[name])
             self.numbers[name] |= fresh
 
 
