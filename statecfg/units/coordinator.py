@@ -329,8 +329,10 @@ class Coordinator:
                 self._feed(host)
             if host.phase == "before" and not host.steps:
                 self._leave(host)
-        if all(host.phase in ("after", "gone") and not host.steps for host in self.hosts.values()):
-            for host in self.hosts.values():
+        settled = all(host.phase in ("after", "gone") and not host.steps for host in self.hosts.values())
+        for host in self.hosts.values():
+            # Once the user stops, nothing begins any more, so that there is nothing to wait for.
+            if settled or (self.cancel.is_set() and host.phase == "after" and not host.steps):
                 self._let_go(host, "")
 
     def _feed(self, host: _Host) -> None:
