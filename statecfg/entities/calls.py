@@ -10,6 +10,7 @@ from statecfg.entities import filters
 from statecfg.entities.filters import Fields
 from statecfg.entities.model import Page, Query
 from statecfg.entities.problems import bad
+from statecfg.project import Project
 from statecfg.store import entity_lists
 from statecfg.store.database import Store
 
@@ -22,10 +23,11 @@ class Calls:
 
     :param store: what they work on; threads may share both
     :param clock: gives seconds since 1970
+    :param project: where functions and playbooks of behaviors are looked for when these are made; None: they are not
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self.store, self.clock = store, clock
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time, project: Project | None = None) -> None:
+        self.store, self.clock, self.project = store, clock, project
 
 
 def listed(

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities import access, bodies, rows, urn
+from statecfg.entities import access, behaviors, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
 from statecfg.entities.problems import bad
+from statecfg.project import Project
 from statecfg.store import entity_lists, records
 from statecfg.store import entity_tables as tables
 
@@ -89,7 +90,7 @@ class InterfaceCalls(Calls):
         if not urn.BEHAVIOR.fullmatch(name):
             raise bad("name has to be of letters, digits, `_`, `-` and `.`, 128 at most.")
         description = bodies.optional(body, "description", str)
-        values = {"name": name, "description": description, "execution": execution(body)}
+        values = {"name": name, "description": description, "execution": execution(body, self.project)}
 
         def enter(connection: Any) -> Behavior:
             rows.need(connection, tables.interface, interface)
@@ -124,7 +125,7 @@ class InterfaceCalls(Calls):
                 raise bad("The name of a behavior can't be changed.")
             values = {
                 "description": bodies.optional(body, "description", str),
-                "execution": kept(execution(body), known.execution),
+                "execution": kept(execution(body, self.project), known.execution),
             }
             records.change(connection, tables.behavior, values, owner=interface, ref=known.ref)
             return _behavior(connection, interface, behavior)
@@ -182,7 +183,7 @@ def may_change(known: Any) -> None:
         raise bad(f"{known.id} is read-only.", "RDE_READONLY")
 
 
-def execution(body: Mapping[str, Any]) -> dict[str, Any]:
+def execution(body: Mapping[str, Any], project: Project | None) -> dict[str, Any]:
     """Return the execution of a behavior's body. Raises ApiError."""
     found = bodies.optional(body, "execution", dict)
     if found is None:
@@ -190,6 +191,9 @@ def execution(body: Mapping[str, Any]) -> dict[str, Any]:
     kind = bodies.text(found, "type", 128)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", kind):
         raise bad("execution.type has to be a word.")
+    wrong = behaviors.check(found, project)
+    if wrong:
+        raise bad(f"execution: {'; '.join(wrong)}.", "RDE_INVALID_BEHAVIOR_EXECUTION")
     return dict(found)
 
 

@@ -6,6 +6,17 @@ from collections.abc import Mapping
 
 FORBIDDEN = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 BAD_REQUEST = "BAD_REQUEST"
+# A request that is right in itself, and does not fit the state that things are in, by its code; all others: 400.
+_CONFLICTS = (
+    "RDE_IN_USE",
+    "RDE_IMMUTABLE",
+    "RDE_READONLY",
+    "RDE_ALREADY_EXISTS",
+    "RDE_BEHAVIOR_ALREADY_EXISTS",
+    "RDE_ENTITY_NOT_RESOLVED",
+    "RDE_ENTITY_IN_DELETION",
+)
+_MISSING = ("RDE_INVALID_BEHAVIOR_SCOPE", "RDE_NO_SUCH_VERSION")
 
 
 class ApiError(Exception):
@@ -29,8 +40,9 @@ def forbidden(what: str) -> ApiError:
 
 
 def bad(message: str, minor_code: str = BAD_REQUEST) -> ApiError:
-    """Return the refusal of a request that is wrong in itself or for the state that things are in."""
-    return ApiError(400, minor_code, message)
+    """Return the refusal of a request that is wrong in itself (400), or for the state that things are in (409, 404)."""
+    status = 409 if minor_code in _CONFLICTS else 404 if minor_code in _MISSING else 400
+    return ApiError(status, minor_code, message)
 
 
 def stale() -> ApiError:

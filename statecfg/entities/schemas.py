@@ -42,7 +42,7 @@ def wrong(schema: Json, content: Any) -> str:
     """Return what is wrong with an entity's content by its type's schema; "" for nothing."""
     try:
         problem = best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(content))
-    except (referencing.exceptions.Unresolvable, jsonschema.exceptions.RefResolutionError):
+    except referencing.exceptions.Unresolvable:
         return "the type's schema refers to something that it does not have"
     except RecursionError:
         return "the type's schema refers to itself without end"

@@ -74,7 +74,7 @@ class TypeCalls(Calls):
             return
         source = urn.entity_type(named["vendor"], named["nss"], str(version))
         if source == id or records.find(connection, tables.entity_type, id=source) is None:
-            raise bad(f"There is no version {version} of the type to inherit from.")
+            raise bad(f"There is no version {version} of the type to inherit from.", "RDE_NO_SUCH_VERSION")
         for row in records.every(connection, tables.grant, object=source):
             if row.member != principal.id:
                 records.add(connection, tables.grant, _grant(id, row.member, row.level))
@@ -165,7 +165,7 @@ class TypeCalls(Calls):
                 "id": urn.override(known.name, id, urn.interface_of(known.ref)),
                 "name": known.name,
                 "description": bodies.optional(given, "description", str),
-                "execution": execution(given),
+                "execution": execution(given, self.project),
             }
             if known.owner == id:
                 values["execution"] = kept(values["execution"], known.execution)

@@ -19,6 +19,7 @@ from sqlalchemy.dialects.postgresql import JSON
 
 Condition = tuple[Any, ...]
 
+_TRUTH = ("true", "false")
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -48,6 +49,13 @@ def sql(condition: Condition, table: Table, shared: bool) -> Any:
     return _comparison(kind, column, path, value, shared)
 
 
+def looks_inside(condition: Condition) -> bool:
+    """Tell whether a condition compares what is inside a JSON column."""
+    if condition[0] in ("and", "or"):
+        return any(looks_inside(item) for item in condition[1])
+    return bool(condition[2])
+
+
 def sort_key(column: Any, path: tuple[str, ...], shared: bool) -> Any:
     """Return what a list is sorted by: texts by their characters' numbers, wherever the database is."""
     if path:
@@ -60,18 +68,26 @@ def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, share
     if not path:
         return _compared(kind, column, value, shared)
     text, number = _inside(column, path, shared)
-    compared = _compared(kind, text, value, shared)
-    if _NUMBER.fullmatch(value):
-        same = cast(literal(value), Numeric)
-        compared = case((number.is_not(None), _ordered(kind, number, same)), else_=compared)
-    elif kind == "==" and "*" not in value and value not in ("true", "false"):
-        # Most rows are told apart by looking for the text alone, which is much faster than reading their JSON. Plain
-        # ASCII stands in it as it is, unless it is part of a key.
-        needle = json.dumps(value)
-        raw = type_coerce(column, Text)
-        found = func.strpos(raw, needle) if shared else func.instr(raw, needle)
-        compared = and_(found > 0, compared)
-    return compared
+    is_number = _NUMBER.fullmatch(value) is not None
+    if not shared and kind == "==" and "*" not in value and value not in _TRUTH and not _is_truth(value, is_number):
+        # The same as below, with the JSON read once: numbers and texts keep apart in SQLite, but truth is 0 or 1 there.
+        found = func.json_extract(type_coerce(column, Text), _place(path))
+        compared = found.in_([literal(value), *([cast(literal(value), Numeric)] if is_number else [])])
+    elif is_number:
+        same = _ordered(kind, number, cast(literal(value), Numeric))
+        return case((number.is_not(None), same), else_=_compared(kind, text, value, shared))
+    else:
+        compared = _compared(kind, text, value, shared)
+    if kind != "==" or is_number or "*" in value or value in _TRUTH:
+        return compared
+    # Most rows are told apart by looking for the text alone, which is faster than reading their JSON. It stands in
+    # there as it is, since both are written by the same rules.
+    raw, needle = type_coerce(column, Text), json.dumps(value)
+    return and_((func.strpos(raw, needle) if shared else func.instr(raw, needle)) > 0, compared)
+
+
+def _is_truth(value: str, is_number: bool) -> bool:
+    return is_number and float(value) in (0.0, 1.0)
 
 
 def _compared(kind: str, text: Any, value: Any, shared: bool) -> Any:
@@ -94,10 +110,13 @@ def _inside(column: Any, path: tuple[str, ...], shared: bool) -> tuple[Any, Any]
         text = func.json_extract_path_text(document, *path)
         kind = func.json_typeof(func.json_extract_path(document, *path))
         return type_coerce(text, Text), case((kind == "number", cast(text, Numeric)))
-    place = "$" + "".join(f'."{key}"' for key in path)
-    value, kind = func.json_extract(document, place), func.json_type(document, place)
+    value, kind = func.json_extract(document, _place(path)), func.json_type(document, _place(path))
     truth = case((kind == "true", "true"), (kind == "false", "false"), else_=cast(value, Text))
     return truth, case((kind.in_(("integer", "real")), value))
+
+
+def _place(path: tuple[str, ...]) -> str:
+    return "$" + "".join(f'."{key}"' for key in path)
 
 
 def _like(pattern: str) -> str:

@@ -30,17 +30,19 @@ def page(
     """
     shared = connection.dialect.name == "postgresql"
     wanted = and_(*scope, *([] if condition is None else [conditions.sql(condition, table, shared)]))
-    total = connection.execute(select(func.count()).select_from(table).where(wanted)).scalar_one()
-    if offset >= total:
-        return [], total
+    counted = select(func.count()).select_from(table).where(wanted)
     first = next(iter(table.primary_key))
     keys = [first]
     if order is not None:
         field, path = order
         keys = [conditions.sort_key(table.c[field], path, shared), first]
-    # Only the numbers are sorted: rows are large.
-    numbers = select(first).where(wanted).order_by(*(key.desc() if descending else key.asc() for key in keys))
-    chosen = connection.execute(numbers.offset(offset).limit(limit)).scalars().all()
+    # Only the numbers are sorted: rows are large. What looks into JSON reads every row, so that is done once.
+    costly = condition is not None and conditions.looks_inside(condition)
+    columns = (first, func.count().over()) if costly else (first,)
+    numbers = select(*columns).where(wanted).order_by(*(key.desc() if descending else key.asc() for key in keys))
+    rows = connection.execute(numbers.offset(offset).limit(limit)).all()
+    total = rows[0][1] if costly and rows else connection.execute(counted).scalar_one()
+    chosen = [row[0] for row in rows]
     found = {row[0]: row for row in connection.execute(select(table).where(first.in_(chosen)))}
     return [found[number] for number in chosen], total
 

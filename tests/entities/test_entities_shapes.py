@@ -1,0 +1,87 @@
+"""The JSON of each version of the API: what older clients break on is not there, and secrets never are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statecfg.entities import shapes
+from statecfg.entities.model import Behavior, Entity, EntityType, Page, Task
+
+ENTITY = Entity("urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, "ann", "sales", 0.0, 61.5)
+OLD = {"id", "entityType", "name", "externalId", "entity", "state", "owner", "org"}
+NEW = OLD - {"state"} | {"entityState", "message", "creationDate", "lastModificationDate"}
+
+
+@pytest.mark.parametrize(("version", "keys"), [(35.0, OLD), (36.0, OLD), (37.0, OLD), (37.1, NEW), (39.0, NEW)])
+def test_an_entity(version: float, keys: set[str]) -> None:
+    found = shapes.entity(ENTITY, version)
+    assert set(found) == keys
+    assert found["owner"]["name"] == "ann"
+    assert set(found["owner"]) == set(found["org"]) == {"name", "id"}
+    assert found.get("state", found.get("entityState")) == "RESOLUTION_ERROR"
+    assert found.get("lastModificationDate") in (None, "1970-01-01T00:01:01.500Z")
+    # The old client takes the message out, and adds the type itself.
+    resolved = shapes.resolved(ENTITY, version)
+    assert set(resolved) == (NEW if keys == NEW else OLD - {"entityType"} | {"message"})
+    assert resolved["message"] == "why"
+
+
+def test_a_behavior_without_its_secrets() -> None:
+    execution = {
+        "type": "WebHook",
+        "_internal_key": "k",
+        "execution_properties": {"_secure_token": "t", "list": [{"_internal_x": 1, "y": 2}]},
+    }
+    item = Behavior("urn:i", "urn:b", "urn:b", "b", None, execution)
+    shown = {"type": "WebHook", "execution_properties": {"list": [{"y": 2}]}}
+    found = shapes.behavior(item, 36.0)
+    assert found == {"name": "b", "id": "urn:b", "ref": "urn:b", "description": None, "execution": shown}
+
+
+def test_a_type() -> None:
+    item = EntityType(
+        "urn:t", "t", "v", "n", "1.0.0", None, None, {}, ["urn:i"], {"PreDelete": "urn:b"}, None, None, False
+    )
+    keys = {"id", "name", "description", "nss", "version", "inheritedVersion", "externalId", "schema", "vendor"}
+    keys |= {"interfaces", "readonly"}
+    assert set(shapes.entity_type(item, 35.0)) == keys
+    assert set(shapes.entity_type(item, 36.0)) == keys | {"hooks"}
+    assert set(shapes.entity_type(item, 39.0)) == keys | {"hooks", "maxImplicitRight"}
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [("as it is", "as it is"), ({"a": [1, None]}, '{"a":[1,null]}'), (7, "7"), (True, "true"), (None, None)],
+)
+def test_a_tasks_result(result: Any, text: str | None) -> None:
+    item = Task(
+        "urn:vcloud:task:1",
+        "",
+        "executeBehavior",
+        "op",
+        "urn:e",
+        "e",
+        "ann",
+        "sales",
+        "success",
+        100,
+        "",
+        result,
+        None,
+        0.5,
+        1.0,
+        3.0,
+    )
+    found = shapes.task(item, 36.0, "http://x/api/task/1")
+    assert (found["result"] and found["result"]["resultContent"]) == text
+    assert (found["owner"]["id"], found["status"], found["operationName"]) == ("urn:e", "success", "executeBehavior")
+    assert (found["startTime"], found["endTime"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:03.000Z")
+
+
+def test_a_page() -> None:
+    found = shapes.page(Page([ENTITY], 26, 2, 25), shapes.entity, 36.0)
+    assert (found["resultTotal"], found["pageCount"], found["page"], found["pageSize"]) == (26, 2, 2, 25)
+    assert found["values"] == [shapes.entity(ENTITY, 36.0)]
+    assert shapes.page(Page([], 0, 1, 25), shapes.entity, 36.0)["pageCount"] == 0
