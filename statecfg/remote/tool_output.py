@@ -19,7 +19,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def write(value: Any, form: str, path: str, formatters: Mapping[str, Formatter]) -> None:
     """Print a value.
 
-    :param form: the name of a format; one that nobody knows is said so, and taken for `smart`
+    :param form: the name of a format; one that nobody knows is said so, and taken for `smart` where there is something
     :param path: the file to write, "" for standard output
     :param formatters: what the tool has beside the formats that all have
     :raises OSError: where it can't be written
@@ -27,7 +27,7 @@ def write(value: Any, form: str, path: str, formatters: Mapping[str, Formatter])
     found: Optional[Formatter] = formatters.get(form) or FORMATTERS.get(form)
     if found is None:
         complain("unknown output format: %s" % form)
-        found = smart if value or value is False else lambda _: ""
+        found = smart if value else lambda _: ""
     data = found(value).encode("utf-8", "surrogateescape")
     if path:
         with open(path, "wb") as stream:
