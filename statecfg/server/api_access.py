@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from statecfg.entities import shapes
+from statecfg.entities import access_calls, shapes
 from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
-from statecfg.server.parameters import LISTING, listing
+from statecfg.server.parameters import PAGED, listing, listing_by
 
 _TYPE = "/cloudapi/1.0.0/entityTypes/{type}"
 _ENTITY = "/cloudapi/1.0.0/entities/{entity}"
+_LISTING = listing_by(access_calls.FIELDS)
 _BEHAVIORS = f"{_TYPE}/behaviorAccessControls"
 
 
@@ -69,7 +70,7 @@ def _of(path: str, what: str) -> Iterator[Route]:
     """Yield the routes of the access controls of a type or an entity."""
     all, one = f"{path}/accessControls", f"{path}/accessControls/{{grant}}"
     full = f"Needs Full Control of the {what}."
-    yield Route("GET", all, VIEWER, _list, f"List the access controls of an {what}.", {200: "Accesses"}, LISTING)
+    yield Route("GET", all, VIEWER, _list, f"List the access controls of an {what}.", {200: "Accesses"}, _LISTING)
     yield Route("POST", all, AUTHOR, _add, f"Give access to an {what}. {full}", {201: "Access"}, (), "NewAccess")
     yield Route(
         "PUT",
@@ -105,7 +106,7 @@ ROUTES = (
         _list_behaviors,
         "List who may invoke the behaviors of a type.",
         {200: "BehaviorAccesses"},
-        LISTING,
+        PAGED,
     ),
     Route(
         "POST",
@@ -115,7 +116,7 @@ ROUTES = (
         "Say who may invoke a behavior. Needs Full Control of the type.",
         {201: "BehaviorAccess"},
         (),
-        "BehaviorAccess",
+        "NewBehaviorAccess",
     ),
     Route(
         "PUT",

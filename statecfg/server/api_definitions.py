@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from statecfg.entities import shapes
+from statecfg.entities import interfaces, shapes, types
 from statecfg.server.exchange import ADMINISTRATOR, AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
-from statecfg.server.parameters import LISTING, listing
+from statecfg.server.parameters import listing, listing_by
 
 _INTERFACES = "/cloudapi/1.0.0/interfaces"
 _TYPES = "/cloudapi/1.0.0/entityTypes"
+_BY_BEHAVIOR = listing_by(interfaces.BEHAVIOR_FIELDS)
 _INTERFACE, _TYPE = f"{_INTERFACES}/{{interface}}", f"{_TYPES}/{{type}}"
 
 
@@ -111,7 +112,15 @@ def _delete_override(asked: Asked) -> Answer:
 
 
 ROUTES = (
-    Route("GET", _INTERFACES, VIEWER, _list_interfaces, "List interfaces.", {200: "Interfaces"}, LISTING),
+    Route(
+        "GET",
+        _INTERFACES,
+        VIEWER,
+        _list_interfaces,
+        "List interfaces.",
+        {200: "Interfaces"},
+        listing_by(interfaces.FIELDS),
+    ),
     Route(
         "POST",
         _INTERFACES,
@@ -141,7 +150,7 @@ ROUTES = (
         _list_behaviors,
         "List the behaviors of an interface.",
         {200: "Behaviors"},
-        LISTING,
+        _BY_BEHAVIOR,
     ),
     Route(
         "POST",
@@ -179,7 +188,7 @@ ROUTES = (
         "Remove a behavior from an interface.",
         {204: None},
     ),
-    Route("GET", _TYPES, VIEWER, _list_types, "List entity types.", {200: "EntityTypes"}, LISTING),
+    Route("GET", _TYPES, VIEWER, _list_types, "List entity types.", {200: "EntityTypes"}, listing_by(types.FIELDS)),
     Route(
         "POST", _TYPES, ADMINISTRATOR, _create_type, "Create an entity type.", {201: "EntityType"}, (), "NewEntityType"
     ),
@@ -202,7 +211,7 @@ ROUTES = (
         _list_type_behaviors,
         "List the behaviors of an entity type.",
         {200: "Behaviors"},
-        LISTING,
+        _BY_BEHAVIOR,
     ),
     Route(
         "GET",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from statecfg.entities import shapes
+from statecfg.entities import lifecycle, shapes
 from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
-from statecfg.server.parameters import HOOKS, LISTING, RESOLVE, listing
+from statecfg.server.parameters import HOOKS, RESOLVE, listing, listing_by
 from statecfg.server.writing import TASK_LOCATION, location
 
 _ENTITIES = "/cloudapi/1.0.0/entities"
+_LISTING = listing_by(lifecycle.FIELDS)
 _ENTITY = f"{_ENTITIES}/{{entity}}"
 
 
@@ -81,7 +82,7 @@ ROUTES = (
         (RESOLVE, HOOKS),
         "NewEntity",
     ),
-    Route("GET", _ENTITIES, VIEWER, _list, "List entities of all types.", {200: "Entities"}, LISTING),
+    Route("GET", _ENTITIES, VIEWER, _list, "List entities of all types.", {200: "Entities"}, _LISTING),
     Route(
         "GET",
         f"{_ENTITIES}/types/{{vendor}}/{{nss}}/{{version}}",
@@ -89,7 +90,7 @@ ROUTES = (
         _list_of_type,
         "List the entities of a type.",
         {200: "Entities"},
-        LISTING,
+        _LISTING,
     ),
     Route(
         "GET",
@@ -98,7 +99,7 @@ ROUTES = (
         _list_of_interface,
         "List the entities of all types that implement an interface.",
         {200: "Entities"},
-        LISTING,
+        _LISTING,
     ),
     Route("GET", _ENTITY, VIEWER, _get, "Show an entity. Its ETag goes into If-Match.", {200: "Entity"}),
     Route(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from statecfg.entities import shapes
+from statecfg.entities import shapes, tasks
 from statecfg.entities.model import Task
 from statecfg.server import openapi, writing
 from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
-from statecfg.server.parameters import LISTING, listing
+from statecfg.server.parameters import listing, listing_by
 
 
 def _task(asked: Asked) -> Answer:
@@ -52,6 +52,14 @@ ROUTES = (
         xml="default",
     ),
     Route("GET", "/api/task/{task}", VIEWER, _task, "Show a task.", {200: "Task"}, xml="asked"),
-    Route("GET", "/statecfg/1.0/tasks", VIEWER, _tasks, "List tasks, the newest first.", {200: "Tasks"}, LISTING),
+    Route(
+        "GET",
+        "/statecfg/1.0/tasks",
+        VIEWER,
+        _tasks,
+        "List tasks, the newest first.",
+        {200: "Tasks"},
+        listing_by(tasks.FIELDS),
+    ),
     Route("GET", "/openapi.json", VIEWER, _description, "Describe this API (OpenAPI 3.1).", {200: "OpenAPI"}),
 )

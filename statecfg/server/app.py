@@ -15,7 +15,6 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route as StarletteRoute
 
 from statecfg.entities.problems import FORBIDDEN, ApiError
 from statecfg.server import auth, requests, routes, versions, writing
@@ -231,4 +230,7 @@ def create(
     :param guard: which hosts and origins are answered
     """
     application = Application(make, guard, table)
-    return Starlette(routes=[StarletteRoute("/{path:path}", application)], lifespan=application.lifespan)
+    made = Starlette(lifespan=application.lifespan)
+    # For every path there is: a route of Starlette's would answer some of them by itself.
+    made.router.default = application
+    return made

@@ -5,167 +5,133 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from statecfg.entities.model import LEVELS, MEMBERSHIP, STATES, STATUSES
+from statecfg.entities import schemas
+from statecfg.entities.model import LEVELS, STATES, STATUSES
+from statecfg.server.request_documents import REQUESTS, reference
 
 Schema = dict[str, Any]
-_PART = "[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*"
-SEMVER = r"(?:0|[1-9][0-9]{0,8})\.(?:0|[1-9][0-9]{0,8})\.(?:0|[1-9][0-9]{0,8})(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
+_TEXT: Schema = {"type": "string"}
+_MAYBE: Schema = {"type": ["string", "null"]}
+_FREE: Schema = {"type": "object"}
+_FREE_OR_NULL: Schema = {"type": ["object", "null"]}
+_LIST: Schema = {"type": "array", "items": _FREE}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_BOOLEAN: Schema = {"type": "boolean"}
+_STATE: Schema = {"type": "string", "enum": list(STATES)}
+_LEVEL: Schema = {"type": "string", "enum": list(LEVELS)}
 
 
-def _text(longest: int = 1024, shortest: int = 0, **more: Any) -> Schema:
-    return {"type": "string", "minLength": shortest, "maxLength": longest, **more}
+def _object(properties: Schema, *optional: str) -> Schema:
+    """Return an object that has all of some keys, but for those that are optional."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def _or_null(schema: Schema) -> Schema:
-    return {**schema, "type": [schema["type"], "null"]}
+def _page(name: str) -> Schema:
+    counts = dict.fromkeys(("resultTotal", "pageCount", "page", "pageSize"), _COUNT)
+    return _object({**counts, "associations": _FREE_OR_NULL, "values": {"type": "array", "items": reference(name)}})
 
 
-def _object(properties: Schema, required: tuple[str, ...] = ()) -> Schema:
-    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
-
-
-def _list(name: str) -> Schema:
-    counts = {key: {"type": "integer", "minimum": 0} for key in ("resultTotal", "pageCount", "page", "pageSize")}
-    values = {"type": "array", "items": _reference(name)}
-    return _object({**counts, "values": values}, (*counts, "values"))
-
-
-def _reference(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-_ID = _text(1024)
-_NAMED = _object({"name": _or_null(_text()), "id": _or_null(_text())})
-_OWNER = {**_NAMED, "type": ["object", "null"]}
-_FREE = {"type": "object"}
-_COORDINATES = {
-    "vendor": _text(128, 1, pattern=f"^{_PART}$"),
-    "nss": _text(128, 1, pattern=f"^{_PART}$"),
-    "version": _text(128, 5, pattern=f"^{SEMVER}$"),
-}
-_INTERFACE = {"id": _or_null(_ID), "name": _text(256, 1), **_COORDINATES, "readonly": {"type": "boolean"}}
-_EXECUTION = _object({"id": _or_null(_text()), "type": _text(128, 1)}, ("type",))
-_BEHAVIOR = {
-    "id": _or_null(_ID),
-    "ref": _or_null(_ID),
-    "name": _text(128, 1),
-    "description": _or_null(_text(4096)),
-    "execution": _EXECUTION,
+_NAMED = _object({"name": _TEXT, "id": _TEXT})
+_COORDINATES = {"vendor": _TEXT, "nss": _TEXT, "version": _TEXT}
+_ENTITY = {
+    "id": _TEXT,
+    "entityType": _TEXT,
+    "name": _TEXT,
+    "externalId": _MAYBE,
+    "entity": _FREE,
+    "state": _STATE,
+    "entityState": _STATE,
+    "owner": _NAMED,
+    "org": _NAMED,
+    "message": _MAYBE,
+    "creationDate": _TEXT,
+    "lastModificationDate": _TEXT,
 }
 _TYPE = {
-    "id": _or_null(_ID),
-    "name": _text(256, 1),
-    "description": _or_null(_text(4096)),
+    "id": _TEXT,
+    "name": _TEXT,
+    "description": _MAYBE,
     **_COORDINATES,
-    "externalId": _or_null(_text()),
+    "inheritedVersion": _MAYBE,
+    "externalId": _MAYBE,
     "schema": _FREE,
-    "interfaces": {"type": ["array", "null"], "items": _ID, "maxItems": 100},
-    "hooks": {"type": ["object", "null"], "additionalProperties": _or_null(_ID)},
-    "inheritedVersion": _or_null(_text(128)),
-    "maxImplicitRight": _or_null(_text(128)),
-    "readonly": {"type": "boolean"},
+    "interfaces": {"type": "array", "items": _TEXT},
+    "hooks": {"type": ["object", "null"], "additionalProperties": _TEXT},
+    "readonly": _BOOLEAN,
+    "maxImplicitRight": _MAYBE,
 }
-_ENTITY = {
-    "id": _or_null(_ID),
-    "entityType": _or_null(_ID),
-    "name": _text(256, 1),
-    "externalId": _or_null(_text()),
-    "entity": _FREE,
-    "state": _or_null(_text(32)),
-    "entityState": _or_null(_text(32)),
-    "owner": _OWNER,
-    "org": _OWNER,
-    "message": _or_null(_text(1 << 20)),
-    "creationDate": _or_null(_text(64)),
-    "lastModificationDate": _or_null(_text(64)),
+_TASK = {
+    "id": _TEXT,
+    "href": _TEXT,
+    "type": _TEXT,
+    "name": _TEXT,
+    "operation": _TEXT,
+    "operationName": _TEXT,
+    "status": {"type": "string", "enum": list(STATUSES)},
+    "progress": {"type": "integer", "minimum": 0, "maximum": 100},
+    "details": _MAYBE,
+    "owner": _FREE,
+    "user": _NAMED,
+    "organization": _NAMED,
+    "startTime": _TEXT,
+    "endTime": _MAYBE,
+    "result": {"type": ["object", "null"], "properties": {"resultContent": _TEXT}},
+    "error": _FREE_OR_NULL,
 }
-_GRANT = {
-    "grantType": _text(128, enum=[MEMBERSHIP]),
-    "memberId": _text(256, 1),
-    "accessLevelId": _text(128, enum=list(LEVELS)),
-}
-_BEHAVIOR_GRANT = {"behaviorId": _ID, "accessLevelId": _text(128, enum=list(LEVELS))}
-_STATE = {"type": ["string", "null"], "enum": [*STATES, None]}
+_OF_SOME_VERSIONS = ("state", "entityState", "message", "creationDate", "lastModificationDate", "entityType")
 
-SCHEMAS: dict[str, Schema] = {
-    "Error": _object(
-        {"minorErrorCode": _text(), "message": _text(), "stackTrace": {"type": "null"}},
-        ("minorErrorCode", "message", "stackTrace"),
-    ),
-    "NewInterface": _object(_INTERFACE, ("name", *_COORDINATES)),
-    "ChangedInterface": _object({"name": _INTERFACE["name"]}, ("name",)),
-    "Interface": _object(_INTERFACE, ("id", "name", *_COORDINATES, "readonly")),
-    "Interfaces": _list("Interface"),
-    "NewBehavior": _object(_BEHAVIOR, ("name", "execution")),
-    "ChangedBehavior": _object(_BEHAVIOR, ("execution",)),
-    "Behavior": _object(_BEHAVIOR, ("id", "ref", "name", "execution")),
-    "Behaviors": _list("Behavior"),
-    "NewEntityType": _object(_TYPE, ("name", *_COORDINATES, "schema")),
-    "ChangedEntityType": _object(_TYPE, ("name", "schema")),
-    "EntityType": _object(_TYPE, ("id", "name", *_COORDINATES, "schema", "interfaces", "readonly")),
-    "EntityTypes": _list("EntityType"),
-    "BehaviorAccess": _object(_BEHAVIOR_GRANT, tuple(_BEHAVIOR_GRANT)),
-    "NewBehaviorAccesses": _object(
-        {"values": {"type": "array", "items": _reference("BehaviorAccess"), "maxItems": 1000}}, ("values",)
-    ),
-    "BehaviorAccesses": _list("BehaviorAccess"),
-    "NewAccess": _object(_GRANT, tuple(_GRANT)),
-    "Access": _object({"id": _ID, "objectId": _ID, "tenant": _OWNER, **_GRANT}, ("id", *_GRANT)),
-    "NewAccesses": _object(
-        {"values": {"type": "array", "items": _reference("NewAccess"), "maxItems": 1000}}, ("values",)
-    ),
-    "ChangedAccess": _object(_GRANT, ("accessLevelId",)),
-    "Accesses": _list("Access"),
-    "NewEntity": _object(_ENTITY, ("name", "entity")),
-    "ChangedEntity": _object(_ENTITY, ("name", "entity")),
-    "Entity": _object({**_ENTITY, "state": _STATE, "entityState": _STATE}, ("id", "name", "entity")),
-    "Entities": _list("Entity"),
-    "Invocation": _object({"arguments": {"type": ["object", "null"]}, "metadata": {"type": ["object", "null"]}}),
-    "Task": _object(
+ANSWERS: dict[str, Schema] = {
+    "Error": _object({"minorErrorCode": _TEXT, "message": _TEXT, "stackTrace": {"type": "null"}}),
+    "Interface": _object({"id": _TEXT, "name": _TEXT, **_COORDINATES, "readonly": _BOOLEAN}),
+    "Interfaces": _page("Interface"),
+    "Behavior": _object({"id": _TEXT, "ref": _TEXT, "name": _TEXT, "description": _MAYBE, "execution": _FREE}),
+    "Behaviors": _page("Behavior"),
+    "EntityType": _object(_TYPE, "hooks", "maxImplicitRight"),
+    "EntityTypes": _page("EntityType"),
+    "BehaviorAccess": _object({"behaviorId": _TEXT, "accessLevelId": _LEVEL}),
+    "BehaviorAccesses": _page("BehaviorAccess"),
+    "Access": _object(
         {
-            "id": _ID,
-            "href": _text(4096),
-            "name": _text(),
-            "type": _text(),
-            "owner": _FREE,
-            "operation": _or_null(_text(1 << 20)),
-            "operationName": _text(),
-            "status": {"type": "string", "enum": list(STATUSES)},
-            "progress": {"type": ["integer", "null"], "minimum": 0, "maximum": 100},
-            "result": {"type": ["object", "null"]},
-            "error": {"type": ["object", "null"]},
-        },
-        ("id", "href", "status", "operation", "operationName", "owner"),
+            "id": _TEXT,
+            "tenant": _FREE_OR_NULL,
+            "grantType": _TEXT,
+            "objectId": _TEXT,
+            "accessLevelId": _LEVEL,
+            "memberId": _TEXT,
+        }
     ),
-    "Tasks": _list("Task"),
-    "Versions": _object({"versionInfo": {"type": "array", "items": _FREE}}, ("versionInfo",)),
-    "Session": _object({"user": _NAMED, "org": _NAMED, "roles": {"type": "array", "items": _text()}, "id": _ID}),
-    "OwnSession": _object({"user": _text(), "org": _text(), "role": _text(), "csrf": _text()}),
-    "Login": _object({"token": _text(512, 1)}, ("token",)),
-    "Page": {"type": "string"},
+    "Accesses": _page("Access"),
+    "Entity": _object(_ENTITY, *_OF_SOME_VERSIONS),
+    "Entities": _page("Entity"),
+    "Task": _object(_TASK),
+    "Tasks": _page("Task"),
+    "Versions": _object({"versionInfo": _LIST}),
+    "Session": _object({"id": _TEXT, "user": _NAMED, "org": _NAMED, "roles": {"type": "array", "items": _TEXT}}),
+    "OwnSession": _object({"user": _TEXT, "org": _TEXT, "role": _TEXT, "csrf": _TEXT}),
+    "Page": _TEXT,
+    "Event": _object({"event": _TEXT, "data": _TEXT}),
     "Host": _FREE,
-    "Hosts": _object({"hosts": {"type": "array", "items": _FREE}}, ("hosts",)),
+    "Hosts": _object({"hosts": _LIST}),
     "Run": _FREE,
-    "Runs": _object({"runs": {"type": "array", "items": _FREE}}, ("runs",)),
+    "Runs": _object({"runs": _LIST}),
     "Report": _FREE,
-    "Services": _object(
-        {key: {"type": "array", "items": _FREE} for key in ("services", "relations")}, ("services", "relations")
-    ),
+    "Services": _object({"services": _LIST, "relations": _LIST}),
     "OpenAPI": _FREE,
 }
+SCHEMAS: dict[str, Schema] = {**REQUESTS, **ANSWERS}
+
+
+def wrong(name: str, value: Any) -> str:
+    """Return what is wrong with a request's body, "" for nothing."""
+    return schemas.wrong(_whole(name), value)
 
 
 @functools.cache
-def resolved(name: str) -> Schema:
-    """Return a document's schema with what it refers to put in place: a schema that stands alone."""
-    found = _filled(SCHEMAS[name])
-    assert isinstance(found, dict)
-    return found
-
-
-def _filled(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "$ref" in value:
-            return _filled(SCHEMAS[value["$ref"].rpartition("/")[2]])
-        return {key: _filled(item) for key, item in value.items()}
-    return [_filled(item) for item in value] if isinstance(value, list) else value
+def _whole(name: str) -> Schema:
+    """Return a document as a schema that stands alone, in the draft that has all that ours use."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "allOf": [reference(name)],
+        "components": {"schemas": REQUESTS},
+    }

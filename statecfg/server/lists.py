@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from statecfg.entities import shapes
 from statecfg.entities.model import Page
 from statecfg.server.exchange import Answer, Asked
-from statecfg.server.parameters import LISTING
 
 T = TypeVar("T")
 
@@ -19,7 +18,6 @@ def page(asked: Asked, found: Page[T], shape: Callable[[T, float], shapes.Shape]
     body = shapes.page(found, shape, asked.version)
     if found.page >= found.page_count:
         return Answer(200, body)
-    defaults = {parameter.name: parameter.schema["default"] for parameter in LISTING}
-    query = {name: value for name, value in asked.query.items() if name in defaults and value != defaults[name]}
+    query = {name: asked.query[name] for name in ("filter", "sortAsc", "sortDesc") if asked.query.get(name)}
     following = urlencode({**query, "page": found.page + 1, "pageSize": found.page_size})
     return Answer(200, body, {"Link": f'<{asked.address}?{following}>;rel="nextPage"'})

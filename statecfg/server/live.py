@@ -124,7 +124,7 @@ ROUTES = (
         VIEWER,
         live,
         "Tell what changes, as server-sent events.",
-        {200: "Page"},
+        {200: "Event"},
         media_type="text/event-stream",
     ),
 )

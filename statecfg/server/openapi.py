@@ -10,6 +10,7 @@ from typing import Any
 from statecfg.server import parameters, writing
 from statecfg.server.documents import SCHEMAS
 from statecfg.server.exchange import ANYONE, Route
+from statecfg.server.request_documents import reference
 from statecfg.server.versions import LATEST
 
 _DESCRIPTION = (
@@ -60,7 +61,7 @@ def _operation(route: Route) -> dict[str, Any]:
         media_type = "application/x-www-form-urlencoded" if route.form else "application/json"
         operation["requestBody"] = {
             "required": not route.optional,
-            "content": {media_type: {"schema": _schema(route.request)}},
+            "content": {media_type: {"schema": reference(route.request)}},
         }
     return operation
 
@@ -77,7 +78,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": parameters.IN_PATH[name],
-            "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
+            "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[^/\x00-\x1f\x7f]+$"},
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
@@ -91,7 +92,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 def _response(route: Route, status: int, name: str | None) -> dict[str, Any]:
     response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if name is not None:
-        response["content"] = {route.media_type: {"schema": _schema(name)}, **_xml(route)}
+        response["content"] = {route.media_type: {"schema": reference(name)}, **_xml(route)}
     return response
 
 
@@ -101,9 +102,9 @@ def _xml(route: Route) -> dict[str, Any]:
 
 
 def _errors(route: Route) -> dict[str, Any]:
-    more = {writing.ERROR_XML: {"schema": {"type": "string"}}} if route.path.startswith("/api/") else {}
-    return {"application/json": {"schema": _schema("Error")}, **more}
-
-
-def _schema(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}"}
+    found = {"application/json": {"schema": reference("Error")}}
+    if route.path.startswith("/api/"):
+        found[writing.ERROR_XML] = {"schema": {"type": "string"}}
+    if route.form or route.denied is not None:
+        found["text/html"] = {"schema": {"type": "string"}}
+    return found

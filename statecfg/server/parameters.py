@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from statecfg.entities.filters import Fields
 from statecfg.entities.model import Query
 from statecfg.server.exchange import Asked, Parameter
 
@@ -18,16 +20,47 @@ _SIZE = Parameter(
     {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE_SIZE},
     "How many entries a page has.",
 )
-_FILTER = Parameter(
-    "filter",
-    {"type": "string", "maxLength": 4096, "default": ""},
-    "What to list, in FIQL: `name==web*;state==RESOLVED`; `;` is and, `,` is or.",
-)
-_ASCENDING = Parameter("sortAsc", {"type": "string", "maxLength": 256, "default": ""}, "Sort by this field.")
-_DESCENDING = Parameter(
-    "sortDesc", {"type": "string", "maxLength": 256, "default": ""}, "Sort by this field, the largest first."
-)
-LISTING = (_PAGE, _SIZE, _FILTER, _ASCENDING, _DESCENDING)
+PAGED = (_PAGE, _SIZE)
+_VALUES = {
+    "text": r"(?:\\.|[^;,()\\\x00])*",
+    "json": r"(?:\\.|[^;,()\\\x00])*",
+    "number": "-?[0-9]{1,18}",
+    "time": r"2[0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(?:\.[0-9]{3})?Z",
+}
+_OPERATORS = "(?:==|!=|=lt=|=le=|=gt=|=ge=)"
+_BELOW = r"(?:\.[A-Za-z0-9_-]+)+"  # the keys inside a field that is JSON
+
+
+def listing_by(fields: Fields) -> tuple[Parameter, ...]:
+    """Return the parameters of a list that can be filtered and sorted by some fields."""
+    names = "|".join(re.escape(name) + (_BELOW if field.kind == "json" else "") for name, field in fields.items())
+    about = f"by `{'`, `'.join(fields)}`"
+    order = {"type": "string", "maxLength": 256, "default": "", "pattern": f"^(?:{names})?$"}
+    which = {"type": "string", "maxLength": 4096, "default": "", "pattern": _filter(fields)}
+    return (
+        *PAGED,
+        Parameter("filter", which, f"What to list, in FIQL: `name==web*;state==RESOLVED`, `,` for or; {about}."),
+        Parameter("sortAsc", order, f"Sort {about}."),
+        Parameter("sortDesc", order, f"Sort {about}, the largest first."),
+    )
+
+
+def _filter(fields: Fields) -> str:
+    """Return the pattern of filters, as far as a pattern can say it: parentheses in parentheses may go deeper."""
+    kinds = sorted({field.kind for field in fields.values()})
+    either = []
+    for kind in kinds:
+        names = "|".join(re.escape(name) for name, field in fields.items() if field.kind == kind)
+        either.append(f"(?:{names}){_BELOW if kind == 'json' else ''}{_OPERATORS}{_VALUES[kind]}")
+    part = f"(?:{'|'.join(either)})"
+    for _ in range(2):
+        part = f"(?:{part}|\\({part}(?:[;,]{part})*\\))"
+        if _ == 0:
+            part = f"{part}(?:[;,]{part})*"
+    return f"^(?:\\s*|{part})$"
+
+
 HOOKS = Parameter(
     "invokeHooks",
     {"type": "boolean", "default": True},
@@ -60,9 +93,9 @@ def listing(asked: Asked) -> Query:
     """Return what part of a list a request asks for."""
     query: Mapping[str, Any] = asked.query
     return Query(
-        filter=query["filter"],
-        sort=query["sortDesc"] or query["sortAsc"],
-        descending=bool(query["sortDesc"]),
+        filter=query.get("filter", ""),
+        sort=query.get("sortDesc") or query.get("sortAsc", ""),
+        descending=bool(query.get("sortDesc")),
         page=query["page"],
         page_size=query["pageSize"],
     )

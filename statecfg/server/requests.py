@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl
 import anyio
 from starlette.requests import ClientDisconnect, Request
 
-from statecfg.entities import schemas
 from statecfg.entities.problems import ApiError
 from statecfg.server import documents
 from statecfg.server.bodies import LARGEST, bad, fields, parsed
@@ -108,7 +107,7 @@ def content(route: Route, data: bytes, headers: Mapping[str, str]) -> Any:
     if route.form:
         return fields(data, given)
     value = parsed(data, given)
-    problem = schemas.wrong(documents.resolved(route.request), value)
+    problem = documents.wrong(route.request, value)
     if problem:
         raise bad(f"The body is not what it should be: {problem}")
     return value
