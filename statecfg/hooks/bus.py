@@ -343,9 +343,9 @@ class Bus:
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Enter the run; `report` is of all its hosts, redacted."""
+        self._under_way.end()
         with self._careful():
             runs.record(self.store, report, self.started, time.time(), self.who)
-            self._under_way.end(entered=True)
 
     def close(self) -> None:
         """Wait for the hooks that are queued, at most two minutes, and let go of the store.
@@ -370,7 +370,7 @@ class Bus:
             raise
         finally:
             with self._careful():
-                self._under_way.end(entered=False)
+                self._under_way.give_up()
                 self.left = hooks.waiting(self.store)
             self.store.close()
 

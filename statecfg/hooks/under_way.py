@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 from statecfg.store import StoreError, runs
 from statecfg.store.database import Store
 
 
 class UnderWay:
-    """The mark of one run, with a thread that says every few seconds that the run goes on.
+    """The mark of one run, made and kept alive by a thread of its own: nobody waits for it.
+
+    A mark that can't be made is missing on pages and nowhere else; entering the run then fails aloud, where the store
+    still does.
 
     :param run: the run's id
     """
@@ -21,23 +26,27 @@ class UnderWay:
         self._thread: threading.Thread | None = None
 
     def begin(self, started: float, mode: str, who: str, playbook: str, hosts: Iterable[str]) -> None:
-        """Enter that the run has begun; parameters as of `runs.begin`. Raises StoreError."""
-        runs.begin(self._store, self._run, started, mode, who, playbook, hosts)
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+        """Enter that the run has begun; parameters as of `runs.begin`."""
+        given = (self._store, self._run, started, mode, who, playbook, list(hosts))
+        self._thread = threading.Thread(target=self._keep, args=given, daemon=True)
         self._thread.start()
 
-    def _beat(self) -> None:
+    def _keep(self, *given: Any) -> None:
+        with contextlib.suppress(StoreError):
+            runs.begin(*given)
         while not self._ended.wait(runs.BEAT):
-            try:
+            with contextlib.suppress(StoreError):  # the next one may get through
                 runs.beat(self._store, self._run)
-            except StoreError:  # the next one may get through; where none does, entering the run fails aloud
-                continue
 
-    def end(self, entered: bool) -> None:
-        """End the signs of life; a run that was not `entered` counts as cut off from now on. Raises StoreError."""
+    def end(self) -> bool:
+        """End the signs of life, before the run is entered; return whether there were any until now."""
         self._ended.set()
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
-            if not entered:
-                runs.beat(self._store, self._run, over=True)
+        return thread is not None
+
+    def give_up(self) -> None:
+        """Let a run that was not entered count as cut off from now on. Raises StoreError."""
+        if self.end():
+            runs.beat(self._store, self._run, over=True)
