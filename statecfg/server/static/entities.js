@@ -87,13 +87,15 @@ export function entity(id) {
 
 const WORDS = { createDefinedEntity: "create", updateDefinedEntity: "change", deleteDefinedEntity: "delete", executeBehavior: "behavior", resolveDefinedEntity: "resolve" };
 
+// What a task is at, without the id that its link leads to anyway.
+const about = (each) => (each.operation ?? "").replace(`(${each.owner.id})`, "") || each.owner.id.split(":").pop();
+
 export function task(each) {
   const failed = each.error;
   return h(
     `article.row.${tone(each.status)}`,
     { "data-key": each.id },
-    h("div.lead", {}, badge(each.status), h("span.name", {}, WORDS[each.operationName] ?? each.operationName), each.owner?.id ? entityLink(each.owner.id, each.owner.id.split(":").pop()) : null),
-    each.operation ? h("p", {}, each.operation) : null,
+    h("div.lead", {}, badge(each.status), h("span.name", {}, WORDS[each.operationName] ?? each.operationName), each.owner?.id ? entityLink(each.owner.id, about(each)) : null),
     h(
       "div.facts",
       {},

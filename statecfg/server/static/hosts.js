@@ -23,7 +23,7 @@ const tags = (host) => (host.tags.length ? h("span.tags", {}, host.tags.map((tag
 function row(host) {
   const status = host.under_way ? "running" : host.last_run?.status;
   return h(
-    `article.row.${status && status !== "ok" ? "bad" : "plain"}`,
+    `article.row.${{ running: "live", ok: "plain" }[status] ?? (status ? "bad" : "plain")}`,
     { "data-key": host.name },
     h("div.lead", {}, h("a.name", { href: `#/hosts/${encodeURIComponent(host.name)}` }, host.name), tags(host), h("span.aside", {}, lastRun(host))),
     h("div.facts", {}, h("span", {}, host.system ?? "no facts yet"), h("span", {}, "met ", when(host.last_checkin)), host.playbooks.length ? h("span", {}, host.playbooks.join(", ")) : h("span.dim", {}, "no playbook")),
@@ -38,6 +38,7 @@ export function hosts() {
       const words = field("hosts find").toLowerCase().split(/\s+/).filter(Boolean);
       const told = (host) => [host.name, host.system, ...host.tags, ...host.playbooks, host.last_run?.status].join(" ").toLowerCase();
       const found = all.filter((host) => words.every((word) => told(host).includes(word)));
+      found.sort((one, two) => one.name.localeCompare(two.name, undefined, { numeric: true })); // web2 before web10
       return found.length ? h("section.list", {}, found.map(row)) : empty("No host has all of these words.");
     }),
   ];

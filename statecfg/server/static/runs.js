@@ -89,7 +89,7 @@ export function runs() {
 export function run(id) {
   return given(want(runPath(id), "runs"), (found) => {
     const state = ending(found);
-    const names = Object.keys(found.hosts);
+    const names = Object.keys(found.hosts).sort((one, two) => one.localeCompare(two, undefined, { numeric: true })); // web2 before web10
     const bad = names.filter((name) => !["", "ok"].includes(found.hosts[name].status) || found.hosts[name].bad.length);
     const sorted = [...bad, ...names.filter((name) => !bad.includes(name))];
     const done = found.count - (found.statuses[""] ?? 0);
@@ -129,7 +129,7 @@ function hostOf(run, name, trouble) {
   const status = run.state === "cut off" && !said.status ? "cut off" : said.status;
   const waits = run.state === "running" && !said.status;
   const head = [badge(status), h("span.name", {}, name), counts(said.summary), said.error ? h("span.bad", {}, said.error) : null];
-  if (run.state !== "ended") return h(`div.row.flat.${tone(status)}`, { "data-key": name }, h("div.lead", {}, head), waits ? h("span.dim", {}, "at work, or waiting for its turn") : null);
+  if (run.state !== "ended") return h(`div.row.flat.${tone(status)}`, { "data-key": name }, h("div.lead", {}, head, waits ? h("span.dim", {}, "at work, or waiting for its turn") : null));
   const key = `run ${run.id} ${name}`;
   return fold(
     key,

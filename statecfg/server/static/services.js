@@ -42,7 +42,7 @@ function unit(each) {
       each.dying ? h("span.change", {}, "leaves") : null,
       each.status ? h("span", {}, each.status, each.message ? `: ${each.message}` : "") : null,
       each.ports.length ? h("span.dim", {}, `open: ${each.ports.join(", ")}`) : null,
-      when(each.since, ""),
+      h("span.aside", {}, when(each.since, "")),
     ),
     each.why ? h("p.bad", {}, each.why) : null,
     Object.entries(each.relation_errors).map(([id, why]) => h("p.bad", {}, `${id}: ${why}`)),
