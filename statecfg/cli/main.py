@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statecfg.store import StoreError
 
 COMPLETION = "_STATECFG_COMPLETE"
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 
 # Verb → (module, what it says in the overview). A module is imported when its verb is used, so that help stays quick.
 VERBS = {
