@@ -150,7 +150,7 @@ READS: dict[str, tuple[int, str, str]] = {
     "open-port 53/udp/": (2, "", "Invalid format for port/protocol, got '53/udp/'\n"),
     "open-port 2000-1000": (2, "", "must be from the lower to the higher one, got '2000-1000'\n"),
     "open-port 1-2-3": (2, "", "Invalid port, must be an integer, got '1-2-3'\n"),
-    "status-set nonsense x": (2, "", "must be one of maintenance, blocked, waiting, active, got 'nonsense'\n"),
+    "status-set nonsense x": (1, "", "a status is one of maintenance, blocked, waiting, active, not 'nonsense'\n"),
     "status-set --application active x": (1, "", "only units have a status, whole services have none\n"),
     "relation-set nonsense": (1, "", "relation-set: error: Expected `option=value`. Found `nonsense`\n"),
     "relation-set =x": (1, "", "relation-set: error: Expected `option=value`. Found `=x`\n"),
