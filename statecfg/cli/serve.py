@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import entity_access, exit_codes, options
 from statecfg.cli.options import Group
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 PORT = 8470
 EXAMPLES = """
-statecfg serve                                            on http://127.0.0.1:8470, for this machine only
-statecfg serve token add alice --role author              a token for somebody who uses it
+statecfg serve                                                 on http://127.0.0.1:8470, for this machine only
+statecfg serve token create alice --role author --org shop     a token for somebody who uses it
 statecfg serve --bind 0.0.0.0 --tls-cert c.pem --tls-key k.pem --allow-host entities.example.com
 """
 
@@ -66,13 +66,16 @@ class Serving:
 def command(context: click.Context, /, store: str | None, **given: object) -> int | None:
     """Serve the API of entities and the page that shows hosts, runs, entities and tasks.
 
-    Every request needs a token, which `statecfg serve token add` makes. Without TLS only this machine can be listened
-    to. Runs until SIGTERM or Ctrl-C.
+    Every request needs a token, which `statecfg serve token create` makes. Without TLS only this machine can call.
+    Runs until SIGTERM or Ctrl-C.
     """
     context.obj = store
     if context.invoked_subcommand is not None:
         return None
     return _serve(options.take(Serving, dict(given)), store)
+
+
+command.add_command(entity_access.token)
 
 
 def _serve(how: Serving, url: str | None) -> int:
@@ -89,7 +92,7 @@ def _serve(how: Serving, url: str | None) -> int:
 
         def ready() -> None:
             click.echo(f"statecfg serves on {address}, and ends with Ctrl-C.")
-            click.echo("A token for somebody: statecfg serve token add NAME --role author")
+            click.echo("A token for somebody: statecfg serve token create NAME --role author --org ORG")
 
         ended = running.serve(listener, here, opened, auth.Guard.made(how.bind, how.allow_host), ready, tls)
     return exit_codes.INTERRUPTED if ended == signal.SIGINT else exit_codes.DONE
