@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select
+from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select, true
 
 from statecfg.store import conditions
 from statecfg.store.conditions import Condition
@@ -29,7 +29,7 @@ def page(
     :param order: column, and keys inside it, to sort by; None for the order in which things were made
     """
     shared = connection.dialect.name == "postgresql"
-    wanted = and_(*scope, *([] if condition is None else [conditions.sql(condition, table, shared)]))
+    wanted = and_(true(), *scope, *([] if condition is None else [conditions.sql(condition, table, shared)]))
     counted = select(func.count()).select_from(table).where(wanted)
     first = next(iter(table.primary_key))
     keys = [first]
