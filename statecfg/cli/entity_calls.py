@@ -161,13 +161,12 @@ def read(name: str) -> Json:
         except OSError as error:
             raise InvalidInput([problem("SC0301", f"{name}: {error.strerror}", "check the file")]) from None
     shown = "<stdin>" if name == "-" else name
-    if data.lstrip().startswith(b"{"):
-        try:
-            value = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            line = getattr(error, "lineno", 1)
-            raise InvalidInput([problem("SC0804", f"it is no JSON: {error}", "", Place(shown, line))]) from None
-    else:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        if name.endswith(".json"):
+            place = Place(shown, getattr(error, "lineno", 1))
+            raise InvalidInput([problem("SC0804", f"it is no JSON: {error}", "", place)]) from None
         value = yaml_text.plain(yaml_text.parse(data, shown, "a mapping"))
     if not isinstance(value, dict):
         raise InvalidInput([problem("SC0804", "it is no mapping of keys to values", "", Place(shown, 1))])

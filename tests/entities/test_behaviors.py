@@ -14,8 +14,9 @@ from statecfg import project
 from statecfg.entities import behaviors
 from statecfg.entities.model import Outcome
 from statecfg.store import hosts, opened, runs
+from tests.command import reach
 from tests.entities.invoking import TOKEN, UUID, Site, invocation, message
-from tests.hosts import processes
+from tests.hosts import Host, processes
 
 FUNCTIONS = """
 import os, subprocess, sys, time
@@ -65,7 +66,7 @@ def slow(entity, arguments, context):
     time.sleep(60)
 """
 PLAYBOOK = """
-hosts: "@local"
+hosts: all
 vars: {shared: false}
 resources:
   - directory: "{{ entity.root }}"
@@ -88,6 +89,14 @@ def site(tmp_path: Path) -> Site:
     found.write("behaviors/helping.py", "def double(number):\n    return 2 * number\n")
     found.write("playbooks/site.yml", PLAYBOOK)
     return found
+
+
+@pytest.fixture
+def hosted(site: Site, light_host: Host) -> Site:
+    """Give the project an inventory: a host named light1."""
+    reach(site.root, [light_host])
+    site.write("statecfg.toml", 'name = "shop"\nssh_config = "ssh_config"\n')
+    return site
 
 
 def function(name: str, **properties: object) -> dict[str, object]:
@@ -202,58 +211,57 @@ def test_a_file_that_everybody_can_write_is_not_run(site: Site) -> None:
 # Playbooks
 
 
-def test_an_entity_is_provided_changed_and_removed(site: Site) -> None:
-    root = site.root / "www"
-    entity = {"root": str(root), "title": "Blog", "extra": True}
-    found = site.run(invocation(PROVIDE, entity, kind="PostCreate", arguments={"note": "n"}))
+def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Host) -> None:
+    root = light_host.path("/srv/www")
+    entity = {"root": "/srv/www", "title": "Blog", "extra": True}
+    found = hosted.run(invocation(PROVIDE, entity, kind="PostCreate", arguments={"note": "n"}))
     assert found.ok, found
     assert (root / "site1.txt").read_text() == "Blog n" and (root / "site1.extra").exists()
     (run,) = found.result["runs"]
-    assert run["mode"] == "apply" and run["hosts"]["@local"]["status"] == "ok"
-    assert site.details().startswith(f"run {run['run']}: apply\n  @local: ok (")
-    with opened(url=str(site.root / "store.db")) as store:
+    assert run["mode"] == "apply" and run["hosts"]["light1"]["status"] == "ok"
+    assert hosted.details().startswith(f"run {run['run']}: apply\n  light1: ok (")
+    with opened(url=str(hosted.root / "store.db")) as store:
         (record,) = runs.recent(store)
         assert (record.id, record.playbook) == (run["run"], f"playbooks/site.yml#{UUID}1")
         assert hosts.every(store)[0].playbooks == [f"shop/playbooks/site.yml#{UUID}1"]
 
     # Another entity beside it, of the same playbook, prunes nothing of the first.
-    assert site.run(invocation(PROVIDE, {**entity, "title": "Two", "extra": False}, number=2, kind="PostCreate")).ok
+    assert hosted.run(invocation(PROVIDE, {**entity, "title": "Two", "extra": False}, number=2, kind="PostCreate")).ok
     assert sorted(path.name for path in root.iterdir()) == ["site1.extra", "site1.txt", "site2.txt"]
 
     # A change changes it, and what left the definition goes.
-    assert site.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, kind="PostUpdate")).ok
+    assert hosted.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, kind="PostUpdate")).ok
     assert (root / "site1.txt").read_text() == "News plain" and not (root / "site1.extra").exists()
 
     # Deleting removes what hosts remember, whatever the playbook says by now.
-    (site.root / "playbooks/site.yml").write_text("hosts: nowhere\nresources: {{ broken\n")
-    assert site.run(invocation(PROVIDE, {}, kind="PostDelete")).ok
+    (hosted.root / "playbooks/site.yml").write_text("hosts: nowhere\nresources: {{ broken\n")
+    assert hosted.run(invocation(PROVIDE, {}, kind="PostDelete")).ok
     assert [path.name for path in root.iterdir()] == ["site2.txt"]
-    again = site.run(invocation(PROVIDE, {}, kind="PreDelete"))
+    again = hosted.run(invocation(PROVIDE, {}, kind="PreDelete"))
     assert again == Outcome(True, {"runs": []})
-    assert site.details() == "nothing to do: no host has anything of this entity"
+    assert hosted.details() == "nothing to do: no host has anything of this entity"
     destroy = {**PROVIDE, "execution_properties": {"destroy": True}}
-    assert site.run(invocation(destroy, {}, number=2)).ok
+    assert hosted.run(invocation(destroy, {}, number=2)).ok
     assert not root.exists()
 
 
-def test_a_playbook_that_fails_says_why(site: Site) -> None:
-    taken = site.root / "taken"
-    taken.write_text("a file\n")
-    found = site.run(invocation(PROVIDE, {"root": str(taken), "title": "x", "extra": False}, kind="PostCreate"))
-    assert message(found).startswith(f"@local: failed: directory:{taken}: ")
-    assert found.result["runs"][0]["hosts"]["@local"]["status"] == "failed"
+def test_a_playbook_that_fails_says_why(hosted: Site, light_host: Host) -> None:
+    light_host.path("/srv/taken").write_text("a file\n")
+    found = hosted.run(invocation(PROVIDE, {"root": "/srv/taken", "title": "x", "extra": False}, kind="PostCreate"))
+    assert message(found).startswith("light1: failed: directory:/srv/taken: ")
+    assert found.result["runs"][0]["hosts"]["light1"]["status"] == "failed"
 
-    found = site.run(invocation(PROVIDE, {"root": str(site.root / "www"), "extra": False}, kind="PostCreate"))
+    found = hosted.run(invocation(PROVIDE, {"root": "/srv/other", "extra": False}, kind="PostCreate"))
     assert "playbooks/site.yml:7:" in message(found) and "has no key `title`" in message(found)
-    assert not (site.root / "www").exists()
+    assert not light_host.path("/srv/other").exists()
 
 
-def test_a_limit_may_be_a_template_of_the_entity(site: Site) -> None:
+def test_a_limit_may_be_a_template_of_the_entity(hosted: Site) -> None:
     limited = {**PROVIDE, "execution_properties": {"limit": "{{ entity.host }}"}}
-    entity = {"root": str(site.root / "www"), "title": "x", "extra": False}
-    assert site.run(invocation(limited, {**entity, "host": "@local"}, kind="PostCreate")).ok
-    assert "`nowhere`" in message(site.run(invocation(limited, {**entity, "host": "nowhere"}, kind="PostUpdate")))
-    assert "gives '' for this entity" in message(site.run(invocation(limited, {**entity, "host": ""})))
+    entity = {"root": "/srv/limited", "title": "x", "extra": False}
+    assert hosted.run(invocation(limited, {**entity, "host": "light1"}, kind="PostCreate")).ok
+    assert "`nowhere`" in message(hosted.run(invocation(limited, {**entity, "host": "nowhere"}, kind="PostUpdate")))
+    assert "gives '' for this entity" in message(hosted.run(invocation(limited, {**entity, "host": ""})))
 
 
 # Definitions
