@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.entities.model import Query, Task
+from statecfg.entities.model import Query
 from statecfg.store import runs
 from tests.command import ROOT
 from tests.e2e.conftest import or_skip
@@ -51,6 +51,17 @@ def there(host: Host) -> list[str]:
     """Return the files that entities have on the host."""
     root = host.path("/srv/sites")
     return sorted(path.name for path in root.iterdir()) if root.exists() else []
+
+
+def sleeping(host: Host) -> bool:
+    """Tell whether the command of the slow playbook runs on the host."""
+    for pid in processes.descendants(host.pid):
+        try:
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "sleep":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return False
 
 
 def test_entities_live_on_a_host(sites: Sites, host: Host) -> None:
@@ -125,7 +136,7 @@ def test_two_entities_at_once_wait_for_each_other(sites: Sites, host: Host) -> N
 
 
 def test_a_task_survives_the_death_of_who_runs_it(sites: Sites, host: Host) -> None:
-    slow = "- command: slow\n    argv: [sh, -c, 'sleep 3']\n    unless: [sh, -c, 'false']\n"
+    slow = "- command: slow\n    argv: [sh, -c, 'sleep 3; touch /srv/slept']\n    creates: /srv/slept\n"
     sites.write(
         "playbooks/slow.yml",
         f"hosts: all\nresources:\n  {slow}  - file: /srv/slow\n    content: done\n    requires: [command:slow]\n",
@@ -136,17 +147,13 @@ def test_a_task_survives_the_death_of_who_runs_it(sites: Sites, host: Host) -> N
     environment = {**os.environ, **sites.environment, "PYTHONPATH": str(ROOT)}
     killed = subprocess.Popen(argv, cwd=sites.root, env=environment, stdout=subprocess.DEVNULL)
 
-    def newest() -> Task:
-        (task,) = sites.calls.list_tasks(ME, Query(page_size=1)).values
-        return task
-
     try:
-        processes.wait_until(lambda: "apply on site1" in newest().details, 60, "the beginning of the run")
-        task = newest()
-        assert task.entity_name == "slow" and task.status == "running"
+        processes.wait_until(lambda: sleeping(host), 60, "the command on the host")
     finally:
         killed.kill()
         killed.wait()
+    (task,) = sites.calls.list_tasks(ME, Query(page_size=1)).values
+    assert task.entity_name == "slow" and task.status == "running"
     assert not host.path("/srv/slow").exists()
     # Half a minute later, for whoever comes then: nobody renewed the lease.
     with sites.working(later=31) as worker:
