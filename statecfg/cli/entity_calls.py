@@ -44,7 +44,7 @@ class EntityCalls:
         from statecfg.store import opened
 
         self.store: Store = opened(self.project, self._url)
-        self.calls = Operations(self.store)
+        self.calls = Operations(self.store, project=self.project)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -54,6 +54,7 @@ class EntityCalls:
         self.store.close()
         if isinstance(error, ApiError):
             code = {403: "SC0802", 412: "SC0803"}.get(error.status, "SC0801")
+            code = "SC0805" if error.minor_code == "RDE_INVALID_BEHAVIOR_EXECUTION" else code
             raise InvalidInput([problem(code, f"{error.message} ({error.minor_code})", "")]) from None
 
     def all(self, ask: Callable[[Any, Query], Page[T]]) -> list[T]:

@@ -142,7 +142,6 @@ def create_behavior(store: str | None, interface: str, file: str, as_json: bool)
 
     body = read(file)
     with EntityCalls(store) as known:
-        _checked(known, body)
         made = known.calls.create_behavior(known.me, known.interface(interface), body)
     _made(made.id, shapes.behavior(made, VERSION), as_json)
 
@@ -182,7 +181,6 @@ def override(store: str | None, type: str, name: str, file: str) -> None:
     """Let a type do something else when a behavior of its interfaces is invoked: description, execution."""
     body = read(file)
     with EntityCalls(store) as known:
-        _checked(known, body)
         found = known.type(type)
         which = known.behavior(name, _behaviors(known, None, type))
         say(known.calls.override_behavior(known.me, found.id, which, body).id)
@@ -208,17 +206,6 @@ def _behaviors(known: EntityCalls, interface: str | None, kind: str | None) -> l
         return known.all(lambda me, query: known.calls.list_type_behaviors(me, of_type, query))
     of_interface = known.interface(str(interface))
     return known.all(lambda me, query: known.calls.list_behaviors(me, of_interface, query))
-
-
-def _checked(known: EntityCalls, body: dict[str, Any]) -> None:
-    """Refuse an execution that this project can't run. Raises InvalidInput with all that is wrong."""
-    from statecfg.entities import behaviors
-    from statecfg.problems import InvalidInput, problem
-
-    execution = body.get("execution")
-    wrong = behaviors.check(execution, known.project) if isinstance(execution, dict) else []
-    if wrong:
-        raise InvalidInput([problem("SC0805", text, "") for text in wrong])
 
 
 @click.group("type", cls=Group, examples=TYPES)

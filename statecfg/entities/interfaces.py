@@ -125,7 +125,7 @@ class InterfaceCalls(Calls):
                 raise bad("The name of a behavior can't be changed.")
             values = {
                 "description": bodies.optional(body, "description", str),
-                "execution": kept(execution(body, self.project), known.execution),
+                "execution": execution(body, self.project, known.execution),
             }
             records.change(connection, tables.behavior, values, owner=interface, ref=known.ref)
             return _behavior(connection, interface, behavior)
@@ -183,18 +183,21 @@ def may_change(known: Any) -> None:
         raise bad(f"{known.id} is read-only.", "RDE_READONLY")
 
 
-def execution(body: Mapping[str, Any], project: Project | None) -> dict[str, Any]:
-    """Return the execution of a behavior's body. Raises ApiError."""
+def execution(
+    body: Mapping[str, Any], project: Project | None, known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the execution of a behavior's body; what it leaves out of the `known` one, see `kept`. Raises ApiError."""
     found = bodies.optional(body, "execution", dict)
     if found is None:
         raise bad("execution is missing.")
     kind = bodies.text(found, "type", 128)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", kind):
         raise bad("execution.type has to be a word.")
-    wrong = behaviors.check(found, project)
+    whole = dict(found) if known is None else kept(dict(found), known)
+    wrong = behaviors.check(whole, project)
     if wrong:
         raise bad(f"execution: {'; '.join(wrong)}.", "RDE_INVALID_BEHAVIOR_EXECUTION")
-    return dict(found)
+    return whole
 
 
 def kept(new: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:

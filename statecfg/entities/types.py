@@ -13,7 +13,6 @@ from statecfg.entities.interfaces import (
     IN_USE,
     SCOPE,
     execution,
-    kept,
     may_change,
     namespace,
     refuse_same,
@@ -165,10 +164,9 @@ class TypeCalls(Calls):
                 "id": urn.override(known.name, id, urn.interface_of(known.ref)),
                 "name": known.name,
                 "description": bodies.optional(given, "description", str),
-                "execution": execution(given, self.project),
+                "execution": execution(given, self.project, known.execution if known.owner == id else None),
             }
             if known.owner == id:
-                values["execution"] = kept(values["execution"], known.execution)
                 records.change(connection, tables.behavior, values, owner=id, ref=known.ref)
             else:
                 records.add(connection, tables.behavior, values | {"owner": id, "ref": known.ref})

@@ -127,7 +127,7 @@ def _shared(project: Project, store: Store, stopping: Callable[[], bool]) -> tup
     from statecfg.entities.operations import Operations
     from statecfg.entities.worker import Worker
 
-    operations = Operations(store)
+    operations = Operations(store, project=project)
     worker = Worker(operations, project)
     worker.start()
     shared = Shared(project, store, operations, auth.Sessions(), Live(store), worker.wake, stopping)
