@@ -6,26 +6,19 @@ import functools
 import json
 from typing import Any
 
-import jsonschema
-import referencing
-import referencing.exceptions
-from jsonschema.exceptions import best_match
-
 from statecfg.entities.model import Json
 from statecfg.entities.problems import bad
 
 INVALID = "RDE_INVALID_SCHEMA"
 LARGEST = 1 << 20  # bytes of a schema
 SHOWN = 512  # characters of what is wrong with an entity
-_DRAFTS = {
-    "http://json-schema.org/draft-04/schema": jsonschema.Draft4Validator,
-    "http://json-schema.org/draft-06/schema": jsonschema.Draft6Validator,
-    "http://json-schema.org/draft-07/schema": jsonschema.Draft7Validator,
-}
+_DRAFTS = {f"http://json-schema.org/draft-0{number}/schema": f"Draft{number}Validator" for number in (4, 6, 7)}
 
 
 def check_schema(schema: Json) -> None:
     """Refuse a schema that is none, is of another draft, or refers to something outside itself. Raises ApiError."""
+    import jsonschema
+
     if len(json.dumps(schema)) > LARGEST:
         raise bad(f"The schema is larger than {LARGEST} bytes.", INVALID)
     try:
@@ -40,6 +33,9 @@ def check_schema(schema: Json) -> None:
 
 def wrong(schema: Json, content: Any) -> str:
     """Return what is wrong with an entity's content by its type's schema; "" for nothing."""
+    import referencing.exceptions
+    from jsonschema.exceptions import best_match
+
     try:
         problem = best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(content))
     except referencing.exceptions.Unresolvable:
@@ -54,11 +50,13 @@ def wrong(schema: Json, content: Any) -> str:
 
 
 def _draft(schema: Json) -> Any:
+    import jsonschema
+
     named = schema.get("$schema", "http://json-schema.org/draft-04/schema#")
     found = _DRAFTS.get(named.rstrip("#").replace("https:", "http:")) if isinstance(named, str) else None
     if found is None:
         raise bad("The schema's $schema has to be that of draft 4, 6 or 7 of JSON Schema.", INVALID)
-    return found
+    return getattr(jsonschema, found)
 
 
 def _check_references(value: Any) -> None:
@@ -76,6 +74,8 @@ def _check_references(value: Any) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _validator(text: str) -> Any:
+    import referencing
+
     schema = json.loads(text)
     # A registry that finds nothing: without it, jsonschema would fetch what a schema names.
     return _draft(schema)(schema, registry=referencing.Registry())

@@ -20,34 +20,34 @@ from tests.store import workers
 def test_of_changes_with_the_same_etag_one_wins(store: Store, url: str) -> None:
     scene = Scene(store)
     entity = scene.entity(scene.type())
-    with workers.started(*[(racing.change, (url, entity.id))] * 4) as running:
+    with workers.started(*[(racing.change, (url, entity.id))] * 3) as running:
         pipes = [pipe for _, pipe in running]
-        assert [workers.heard(pipe) for pipe in pipes] == ["ready"] * 4
+        assert [workers.heard(pipe) for pipe in pipes] == ["ready"] * 3
         for _ in range(5):
             before = scene.operations.get_entity(ROOT, entity.id)
             for pipe in pipes:
                 pipe.send(before.etag)
             said = [workers.heard(pipe) for pipe in pipes]
-            assert sorted(map(str, said)) == ["412", "412", "412", "ok"]
+            assert sorted(map(str, said)) == ["412", "412", "ok"]
             after = scene.operations.get_entity(ROOT, entity.id)
             winner = running[said.index("ok")][0]
             assert (after.revision, after.name) == (before.revision + 1, f"by {winner.pid}")
         for pipe in pipes:
             pipe.send(None)
-        assert workers.finish(running) == [0] * 4
+        assert workers.finish(running) == [0] * 3
 
 
 def test_workers_share_what_there_is_to_run(store: Store, url: str) -> None:
     scene = Scene(store)
     kind = scene.type("PostCreate", "PreDelete", "PostDelete")
     o = scene.operations
-    tasks = [o.create_entity(ROOT, kind.id, {"name": f"e{n}", "entity": {"foo": "x"}}) for n in range(12)]
+    tasks = [o.create_entity(ROOT, kind.id, {"name": f"e{n}", "entity": {"foo": "x"}}) for n in range(6)]
     with workers.started(*[(racing.work, (url,))] * 3) as running:
         assert workers.finish(running) == [0] * 3
         ran = [id for _, pipe in running for id in workers.everything(pipe)]
-    assert len(ran) == len(set(ran)) == 12
+    assert len(ran) == len(set(ran)) == 6
     assert {scene.task(task.id).status for task in tasks} == {"success"}
-    assert o.list_entities(ROOT, Query("state==RESOLVED")).total == 12
+    assert o.list_entities(ROOT, Query("state==RESOLVED")).total == 6
 
 
 @pytest.mark.parametrize("step", [0, 1])

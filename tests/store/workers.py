@@ -18,7 +18,7 @@ from statecfg.store import StoreError, hosts, migrations, opened
 
 # A server that has everything imported makes each process: quick, and without the threads of whoever runs the tests.
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.store.workers"])
+_CONTEXT.set_forkserver_preload(["tests.store.workers", "tests.entities.racing"])
 
 
 @contextmanager
