@@ -24,9 +24,8 @@ name: mysql
 provides: {db: {interface: mysql}, site: {interface: http}}
 peers: {cluster: {interface: mysql-cluster}}
 """
-# The hook: makes the calls of a file, each as if it were the first, and writes down what each returns.
-HOOK = """#!%s
-import json
+# What the hook does: makes the calls of a file, each as if it were the first, and writes down what each returns.
+PROGRAM = """import json
 from charmhelpers.core import hookenv
 
 names = dict(vars(hookenv), local=hookenv.local_unit(), env=hookenv.execution_environment)
@@ -40,7 +39,7 @@ for call in json.load(open("calls")):
     try:
         returned.append(eval(call, names))
     except Exception as problem:
-        returned.append("%%s: %%s" %% (type(problem).__name__, problem))
+        returned.append("%s: %s" % (type(problem).__name__, problem))
 json.dump(returned, open("returned", "w"))
 """
 # What else charms call, in the same hook, after the recorded calls.
@@ -84,7 +83,7 @@ def hook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, list
     (charm / "metadata.yaml").write_text(METADATA)
     (charm / "calls").write_text(json.dumps([*(record["call"] for record in RECORDS), *MORE]))
     path = charm / "hooks" / "db-relation-changed"
-    path.write_text(HOOK % sys.executable)
+    path.write_text(f"#!{sys.executable}\n{PROGRAM}")
     path.chmod(0o755)
     scene = Scene(
         place,
