@@ -22,7 +22,7 @@ OPTIONS = [
     "--disable-sync",
 ]
 DESK, PHONE = (1280, 900), (360, 740)
-PATIENCE = 15_000  # milliseconds
+PATIENCE = 45_000  # milliseconds
 # Set by whatever markup of a host's a page runs.
 CANARY = '<img src=x onerror="window.hit=1">'
 

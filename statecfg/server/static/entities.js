@@ -39,9 +39,9 @@ export function entities() {
     given(want(listed(path, { filter: conditions.join(";"), page, pageSize: PAGE, sortDesc: "lastModificationDate" }), "entities"), (found) => {
       if (!found.resultTotal && conditions.length) return empty("No entity is like that.");
       if (!found.resultTotal && !types.length) {
-        return empty("There are no types yet, so no entities.", code("statecfg entity interface --help\nstatecfg entity type --help"), h("p.dim", {}, "Or by the API: /openapi.json describes it."));
+        return empty("There are no types yet, so no entities.", code("statecfg entity type create --help"), h("p.dim", {}, "Or by the API: /openapi.json describes it."));
       }
-      if (!found.resultTotal) return empty("There is no entity here that you may see.", code("statecfg entity create TYPE NAME --file content.json"));
+      if (!found.resultTotal) return empty("There is no entity here that you may see.", code("statecfg entity create TYPE NAME --set KEY=VALUE"));
       return [h("section.list", {}, found.values.map(row)), pages(found, "entities page")];
     }),
   ];
