@@ -81,6 +81,22 @@ LIMITS = (
     ("statecfg.durations", "LONGEST", "longest deadline of a hook", "s"),
     ("statecfg.hooks.held", "LARGEST", "characters of a text that an HTTP hook is sent; else its digest", ""),
     ("statecfg.views.markdown", "LIMIT", "characters of a Markdown report", ""),
+    ("statecfg.units.charms", "MAX_BYTES", "files of a charm", "bytes"),
+    ("statecfg.units.charms", "MAX_FILES", "number of a charm's files", ""),
+    ("statecfg.units.declared", "LARGEST", "settings of a service, as JSON", "bytes"),
+    ("statecfg.services", "TIMEOUT", "time for a unit's hook where its service gives none", "s"),
+    ("statecfg.units.coordinator", "AT_ONCE", "hooks of units under way at once on a host", ""),
+    ("statecfg.units.coordinator", "MOST", "times that a unit's hook runs about one other unit in a run", ""),
+    ("statecfg.remote.unit_context", "MOST", "what a unit's hook changes in all, as JSON", "bytes"),
+    ("statecfg.remote.unit_hooks", "MOST", "what a unit's hook may say in all", "bytes"),
+    ("statecfg.remote.unit_hooks", "HELD", "time for which output of what a hook left running is still read", "s"),
+    ("statecfg.remote.unit_agent", "MOST", "connections to a unit's socket at a time", ""),
+    ("statecfg.entities.behaviors", "TIMEOUT", "time for a behavior that gives none", "s"),
+    ("statecfg.entities.tasks", "LEASE", "time after which the task of a worker that fell silent is another's", "s"),
+    ("statecfg.entities.functions", "LARGEST", "result of a behavior", "bytes"),
+    ("statecfg.entities.webhook", "LARGEST", "answer of a behavior's webhook", "bytes"),
+    ("statecfg.entities.calls", "LARGEST_PAGE", "objects on one page of the API's lists", ""),
+    ("statecfg.entities.schemas", "LARGEST", "schema of an entity type", "bytes"),
 )  # fmt: skip
 
 ELSEWHERE = {
