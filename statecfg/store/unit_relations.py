@@ -76,10 +76,11 @@ def _enter(connection: Connection, row: Row[Any], unit_id: int) -> set[int]:
         insert(relation_unit).values(relation=row.id, unit=unit_id, name=name, settings=settings, **empty)
     )
     others = opposite(connection, row.id, unit_id)
-    for other in others:
-        _happened(connection, row.id, other.unit, scheduler.at_once(added=[unit_name(own.name, own.number)]))
+    called = unit_name(own.name, own.number)
     names = [unit_name(other.service_name, other.number) for other in others]
-    _happened(connection, row.id, unit_id, scheduler.at_once(added=names))
+    events = [(other.unit, called, scheduler.ADDED) for other in others]
+    events += [(unit_id, remote, op) for remote, op in scheduler.at_once(added=names)]
+    _happened(connection, row.id, events)
     return {other.unit for other in others} | ({unit_id} if others else set())
 
 
@@ -116,14 +117,19 @@ def _tell(connection: Connection, number: int, unit_id: int, op: str) -> set[int
     whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
     own = connection.execute(whose.where(unit.c.id == unit_id)).one()
     others = opposite(connection, number, unit_id)
-    for other in others:
-        _happened(connection, number, other.unit, [(unit_name(own.name, own.number), op)])
+    called = unit_name(own.name, own.number)
+    _happened(connection, number, [(other.unit, called, op) for other in others])
     return {other.unit for other in others}
 
 
-def _happened(connection: Connection, number: int, unit_id: int, events: Iterable[tuple[str, str]]) -> None:
-    for remote, op in events:
-        connection.execute(insert(unit_event).values(unit=unit_id, relation=number, remote=remote, op=op))
+def _happened(connection: Connection, number: int, events: Iterable[tuple[int, str, str]]) -> None:
+    """Queue what happened in a relation.
+
+    :param events: (unit that is to be told, unit that it is about, what happened), in order
+    """
+    rows = [{"unit": told, "relation": number, "remote": remote, "op": op} for told, remote, op in events]
+    if rows:
+        connection.execute(insert(unit_event), rows)
 
 
 def end(connection: Connection, number: int) -> None:
