@@ -41,7 +41,8 @@ class Live:
     async def follow(self, topics: frozenset[str] | None, stopping: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Yield events until the stream has had its time, or the server is about to end.
 
-        `hello` comes first, `changed` with a list of topics, `trouble` where the store can't be read, and `beat`.
+        `hello` comes first, `changed` with a list of topics, `trouble` where the store can't be read (and `hello` again
+        when it can), and `beat`.
 
         :param topics: those to tell of, None for all
         """
@@ -58,14 +59,17 @@ class Live:
                     self._known, _ = await self._read()  # trouble that lasts is found again at once
                     self._task = asyncio.create_task(self._look())
             yield _event("hello", {"beat": BEAT})
-            told = time.monotonic()
-            while not stopping() and time.monotonic() < end:
+            told, trouble = time.monotonic(), ""
+            while not stopping() and not self._task.done() and time.monotonic() < end:
                 # Every second, so that a server that stops is not held up.
                 if await _woken(listener.woken, PERIOD):
                     listener.woken.clear()
                     changed, listener.changed = listener.changed, set()
-                    if listener.trouble:
-                        yield _event("trouble", {"message": listener.trouble})
+                    if listener.trouble != trouble:
+                        trouble = listener.trouble
+                        message = trouble if topics is None else "The store can't be used just now."
+                        # What changed meanwhile is not known: the page asks for everything again.
+                        yield _event("trouble", {"message": message}) if trouble else _event("hello", {"beat": BEAT})
                     told_of = sorted(changed if topics is None else changed & topics)
                     if told_of:
                         yield _event("changed", {"topics": told_of})

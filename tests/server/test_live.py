@@ -76,6 +76,27 @@ def test_who_is_no_administrator_hears_of_entities_alone(opened: Store, monkeypa
     assert asyncio.run(heard()) == ("beat", {})
 
 
+def test_a_store_that_fails_is_said_and_so_is_its_return(opened: Store) -> None:
+    path = opened.address.path
+    assert path is not None
+    sound = path.read_bytes()
+
+    async def heard(topics: frozenset[str] | None, changes: Live) -> list[tuple[str, Any]]:
+        stream = changes.follow(topics, lambda: False)
+        found = [parsed(await anext(stream))]
+        path.write_bytes(b"no store at all" * 1000)
+        found.append(parsed(await asyncio.wait_for(anext(stream), 10)))
+        path.write_bytes(sound)
+        found.append(parsed(await asyncio.wait_for(anext(stream), 10)))
+        await stream.aclose()  # type: ignore[attr-defined]
+        return found
+
+    for topics in (None, OPEN_TOPICS):
+        first, second, third = asyncio.run(heard(topics, Live(opened)))
+        assert (first[0], second[0], third[0]) == ("hello", "trouble", "hello")
+        assert (str(path) in second[1]["message"]) == (topics is None)
+
+
 def test_a_server_that_ends_ends_its_streams(served: Served) -> None:
     with served.client() as client, client.stream("GET", "/statecfg/1.0/live") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
