@@ -55,7 +55,9 @@ class EntityCalls:
         if isinstance(error, ApiError):
             code = {403: "SC0802", 412: "SC0803"}.get(error.status, "SC0801")
             code = "SC0805" if error.minor_code == "RDE_INVALID_BEHAVIOR_EXECUTION" else code
-            raise InvalidInput([problem(code, f"{error.message} ({error.minor_code})", "")]) from None
+            rights = "`statecfg entity access allow TYPE BEHAVIOR LEVEL` lets it be invoked"
+            hint = rights if "for invoking" in error.message else ""
+            raise InvalidInput([problem(code, f"{error.message} ({error.minor_code})", hint)]) from None
 
     def all(self, ask: Callable[[Any, Query], Page[T]]) -> list[T]:
         """Return all pages of a list; `ask` is a call that takes who asks, and what part."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from statecfg import project
+from statecfg.cli.main import status
 from statecfg.entities.model import Entity, Principal, Query, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.worker import Worker
 from statecfg.store import opened
-from tests.command import Ran, reach, statecfg
+from tests.command import Ran, reach
 from tests.hosts import Host
 
 ME = Principal("root", "System", "administrator")
@@ -76,8 +81,20 @@ class Sites:
         return path
 
     def run(self, *words: str, code: int | None = 0, stdin: str = "") -> Ran:
-        """Run `statecfg entity …` in the project."""
-        return statecfg("entity", *words, cwd=self.root, code=code, stdin=stdin, **self.environment)
+        """Run `statecfg entity …` in the project, by its entry point in this process: there are many of them."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.chdir(self.root))
+            patch = stack.enter_context(pytest.MonkeyPatch.context())
+            for name, value in {**self.environment, "NO_COLOR": "1", "COLUMNS": "200"}.items():
+                patch.setenv(name, value)
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            ended = status(["entity", *words])
+        ran = Ran(ended, out.getvalue(), err.getvalue())
+        assert code is None or ran.code == code, f"exit code {ran.code}\n{ran.out}\n{ran.err}"
+        return ran
 
     def behavior(self, name: str, execution: Mapping[str, Any]) -> str:
         """Make a behavior; return its id."""
