@@ -26,7 +26,7 @@ def parsed(data: bytes, content_type: str) -> Any:
     """Return the JSON value of a body that is not empty.
 
     :param content_type: the header; anything but JSON in UTF-8 is refused, since a browser sends all else unasked
-    :raises ApiError: 415, or 400 for what is no JSON, too deep, or ambiguous: a key twice, NaN, a half of a character
+    :raises ApiError: 415, or 400 for what is no JSON, too deep, or ambiguous: a key twice, NaN, half a character
     """
     media, *parameters = (part.strip().lower() for part in content_type.split(";"))
     charset = next(
@@ -45,9 +45,7 @@ def parsed(data: bytes, content_type: str) -> Any:
         )
     except json.JSONDecodeError as problem:
         raise bad(f"The body is no JSON: {problem.msg} (line {problem.lineno}, column {problem.colno}).") from None
-    if "\\u" in text or "\0" in text:
-        _look_at_characters(value)
-    return value
+    return _storable(value) if "\\u" in text else value
 
 
 def fields(data: bytes, content_type: str) -> dict[str, str]:
@@ -74,18 +72,18 @@ def _look_at_depth(text: str) -> None:
             raise bad(f"The body nests more than {DEEPEST} levels.")
 
 
-def _look_at_characters(value: Any) -> None:
-    """Refuse what neither UTF-8 nor every database can hold."""
+def _storable(value: Any) -> Any:
+    """Return JSON with U+0000, which not every database can hold, replaced as HTML does it.
+
+    Halves of surrogate pairs, which UTF-8 can't hold, are refused. Source: HTML, 13.2.5 (U+0000 becomes U+FFFD).
+    """
     if isinstance(value, str):
-        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise bad("The body holds a NUL, or a half of a surrogate pair.")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _look_at_characters(key)
-            _look_at_characters(item)
-    elif isinstance(value, list):
-        for item in value:
-            _look_at_characters(item)
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise bad("The body holds a half of a surrogate pair.")
+        return value.replace("\0", "�")
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from statecfg.entities.model import HOOKS, LEVELS, MEMBERSHIP, STATES
 
 Schema = dict[str, Any]
 WORD = "[A-Za-z][A-Za-z0-9_-]*"
-_NO_NUL = r"^[^\x00]*$"
 
 
 def reference(name: str) -> Schema:
@@ -18,10 +17,10 @@ def reference(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def text(longest: int = 1024, shortest: int = 0, pattern: str = _NO_NUL, **more: Any) -> Schema:
-    """Return a text; `pattern` is all of it."""
-    whole = pattern if pattern.startswith("^") else f"^(?:{pattern})$"
-    return {"type": "string", "minLength": shortest, "maxLength": longest, "pattern": whole, **more}
+def text(longest: int = 1024, shortest: int = 0, pattern: str = "", **more: Any) -> Schema:
+    """Return a text; `pattern` is all of it, "" for any."""
+    whole = {"pattern": f"^(?:{pattern})$"} if pattern else {}
+    return {"type": "string", "minLength": shortest, "maxLength": longest, **whole, **more}
 
 
 def or_null(schema: Schema) -> Schema:
@@ -32,21 +31,10 @@ def or_null(schema: Schema) -> Schema:
 
 def objects(properties: Schema, required: tuple[str, ...] = ()) -> Schema:
     """Return an object that may have further keys, of any JSON."""
-    every = {"type": "object", "properties": properties, **_OTHERS}
-    return {**every, "required": list(required)} if required else every
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
-# Any JSON that every database can hold.
-_OTHERS: Schema = {"propertyNames": {"pattern": _NO_NUL}, "additionalProperties": reference("Value")}
-_VALUE: Schema = {
-    "anyOf": [
-        {"type": ["null", "boolean", "number"]},
-        {"type": "string", "pattern": _NO_NUL},
-        {"type": "array", "items": reference("Value")},
-        {"type": "object", **_OTHERS},
-    ]
-}
-_FREE: Schema = {"type": "object", **_OTHERS}
+_FREE: Schema = {"type": "object"}
 # What clients send back as they got it, and what is given by us.
 _GIVEN: Schema = {"type": ["string", "null"], "readOnly": True}
 _GIVEN_OBJECT: Schema = {"type": ["object", "null"], "readOnly": True}
@@ -98,7 +86,6 @@ def _values(name: str) -> Schema:
 
 
 REQUESTS: dict[str, Schema] = {
-    "Value": _VALUE,
     "NewInterface": objects({**_INTERFACE, **_COORDINATES}, ("name", *_COORDINATES)),
     "ChangedInterface": objects({**_INTERFACE, **_GIVEN_COORDINATES}, ("name",)),
     "NewBehavior": objects({**_BEHAVIOR, "name": text(128, 1, urn.BEHAVIOR.pattern)}, ("name", "execution")),

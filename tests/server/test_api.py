@@ -201,7 +201,6 @@ def test_wrong_queries_are_refused(served: Served, query: str) -> None:
         (b'{"name": 1e999}', 400, "too large"),
         (b'{"name": ' + b"9" * 5000 + b"}", 400, "digits"),
         (b'{"name": "\\ud800"}', 400, "surrogate"),
-        (b'{"name": "\\u0000"}', 400, "NUL"),
         (b"[" * 5000 + b"]" * 5000, 400, "nests"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, 400, "nests"),
         (b"[]", 400, "object"),
