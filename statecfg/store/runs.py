@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from statecfg.store.database import Store
-from statecfg.store.tables import going, going_host, run, run_host
+from statecfg.store.tables import going, going_host, host, run, run_host
 
 KEPT = 1000
+CHUNK = 20  # runs that are looked through at once
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without one after which it is taken for dead
 
@@ -204,12 +205,20 @@ def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
 
 
 def last_of_hosts(store: Store) -> dict[str, dict[str, Any]]:
-    """Return host → the `run`, when it `started`, and the `status` of the newest run that it was part of."""
-    both = select(run_host.c.host, run_host.c.run, run_host.c.status, run.c.started).join(
-        run, run.c.id == run_host.c.run
-    )
-    newest = func.row_number().over(partition_by=run_host.c.host, order_by=(run.c.started.desc(), run.c.id))
-    numbered = both.add_columns(newest.label("place")).subquery()
+    """Return host → the `run`, when it `started`, and the `status` of the newest run that it was part of.
+
+    Runs are looked through from the newest on, until each host that was ever met has been seen.
+    """
+    found: dict[str, dict[str, Any]] = {}
     with store.reading() as connection:
-        found = connection.execute(select(numbered).where(numbered.c.place == 1))
-        return {row.host: {"run": row.run, "started": row.started, "status": row.status} for row in found}
+        wanted = set(connection.execute(select(host.c.name).where(host.c.last_checkin.is_not(None))).scalars())
+        newest = connection.execute(select(run.c.id, run.c.started).order_by(run.c.started.desc(), run.c.id)).all()
+        for first in range(0, len(newest), CHUNK):
+            started = {row.id: row.started for row in newest[first : first + CHUNK]}
+            parts = select(run_host.c.run, run_host.c.host, run_host.c.status).where(run_host.c.run.in_(started))
+            here = sorted(connection.execute(parts), key=lambda row: (-started[row.run], row.run))
+            for row in here:
+                found.setdefault(row.host, {"run": row.run, "started": started[row.run], "status": row.status})
+            if wanted <= found.keys():
+                break
+    return found
