@@ -107,6 +107,9 @@ def _applied(asked: _Asked) -> Iterator[Json]:
 
     with _bus(asked, "apply") as bus:
         work = prepare.playbook(asked.path, asked.choice, bus.reconciler)
+        if work.services or work.relations:
+            detail = f"{asked.project.relative(asked.path)} declares services, which a project has only once"
+            raise InvalidInput([problem("SC0805", detail, "an entity can only have resources of its own")])
         report = _done(asked, work, "apply", bus)
     yield report
     yield from _removed(asked, set(report["hosts"]), work.secrets)

@@ -264,6 +264,13 @@ def test_a_limit_may_be_a_template_of_the_entity(hosted: Site) -> None:
     assert "gives '' for this entity" in message(hosted.run(invocation(limited, {**entity, "host": ""})))
 
 
+def test_a_playbook_with_services_is_refused(site: Site) -> None:
+    site.write("charms/db/hooks/install", "#!/bin/sh\n")
+    (site.root / "charms/db/hooks/install").chmod(0o755)
+    site.write("playbooks/site.yml", '- service: db\n  hosts: "@local"\n  charm: ../charms/db\n')
+    assert "playbooks/site.yml declares services" in message(site.run(invocation(PROVIDE, {}, kind="PostCreate")))
+
+
 # Definitions
 
 

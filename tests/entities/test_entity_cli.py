@@ -97,7 +97,7 @@ def test_a_task_that_is_not_waited_for_is_run_later(sites: Sites) -> None:
         (["create", "sit", "x"], "did you mean `site`?"),
         (["invoke", "last", "ecko"], "did you mean `echo`?"),
         (["type", "create", "-"], "error[SC0801]: refused\n  vendor is missing. (BAD_REQUEST)"),
-        (["behavior", "create", "sites", "wrong.yml"], "error[SC0805]: wrong behavior\n  execution: there is no behaviors/gard.py"),
+        (["behavior", "create", "sites", "wrong.yml"], "wrong behavior\n  execution: there is no behaviors/gard.py"),
         (["type", "create", "list.json"], "list.json:1"),
         (["type", "create", "none.yml"], "error[SC0301]"),
         (["list", "--filter", "nme==x"], "error[SC0801]"),
