@@ -1,0 +1,88 @@
+"""How long calls of the API take with many entities: list, filter, read and create, one client after the other.
+
+    .venv/bin/python bench/api.py [--entities 10000] [--calls 200]
+
+Prints the median and the 95th percentile of each in milliseconds, over HTTP on loopback, with SQLite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import httpx
+
+from tests.server import scenes
+from tests.server.scenes import API
+from tests.server.serving import serving
+
+LARGEST = 50.0  # ms at the median
+
+
+def measured(calls: int, call: Callable[[int], httpx.Response]) -> list[float]:
+    """Return how many milliseconds each call took."""
+    took = []
+    for number in range(calls):
+        began = time.perf_counter()
+        call(number).raise_for_status()
+        took.append(1000 * (time.perf_counter() - began))
+    return took
+
+
+def filled(client: httpx.Client, entities: int) -> str:
+    """Make a type with entities; return its id."""
+    kind: str = scenes.made(client, "entityTypes", scenes.entity_type("bench"))["id"]
+    for number in range(entities):
+        body = {"name": f"e{number}", "entity": {"foo": f"v{number % 100}", "size": number}}
+        client.post(f"{API}/entityTypes/{kind}?resolveEntity=true", json=body).raise_for_status()
+    return kind
+
+
+def main() -> int:
+    """Measure, print, and return 1 where a median is too large."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entities", type=int, default=10_000)
+    parser.add_argument("--calls", type=int, default=200)
+    given = parser.parse_args()
+    worst = 0.0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(Path(folder) / "project") as served,
+        served.client() as client,
+    ):
+        began = time.perf_counter()
+        kind = filled(client, given.entities)
+        print(f"{given.entities} entities made in {time.perf_counter() - began:.1f} s")
+        of_type = f"{API}/entities/types/acme/bench/1.0.0"
+        middle = given.entities // 2
+        one = client.get(of_type, params={"filter": f"name==e{middle}"}).json()["values"][0]["id"]
+        calls: dict[str, Callable[[int], httpx.Response]] = {
+            "list": lambda _: client.get(of_type, params={"sortAsc": "name"}),
+            "list, a page in the middle": lambda _: client.get(
+                of_type, params={"page": middle // 25, "sortAsc": "name"}
+            ),
+            "filter by name": lambda n: client.get(of_type, params={"filter": f"name==e{n}"}),
+            "filter by state": lambda _: client.get(of_type, params={"filter": "(entityState==IN_DELETION)"}),
+            "filter by content": lambda n: client.get(of_type, params={"filter": f"entity.foo==v{n % 100}"}),
+            "read": lambda _: client.get(f"{API}/entities/{one}"),
+            "create": lambda n: client.post(
+                f"{API}/entityTypes/{kind}?resolveEntity=true", json={"name": f"new{n}", "entity": {"foo": "x"}}
+            ),
+        }
+        for name, call in calls.items():
+            took = sorted(measured(given.calls, call))
+            median = statistics.median(took)
+            worst = max(worst, median)
+            print(f"{name:28} median {median:6.1f} ms   95 % {took[int(len(took) * 0.95)]:6.1f} ms")
+    return int(worst > LARGEST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
