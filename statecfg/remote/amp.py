@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 KEY_LIMIT = 255  # bytes of a key, of Twisted's
 VALUE_LIMIT = 65535  # bytes of a value: what two bytes can say
-BOX_LIMIT = 1 << 20  # bytes of a whole box: more than any command of ours is
+BOX_LIMIT = 8 << 20  # bytes of a whole box: all that a unit may set in a relation, as ASCII in JSON, is less
 ASK, ANSWER, ERROR = "_ask", "_answer", "_error"  # keys of the tag by which an answer finds its question
 COMMAND, CODE, TEXT = "_command", "_error_code", "_error_description"
 

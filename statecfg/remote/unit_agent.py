@@ -219,5 +219,5 @@ def _fitting(answer: Mapping[str, str]) -> Dict[str, Union[str, bytes]]:
         found.update(amp.spread(key, text))
     size = sum(map(len, found.values()))
     if size > amp.BOX_LIMIT - amp.VALUE_LIMIT:
-        raise UnitError("TooLong", "the answer has %d bytes: ask for one setting at a time" % size)
+        raise UnitError("TooLong", "the answer has %d bytes, more than a box holds" % size)
     return found

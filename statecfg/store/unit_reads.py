@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -15,6 +16,7 @@ from statecfg.store.unit_relations import unit_name
 from statecfg.store.unit_steps import in_relation
 
 KEPT = 10_000  # lines that the log keeps of a service, the newest
+LONGEST = 4096  # characters of one; what is longer goes on in the next
 Entry = tuple[float, str, str, int, str]  # when, unit, hook, level, text
 
 
@@ -64,23 +66,24 @@ def status_in(connection: Connection, unit_id: int, status: str, message: str) -
 
 
 def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
-    """Write what hooks said into the log; the newest 10,000 lines of a service are kept.
+    """Write what hooks said into the log, line by line; the newest 10,000 lines of a service are kept.
 
     :param entries: (seconds since 1970, name of the unit, hook, level, text), in order
     :raises UnitError: an entry is of a service that there is not; nothing is written then
     """
-    told = list(entries)
+    told: dict[str, deque[Json]] = {}
+    for at, name, hook, level, text in entries:
+        newest = told.setdefault(name.rpartition("/")[0], deque(maxlen=KEPT))
+        newest.extend({"at": at, "unit": name, "hook": hook, "level": level, "text": line} for line in _lines(text))
 
     def write(connection: Connection) -> None:
         rows = connection.execute(select(service.c.name, service.c.id).where(service.c.project == project))
         services: dict[str, int] = {row.name: row.id for row in rows}
-        values = []
-        for at, name, hook, level, text in told:
-            owner = name.rpartition("/")[0]
-            if owner not in services:
-                raise UnitError("NoSuchUnit", f"there is no service for the unit {name!r}")
-            line = {"at": at, "unit": name, "hook": hook, "level": level, "text": text}
-            values.append({"service": services[owner], **line})
+        unknown = sorted(told.keys() - services)
+        if unknown:
+            raise UnitError("NoSuchUnit", f"there is no service {unknown[0]!r}")
+        values = [{"service": services[owner], **line} for owner, newest in told.items() for line in newest]
+        values.sort(key=lambda each: float(each["at"]))
         if values:
             connection.execute(insert(unit_log), values)
         for number in {each["service"] for each in values}:
@@ -89,6 +92,12 @@ def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
             connection.execute(delete(unit_log).where(unit_log.c.service == number, unit_log.c.id <= oldest))
 
     store.attempt(write)
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.removesuffix("\n").split("\n"):
+        for start in range(0, len(line) or 1, LONGEST):
+            yield line[start : start + LONGEST]
 
 
 def lines(

@@ -62,7 +62,7 @@ REFUSED = {
     "an empty key": {"": "x"},
     "a key too long": {"k" * 256: "x"},
     "a value too long": {"k": "x" * 65536},
-    "a box too long": {str(number): "x" * 65535 for number in range(17)},
+    "a box too long": {str(number): "x" * 65535 for number in range(129)},
     "no text": {"k": "\ud800"},
 }
 
@@ -89,8 +89,8 @@ def test_what_is_no_box_is_refused(data: bytes) -> None:
 
 def test_a_box_without_end_is_refused_early() -> None:
     decoder = Decoder()
-    with pytest.raises(AmpError, match="over 1048576 bytes"):
-        for number in range(100):
+    with pytest.raises(AmpError, match="over 8388608 bytes"):
+        for number in range(200):
             decoder.feed(encode({str(number): "x" * 60_000})[:-2])
     assert len(decoder.buffer) < 2 * amp.BOX_LIMIT
 
