@@ -47,6 +47,7 @@ class _Unit:
     running: Step | None = None
     quiet: bool = False
     blocked: str = ""
+    settled: bool = True
     state: str = ""
     hooks: list[Json] = field(default_factory=list)
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -93,6 +94,9 @@ class Coordinator:
         self.problems: list[str] = []
         self.hosts = {name: _Host(name) for name in addresses}
         self.due, self.names = self._ahead()
+        for name, host in self.hosts.items():
+            if not self.names[name]:
+                host.phase = "gone"  # nobody waits for a host without units
         self._frames: queue.SimpleQueue[tuple[str, Json, Tell | None, str]] = queue.SimpleQueue()
         self._log: list[tuple[float, str, str, int, str]] = []
         self._serial = 0
@@ -186,6 +190,8 @@ class Coordinator:
         for unit in self.hosts[host].units.values() if host in self.hosts else ():
             error = unit.blocked or next((hook["error"] for hook in unit.hooks if hook["status"] == "failed"), "")
             about = {"unit": unit.name, "service": unit.service, "state": unit.state, "hooks": unit.hooks}
+            if not unit.settled:
+                about["settled"] = False
             found.append({**about, "error": error} if error else about)
         return found
 
@@ -293,8 +299,8 @@ class Coordinator:
         if not frame["ok"]:
             self._ended(host, unit, str(frame["error"]), step, said)
             return
-        unit.hooks.append(said)
         woken = self.store.attempt(lambda on: services.commit_in(on, step, self.run, frame["changes"], now))
+        unit.hooks.append(said)  # only what is kept is said to be done
         self._write_log()
         unit.quiet = False
         self._wake(woken)
@@ -360,6 +366,7 @@ class Coordinator:
         if unit.counts[key] <= MOST:
             return True
         told = f" about {about.remote}" if about is not None and about.remote else ""
+        unit.settled = False
         unit.blocked = f"it does not settle: {step.hook}{told} ran {MOST} times in this run, and is due again"
         return False
 
