@@ -78,7 +78,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": parameters.IN_PATH[name],
-            "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[^/\x00-\x1f\x7f]+$"},
+            "schema": {"type": "string", "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7f]+$"},
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]

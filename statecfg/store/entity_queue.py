@@ -32,7 +32,9 @@ def renew(connection: Connection, task_id: str, worker: str, until: float) -> bo
 
 def next_due(connection: Connection) -> float | None:
     """Return when a task is due next; None: none is."""
-    found: float | None = connection.execute(select(func.min(task.c.due)).where(_first())).scalar_one()
+    # The comparison lets the database look at those alone that wait, of all the tasks that there were.
+    waiting = select(func.min(task.c.due)).where(task.c.due >= 0, _first())
+    found: float | None = connection.execute(waiting).scalar_one()
     return found
 
 
