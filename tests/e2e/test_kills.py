@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,41 +19,56 @@ from tests.e2e import crashes, lives, rig
 from tests.e2e.conftest import or_skip
 from tests.hosts import Host, processes
 
-POINTS = 20
-LIVES = 8
+# `script/soak` tries as many as one likes.
+POINTS = 10
+LIVES = 5
 
 
-@pytest.fixture(scope="module")
-def killed() -> Iterator[dict[str, list[dict[str, Any]] | BaseException]]:
-    """Give what was seen of the runs that were cut off, side by side on a host each."""
+Found = dict[str, Any]  # what each of several works gave, or the exception that ended it
+
+
+def side_by_side(prefix: str, works: Mapping[str, Callable[[Host], Any]]) -> Iterator[Found]:
+    """Do each work on a host of its own, all at the same time: most of what they do is to wait."""
     with or_skip():
-        machines = hosts.light_hosts(len(crashes.KILLS), prefix="killed")
-    found: dict[str, list[dict[str, Any]] | BaseException] = {}
+        machines = hosts.light_hosts(len(works), prefix=prefix)
+    found: Found = {}
 
-    def work(who: str, host: Host) -> None:
+    def work(name: str, host: Host) -> None:
         try:
-            found[who] = crashes.at_random(host, "/srv/killed", who, POINTS, seed=20240601)
+            found[name] = works[name](host)
         except BaseException as problem:
-            found[who] = problem
+            found[name] = problem
 
-    side_by_side([threading.Thread(target=work, args=pair) for pair in zip(crashes.KILLS, machines, strict=True)])
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(works, machines, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     yield found
     for host in machines:
         host.stop()
 
 
-def side_by_side(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def given(found: Found, name: str) -> Any:
+    """Return what a work gave, or raise what ended it."""
+    if isinstance(found[name], BaseException):
+        raise found[name]
+    return found[name]
+
+
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Found]:
+    """Give what was seen of the runs that were cut off."""
+
+    def work(who: str) -> Callable[[Host], Any]:
+        return lambda host: crashes.at_random(host, "/srv/killed", who, POINTS, seed=20240601)
+
+    yield from side_by_side("killed", {who: work(who) for who in crashes.KILLS})
 
 
 @pytest.mark.parametrize("who", list(crashes.KILLS))
-def test_killed_at_random_moments(killed: dict[str, Any], who: str) -> None:
-    seen = killed[who]
-    if isinstance(seen, BaseException):
-        raise seen
+def test_killed_at_random_moments(killed: Found, who: str) -> None:
+    seen = given(killed, who)
     gone = [each["gone"] for each in seen]
     cut = [each for each in seen if each["old"] or each.get("status") == "unknown"]
     print(f"{who} killed {len(seen)} times: {len(cut)} in mid-run; nothing left after {max(gone):.2f} s at most")
@@ -63,31 +78,18 @@ def test_killed_at_random_moments(killed: dict[str, Any], who: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def lived() -> Iterator[dict[str, list[dict[str, Any]] | BaseException]]:
+def lived() -> Iterator[Found]:
     """Give what was seen of runs with hooks that were cut off."""
-    with or_skip():
-        machines = hosts.light_hosts(2, prefix="lived")
-    found: dict[str, list[dict[str, Any]] | BaseException] = {}
 
-    def work(who: str, host: Host) -> None:
-        try:
-            found[who] = lives.at_random(host, "/srv/lived", who, LIVES, seed=20240602)
-        except BaseException as problem:
-            found[who] = problem
+    def work(who: str) -> Callable[[Host], Any]:
+        return lambda host: lives.at_random(host, "/srv/lived", who, LIVES, seed=20240602)
 
-    side_by_side(
-        [threading.Thread(target=work, args=pair) for pair in zip(("client", "executor"), machines, strict=True)]
-    )
-    yield found
-    for host in machines:
-        host.stop()
+    yield from side_by_side("lived", {who: work(who) for who in ("client", "executor")})
 
 
 @pytest.mark.parametrize("who", ["client", "executor"])
-def test_killed_while_hooks_fire_and_nodes_go(lived: dict[str, Any], who: str) -> None:
-    seen = lived[who]
-    if isinstance(seen, BaseException):
-        raise seen
+def test_killed_while_hooks_fire_and_nodes_go(lived: Found, who: str) -> None:
+    seen = given(lived, who)
     cut = [each for each in seen if each["warned"]]
     print(f"{who} killed {len(seen)} times: {len(cut)} cut off, {sum(each['owed'] for each in seen)} owed a restart")
     assert len(cut) >= LIVES // 3
@@ -189,37 +191,74 @@ SILENCES = {
 }  # fmt: skip
 
 
+def fall_silent(host: Host, how: str) -> tuple[Host, rig.Done, float]:
+    """Fall silent in mid-action; return the host, the run, and how long it took to be given up."""
+    # With the executor itself stopped nothing ends its child; its 3 s are over before anybody is given up.
+    cut = Cut(host, "/srv/silent", 3 if how == "executor stopped" else 60, until="wait-0")
+    heal = SILENCES[how](host)
+    begun = time.monotonic()
+    try:
+        done = cut.end(40)
+        seconds = time.monotonic() - begun
+        if "lost" in how:
+            processes.wait_until(lambda: not rig.executors(host), 30, f"the executor to end: {how}")
+    finally:
+        heal()
+    processes.wait_until(lambda: not rig.everything_ours(host), 20, f"all to end: {how}")
+    return host, done, seconds
+
+
+def stop_client(host: Host) -> dict[str, Any]:
+    """Stop the client, and let it go on once it was given up; return what it reports."""
+    with rig.client(host, "chain", "/srv/stopped", "4", "6", "word") as client:
+        client.await_line("action-started command:wait-0")
+        os.kill(client.process.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        processes.wait_until(lambda: not rig.everything_ours(host), 30, "the executor to end")
+        print(f"client stopped: executor gone after {time.monotonic() - stopped:.1f} s")
+        os.kill(client.process.pid, signal.SIGCONT)
+        report: dict[str, Any] = json.loads(client.end().splitlines()[-1])
+    assert rig.lock_is_free(host)
+    assert not host.path("/srv/stopped/f3").exists()
+    again = rig.run(host, rig.chain("/srv/stopped", 4, 0, "word")).host()
+    assert again["status"] == "ok"
+    return report
+
+
+def lose_all_before(host: Host) -> rig.Done:
+    """Begin a run while nothing reaches the host."""
+    nft(host, DROP)
+    try:
+        done = rig.run(host, rig.small_files("/srv/before", 3))
+    finally:
+        nft(host, "delete table inet t")
+    assert not host.path("/srv/before").exists()
+    return done
+
+
+def lose_all_for_a_while(host: Host) -> rig.Done:
+    """Lose all to the host for 6 s in mid-action."""
+    cut = Cut(host, "/srv/heals", 2, files=2, until="wait-0")
+    nft(host, DROP)
+    time.sleep(6)
+    nft(host, "delete table inet t")
+    return cut.end(30)
+
+
 @pytest.fixture(scope="module")
-def silenced() -> Iterator[dict[str, tuple[Host, rig.Done, float]]]:
-    """Give, for each way to fall silent in mid-action, the host, the run, and how long it took to be given up."""
-    with or_skip():
-        machines = hosts.light_hosts(len(SILENCES), prefix="silent")
-    found: dict[str, tuple[Host, rig.Done, float]] = {}
+def silenced() -> Iterator[Found]:
+    """Give what came of each way in which one does not hear the other."""
 
-    def work(how: str, host: Host) -> None:
-        # With the executor itself stopped nothing ends its child; its 3 s are over before anybody is given up.
-        cut = Cut(host, "/srv/silent", 3 if how == "executor stopped" else 60, until="wait-0")
-        heal = SILENCES[how](host)
-        begun = time.monotonic()
-        try:
-            done = cut.end(40)
-            seconds = time.monotonic() - begun
-            if "lost" in how:
-                processes.wait_until(lambda: not rig.executors(host), 30, f"the executor to end: {how}")
-        finally:
-            heal()
-        processes.wait_until(lambda: not rig.everything_ours(host), 20, f"all to end: {how}")
-        found[how] = (host, done, seconds)
+    def work(how: str) -> Callable[[Host], Any]:
+        return lambda host: fall_silent(host, how)
 
-    side_by_side([threading.Thread(target=work, args=pair) for pair in zip(SILENCES, machines, strict=True)])
-    yield found
-    for host in machines:
-        host.stop()
+    more = {"client stopped": stop_client, "before": lose_all_before, "for a while": lose_all_for_a_while}
+    yield from side_by_side("silent", {**{how: work(how) for how in SILENCES}, **more})
 
 
 @pytest.mark.parametrize("how", list(SILENCES))
-def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: dict[str, Any], how: str) -> None:
-    host, done, seconds = silenced[how]
+def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: Found, how: str) -> None:
+    host, done, seconds = given(silenced, how)
     print(f"{how}: given up after {seconds:.1f} s: {done.host()['error']['summary']}")
     assert seconds < 25  # what the host still says, hearing nothing, keeps it alive for some seconds
     is_unknown(done, "/srv/silent")
@@ -230,41 +269,21 @@ def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: di
     assert any("was cut off" in text for text in again["warnings"])
 
 
-def test_a_client_that_was_stopped_knows_that_it_knows_nothing(target: Host, place: str) -> None:
-    with rig.client(target, "chain", place, "4", "6", "word") as client:
-        client.await_line("action-started command:wait-0")
-        os.kill(client.process.pid, signal.SIGSTOP)
-        stopped = time.monotonic()
-        processes.wait_until(lambda: not rig.everything_ours(target), 30, "the executor to end")
-        print(f"client stopped: executor gone after {time.monotonic() - stopped:.1f} s")
-        os.kill(client.process.pid, signal.SIGCONT)
-        report = json.loads(client.end().splitlines()[-1])
+def test_a_client_that_was_stopped_knows_that_it_knows_nothing(silenced: Found) -> None:
+    report = given(silenced, "client stopped")
     assert report["status"] in ("unknown", "failed"), report
     assert report["error"] if report["status"] == "unknown" else report["halted"]
-    assert rig.lock_is_free(target)
-    assert not target.path(f"{place}/f3").exists()
-    again = rig.run(target, rig.chain(place, 4, 0, "word")).host()
-    assert again["status"] == "ok"
 
 
-def test_a_partition_before_any_action(target: Host, place: str) -> None:
-    nft(target, DROP)
-    try:
-        done = rig.run(target, rig.small_files(place, 3))
-    finally:
-        nft(target, "delete table inet t")
+def test_a_partition_before_any_action(silenced: Found) -> None:
+    done = given(silenced, "before")
     report = done.host()
     print(f"partition before: {done.seconds:.1f} s: {report['error']}")
     assert report["status"] == "unreachable"
     assert report["error"]["hint"]
     assert done.seconds < 12
-    assert not target.path(place).exists()
 
 
-def test_a_partition_that_heals_is_no_fault(target: Host, place: str) -> None:
-    cut = Cut(target, place, 2, files=2, until="wait-0")
-    nft(target, DROP)
-    time.sleep(6)
-    nft(target, "delete table inet t")
-    done = cut.end(30)
+def test_a_partition_that_heals_is_no_fault(silenced: Found) -> None:
+    done = given(silenced, "for a while")
     assert done.host()["status"] == "ok", done.host()

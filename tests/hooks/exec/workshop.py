@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.hooks.exec_hooks import Engine
 from statecfg.hooks.exec_types import HookTypes
-from statecfg.store import hooks, hosts
+from statecfg.store import hooks, hosts, turns
 from statecfg.store.database import Store
 from statecfg.store.hooks import HookObject, Spec
 from tests.command import ROOT
@@ -38,8 +38,9 @@ import sys
 from pathlib import Path
 from statecfg.hooks.exec_hooks import Engine
 from statecfg.hooks.exec_types import HookTypes
-from statecfg.store import hosts, opened
-url, folder, event, host, count, drain = sys.argv[1:]
+from statecfg.store import hosts, opened, turns
+url, folder, event, host, count, drain, lease = sys.argv[1:]
+turns.LEASE, turns.RENEW = float(lease), float(lease) / 3
 with opened(url=url) as store:
     engine = Engine(store, HookTypes((Path(folder),)))
     for _ in range(int(count)):
@@ -99,7 +100,13 @@ class Workshop:
         """Return severity and entry of the whole log, oldest first."""
         return [(event.severity, event.entry) for event in reversed(hooks.events(self.store))]
 
-    def process(self, url: str, event: str, count: int, drain: str = "each") -> subprocess.Popen[str]:
-        """Start a process that fires an event so many times, and works off the queue after each or at the end."""
-        argv: Sequence[str] = (sys.executable, "-c", DRAINS, url, str(self.folder), event, "web1", str(count), drain)
+    def process(
+        self, url: str, event: str, count: int, drain: str = "each", lease: float = turns.LEASE
+    ) -> subprocess.Popen[str]:
+        """Start a process that fires an event so many times, and works off the queue after each or at the end.
+
+        :param lease: seconds after which its turn in PostgreSQL is free where it does not renew it
+        """
+        given = (url, str(self.folder), event, "web1", str(count), drain, str(lease))
+        argv: Sequence[str] = (sys.executable, "-c", DRAINS, *given)
         return subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
