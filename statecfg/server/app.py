@@ -136,7 +136,7 @@ class Application:
             self._shared, caller, session, accepted.version, path, query, content, headers, base, address, xml
         )
         answer = await self._slowly(request, route, asked)
-        if route.method not in auth.SAFE:
+        if answer.status == 202 or writing.TASK_LOCATION in answer.headers:
             self._shared.wake()
         return answer, accepted.version
 
