@@ -24,7 +24,7 @@ statecfg service relate web:db db:db           relate two services
 statecfg service resolved db/0 --retry         run the hook that failed once more
 statecfg service log db/0                      what its hooks said
 """
-_LATER = "The next apply of {} acts on it."
+_LATER = "The next `statecfg apply {}` acts on it."
 
 
 @click.group("service", cls=Group, examples=EXAMPLES)
@@ -100,7 +100,7 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
             )
         made = services.add_unit(known.store, known.name, service, host)
-        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(row.playbook)}")
+        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(known.file(row))}")
 
 
 @command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
@@ -113,7 +113,7 @@ def remove_unit(store: str | None, unit: str) -> None:
     with ServiceStore(store) as known:
         row = known.service(known.unit(unit).service)
         services.remove_unit(known.store, known.name, unit)
-        _say(f"{unit}: to be stopped and removed. {_LATER.format(row.playbook)}")
+        _say(f"{unit}: to be stopped and removed. {_LATER.format(known.file(row))}")
 
 
 @command.command(
@@ -129,7 +129,7 @@ def relate(store: str | None, one: str, other: str | None) -> None:
     with ServiceStore(store) as known:
         ends = known.ends([one, *([other] if other is not None else [])])
         new = services.relate(known.store, known.name, ends)
-        playbooks = sorted({known.service(name).playbook for name, _ in ends})
+        playbooks = sorted({known.file(known.service(name)) for name, _ in ends})
     said = f"{' '.join(filter(None, (one, other)))}: "
     _say(said + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
 
@@ -146,7 +146,7 @@ def unrelate(store: str | None, one: str, other: str | None) -> None:
         ends = known.ends([one, *([other] if other is not None else [])])
         if not services.unrelate(known.store, known.name, ends):
             raise known.no_relation(ends)
-        playbooks = sorted({known.service(name).playbook for name, _ in ends})
+        playbooks = sorted({known.file(known.service(name)) for name, _ in ends})
     _say(f"{' '.join(filter(None, (one, other)))}: to be ended. {_LATER.format(' and '.join(playbooks))}")
 
 
@@ -165,7 +165,7 @@ def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
         row = known.service(service)
         given, reset = service_store.settings(row, values)
         services.set_settings(known.store, known.name, service, given, reset)
-        _say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(row.playbook)}")
+        _say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(known.file(row))}")
 
 
 @command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
@@ -220,7 +220,9 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
         from statecfg.cli import service_runs
 
         return service_runs.retry(playbook, how, shown, store)
-    said = f"{', '.join(hooks)} counts as done. {_LATER.format(row.playbook)}" if hooks else "no hook of it has failed"
+    count = "counts" if len(hooks) == 1 else "count"
+    later = _LATER.format(known.file(row))
+    said = f"{', '.join(hooks)} {count} as done. {later}" if hooks else "no hook of it has failed"
     _write([_line(f"{unit}: {said}")], {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
     return exit_codes.DONE
 

@@ -58,7 +58,11 @@ class ServiceStore:
 
     def playbook(self, service: ServiceRow) -> Path:
         """Return the file that declares a service."""
-        return self.project.root / service.playbook.removeprefix(f"{self.name}/")
+        return self.project.root / self.file(service)
+
+    def file(self, service: ServiceRow) -> str:
+        """Return that file as it is called in the project's directory."""
+        return service.playbook.removeprefix(f"{self.name}/")
 
     def ends(self, texts: Sequence[str]) -> list[End]:
         """Return the ends of a relation, written `web:db`. Raises InvalidInput, with all that is wrong with them."""

@@ -38,12 +38,13 @@ class _TakeBack(Exception):
 
 @dataclass
 class _Unit:
-    """A unit of the run. `quiet`: nothing was due when it was last looked at."""
+    """A unit of the run. `quiet`: nothing was due when it was last looked at; `over`: it is there no more."""
 
     id: int
     name: str
     service: str
     dying: bool
+    over: bool = False
     running: Step | None = None
     quiet: bool = False
     blocked: str = ""
@@ -346,7 +347,7 @@ class Coordinator:
         for unit in list(host.units.values()):
             if self.cancel.is_set() or len(host.steps) >= AT_ONCE:
                 return
-            if unit.running or unit.quiet or unit.blocked or unit.dying != (host.phase == "before"):
+            if unit.over or unit.running or unit.quiet or unit.blocked or unit.dying != (host.phase == "before"):
                 continue
             if self.mode != "apply" and not unit.dying:
                 continue  # what it is told of is queued for the next apply
@@ -380,7 +381,7 @@ class Coordinator:
     def _leave(self, host: _Host) -> None:
         """Let a host's resources change once its units that leave have come to their end, or say why they must not."""
         left = []
-        for unit in [unit for unit in host.units.values() if unit.dying]:
+        for unit in [unit for unit in host.units.values() if unit.dying and not unit.over]:
             with self.store.reading() as connection:
                 over = services.over_in(connection, unit.id)
             if not over:
@@ -391,7 +392,7 @@ class Coordinator:
             if host.tell is not None:
                 self._serial += 1
                 host.tell({"type": "unit", "id": self._serial, "do": "remove", "unit": unit.name})
-            unit.dying, unit.quiet, unit.blocked = False, True, ""
+            unit.over, unit.blocked = True, ""
         if self.cancel.is_set():
             self._let_go(host, "cancelled" if left else "")
         elif all(unit.quiet or unit.blocked for unit in left):
@@ -412,18 +413,20 @@ class Coordinator:
 
 def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, Step]]:
     """Yield the hooks that are due, each unit's in its order, as if each succeeded; changes what `connection` sees."""
-    waiting = list(units)
-    while waiting:
-        again = []
-        for unit in waiting:
+    there, moved = list(units), True
+    while moved:
+        moved = False
+        for unit in list(there):
             step = services.next_in(connection, unit.id, run)
-            if step is None:
+            if step is not None:
+                services.commit_in(connection, step, run, {}, time.time())
+                yield unit, step
+            elif unit.dying and services.over_in(connection, unit.id):
+                services.gone_in(connection, unit.id, time.time())
+                there.remove(unit)
+            else:
                 continue
-            services.commit_in(connection, step, run, {}, time.time())
-            yield unit, step
-            again.append(unit)
-        # A unit that had nothing to do may have been told something meanwhile.
-        waiting = list(units) if again else []
+            moved = True  # a unit that had nothing to do may have been told something
 
 
 def _shown(step: Step) -> Json:

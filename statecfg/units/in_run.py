@@ -74,6 +74,14 @@ def due(coordinator: Coordinator, host: str) -> list[Json]:
     return found
 
 
+def _hint(failed: Sequence[Json]) -> str:
+    """Return what to do about units that failed, as reports have them."""
+    if all(unit.get("settled") is False for unit in failed):
+        return "Units whose hooks answer each change with a change never settle: let them set only what differs."
+    log = f"statecfg service log {failed[0]['unit']}" if len(failed) == 1 else "statecfg service log"
+    return f"The next apply runs what failed again; `{log}` shows what was said."
+
+
 class UnitsInRun:
     """The units of one run, as the event bus has them. What goes wrong with the store ends up in `problems`."""
 
@@ -117,10 +125,11 @@ class UnitsInRun:
         if not found or report.get("declined"):
             return
         report["units"] = found
-        failed = [unit["unit"] for unit in found if unit.get("error")]
+        failed = [unit for unit in found if unit.get("error")]
         if failed and report["status"] == "ok":
-            what = f"units failed: {', '.join(failed)}" if len(failed) > 1 else f"the unit {failed[0]} failed"
-            hint = "The next apply runs the failed hook again; `statecfg service log UNIT` shows what it said."
+            names = ", ".join(unit["unit"] for unit in failed)
+            what = f"units failed: {names}" if len(failed) > 1 else f"the unit {names} failed"
+            hint = _hint(failed)
             report["status"], report["error"] = "failed", {"summary": what, "detail": "", "hint": hint}
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from tests.store.running import Failed, Program, commit, declared, deploy, next_
 
 Run = Callable[..., Ran]
 INVENTORY = "hosts: {h1: , h2: , h3: }\n"
-LATER = "The next apply of shop/playbooks/web.yml acts on it."
+LATER = "The next `statecfg apply playbooks/web.yml` acts on it."
 SCHEMA = {
     "title": {"type": "string", "default": "My Title"},
     "size": {"type": "int"},
