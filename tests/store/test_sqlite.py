@@ -276,7 +276,7 @@ def test_killed_while_it_is_made(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     longest = 0.0
-    for attempt in range(30):
+    for attempt in range(16):
         path = tmp_path / f"{attempt}/store.db"
         path.parent.mkdir()
         with workers.started((workers.make, (str(path),))) as ((process, pipe),):
@@ -305,7 +305,7 @@ def test_killed_while_it_is_written(path: Path) -> None:
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     opened(url=str(path)).close()
-    for attempt in range(40):
+    for attempt in range(20):
         with workers.started((workers.write_much, (str(path), "web1"))) as ((process, pipe),):
             assert workers.heard(pipe) == 1
             time.sleep(chance.random() * 0.1)
@@ -332,7 +332,7 @@ def test_a_copy_made_while_others_write_is_whole(path: Path, tmp_path: Path) -> 
         for _, pipe in running:
             workers.heard(pipe)
         last = 0
-        for number in range(10):
+        for number in range(6):
             copy = tmp_path / f"copy{number}.db"
             store.backup(copy)
             assert copy.stat().st_mode & 0o777 == 0o600

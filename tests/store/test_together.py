@@ -149,7 +149,7 @@ def test_a_migration_is_done_or_not(url: str) -> None:
         hosts.tag(store, "web1", ["kept"])
     old, new = (migrations.SCHEMA, 0, 0), (workers.NEXT, 40, 1)
     longest = 0.0
-    for attempt in range(30):
+    for attempt in range(16):
         with workers.started((workers.bring_forward, (url,))) as ((process, pipe),):
             assert workers.heard(pipe) == "begun"
             before = time.monotonic()
