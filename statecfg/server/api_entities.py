@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statecfg.entities import lifecycle, shapes
+from statecfg.entities.model import CREATE, Task
 from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
 from statecfg.server.parameters import HOOKS, RESOLVE, listing, listing_by
@@ -13,11 +14,18 @@ _LISTING = listing_by(lifecycle.FIELDS)
 _ENTITY = f"{_ENTITIES}/{{entity}}"
 
 
+def _begun(asked: Asked, task: Task) -> str:
+    """Return the address of a task, having told the worker of it where there is something to run."""
+    if not task.is_finished and task.name != CREATE:
+        asked.shared.wake()
+    return location(asked, task.id)
+
+
 def _create(asked: Asked) -> Answer:
     task = asked.operations.create_entity(
         asked.principal, asked.path["type"], asked.body, asked.query["resolveEntity"], asked.query["invokeHooks"]
     )
-    return Answer(202, None, {"Location": location(asked, task.id)})
+    return Answer(202, None, {"Location": _begun(asked, task)})
 
 
 def _get(asked: Asked) -> Answer:
@@ -47,10 +55,10 @@ def _update(asked: Asked) -> Answer:
         asked.principal, asked.path["entity"], asked.body, asked.headers.get("if-match"), asked.query["invokeHooks"]
     )
     if updated.accepted and updated.task is not None:
-        return Answer(202, None, {"Location": location(asked, updated.task.id)})
+        return Answer(202, None, {"Location": _begun(asked, updated.task)})
     headers = {"ETag": updated.etag}
     if updated.task is not None:
-        headers[TASK_LOCATION] = location(asked, updated.task.id)
+        headers[TASK_LOCATION] = _begun(asked, updated.task)
     return Answer(200, shapes.entity(updated.entity, asked.version), headers)
 
 
@@ -63,12 +71,12 @@ def _delete(asked: Asked) -> Answer:
     task = asked.operations.delete_entity(
         asked.principal, asked.path["entity"], asked.headers.get("if-match"), asked.query["invokeHooks"]
     )
-    return Answer(202, None, {"Location": location(asked, task.id)})
+    return Answer(202, None, {"Location": _begun(asked, task)})
 
 
 def _invoke(asked: Asked) -> Answer:
     task = asked.operations.invoke(asked.principal, asked.path["entity"], asked.path["behavior"], asked.body)
-    return Answer(202, None, {"Location": location(asked, task.id)})
+    return Answer(202, None, {"Location": _begun(asked, task)})
 
 
 ROUTES = (

@@ -135,10 +135,7 @@ class Application:
         asked = Asked(
             self._shared, caller, session, accepted.version, path, query, content, headers, base, address, xml
         )
-        answer = await self._slowly(request, route, asked)
-        if answer.status == 202 or writing.TASK_LOCATION in answer.headers:
-            self._shared.wake()
-        return answer, accepted.version
+        return await self._slowly(request, route, asked), accepted.version
 
     async def _slowly(self, request: Request, route: Route, asked: Asked) -> Answer:
         """Call the handler; who gives wrong credentials waits for the refusal."""

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from statecfg.entities.problems import ApiError
 
 LARGEST = 1 << 20
-DEEPEST = 100
+DEEPEST = 64
 BAD_REQUEST = "BAD_REQUEST"
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _JSON_TYPE = re.compile(r"application/([a-z0-9.!#$&^_-]+\+)?json")

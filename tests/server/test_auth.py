@@ -10,6 +10,7 @@ import pytest
 from statecfg.server import auth
 from statecfg.server.exchange import ADMINISTRATOR, ANYONE, AUTHOR, PERMISSIONS, VIEWER, Route
 from statecfg.server.routes import ROUTES
+from tests.command import ROOT
 from tests.server import scenes
 from tests.server.serving import Served
 
@@ -58,6 +59,11 @@ def refused(answer: httpx.Response, status: int) -> None:
 def test_each_route_says_who_may_call_it(route: Route) -> None:
     assert route.permission in PERMISSIONS
     assert (route.permission == ANYONE) == (name(route) in OPEN)
+
+
+def test_the_documentation_lists_every_route() -> None:
+    listed = re.findall(r"^\| `(\w+ /\S*)` \| (\w+) \| (.*) \|$", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
+    assert listed == [(name(route), route.permission, route.summary) for route in ROUTES]
 
 
 def test_routes_are_told_apart() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,13 +15,20 @@ from tests.server.scenes import API
 from tests.server.serving import Served
 
 CLIENTS = 200
-SECONDS = 6.0  # for all of them, on two processors
+# For all of them: of the server's own time, whatever else the machine is busy with, and by the clock.
+PROCESSOR_SECONDS, SECONDS = 6.0, 20.0
 
 
 @pytest.fixture(scope="module")
 def kind(served: Served) -> str:
     with served.client() as client:
         return str(scenes.made(client, "entityTypes", scenes.entity_type("load"))["id"])
+
+
+def processor_time(served: Served) -> float:
+    """Return how many seconds of a processor the server has used."""
+    fields = Path(f"/proc/{served.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def one(served: Served, kind: str, number: int) -> tuple[str, str]:
@@ -40,9 +49,9 @@ async def all_at_once(served: Served, kind: str) -> list[tuple[str, str]]:
 
 
 def test_two_hundred_clients_at_once_lose_nothing(served: Served, kind: str) -> None:
-    began = time.monotonic()
+    began, used = time.monotonic(), processor_time(served)
     made = asyncio.run(all_at_once(served, kind))
-    took = time.monotonic() - began
+    took, used = time.monotonic() - began, processor_time(served) - used
     assert len(set(made)) == CLIENTS
     with served.client() as client:
         path = f"{API}/entities/types/acme/load/1.0.0"
@@ -53,7 +62,7 @@ def test_two_hundred_clients_at_once_lose_nothing(served: Served, kind: str) -> 
         }
         assert listed == set(made)
         assert client.get(path).json()["resultTotal"] == CLIENTS
-    assert took < SECONDS, f"{CLIENTS} clients took {took:.1f} s"
+    assert used < PROCESSOR_SECONDS and took < SECONDS, f"{CLIENTS} clients: {used:.1f} s of {took:.1f} s"
 
 
 def test_a_page_of_another_clients_entities_is_whole_while_they_are_made(served: Served, kind: str) -> None:
