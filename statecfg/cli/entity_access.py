@@ -9,6 +9,7 @@ import click
 from statecfg.cli import options
 from statecfg.cli.entity_calls import VERSION, EntityCalls, say, write
 from statecfg.cli.options import Command, Group
+from statecfg.entities import urn
 
 LEVELS = ("ReadOnly", "ReadWrite", "FullControl")
 ACCESS = """
@@ -141,7 +142,11 @@ def disallow(store: str | None, type: str, behavior: str) -> None:
         kind = known.type(type)
         which = _behavior(known, kind.id, behavior)
         kept = known.all(lambda me, query: known.calls.list_behavior_grants(me, kind.id, query))
-        values = [{"behaviorId": each.behavior, "accessLevelId": each.level} for each in kept if each.behavior != which]
+        values = [
+            {"behaviorId": each.behavior, "accessLevelId": each.level}
+            for each in kept
+            if urn.ref_of(each.behavior) != which
+        ]
         known.calls.replace_behavior_grants(known.me, kind.id, {"values": values})
     say(f"{which}: nobody")
 

@@ -10,7 +10,7 @@ from statecfg.entities import access, behaviors, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
-from statecfg.entities.problems import bad
+from statecfg.entities.problems import bad, forbidden
 from statecfg.project import Project
 from statecfg.store import entity_lists, records
 from statecfg.store import entity_tables as tables
@@ -115,14 +115,12 @@ class InterfaceCalls(Calls):
             return listed(connection, tables.behavior, scope, query, BEHAVIOR_FIELDS, rows.behavior)
 
     def update_behavior(self, principal: Principal, interface: str, behavior: str, body: Any) -> Behavior:
-        """Change description and execution; a write-only key that is not given keeps its value."""
+        """Change description and execution, nothing else; a write-only key that is not given keeps its value."""
         access.administrators_only(principal, interface)
         body = bodies.whole(body)
 
         def change(connection: Any) -> Behavior:
             known = _behavior(connection, interface, behavior)
-            if body.get("name") not in (None, known.name):
-                raise bad("The name of a behavior can't be changed.")
             values = {
                 "description": bodies.optional(body, "description", str),
                 "execution": execution(body, self.project, known.execution),
@@ -141,7 +139,8 @@ class InterfaceCalls(Calls):
             types = _types(connection, interface)
             if any(ref in row.hooks.values() for row in records.every(connection, tables.entity_type, id=types)):
                 raise bad(f"{ref} is a hook of a type: take it from there first.", IN_USE)
-            records.drop(connection, tables.behavior_grant, behavior=ref)
+            ids = [row.id for row in records.every(connection, tables.behavior, ref=ref)]
+            records.drop(connection, tables.behavior_grant, behavior=ids)
             records.drop(connection, tables.behavior, ref=ref)
 
         self.store.attempt(drop)
@@ -220,7 +219,7 @@ def _behavior(connection: Any, interface: str, behavior: str) -> Behavior:
     rows.need(connection, tables.interface, interface)
     found = records.find(connection, tables.behavior, owner=interface, ref=behavior)
     if found is None:
-        raise bad(f"{behavior[:200]} is no behavior of {interface}.", SCOPE)
+        raise forbidden(behavior[:200])
     return rows.behavior(found)
 
 

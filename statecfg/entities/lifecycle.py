@@ -202,7 +202,7 @@ class EntityCalls(Calls):
             given = {} if body is None else bodies.whole(body)
             what = {key: bodies.optional(given, key, dict) or {} for key in ("arguments", "metadata")}
             known = type_behavior(connection, work.kind_of(connection, entity), behavior)
-            level = records.find(connection, tables.behavior_grant, type=entity.type, behavior=known.ref)
+            level = records.find(connection, tables.behavior_grant, type=entity.type, behavior=[known.id, known.ref])
             if level is None:
                 raise forbidden(f"invoking {known.ref}")
             access.need(access.to_entity(connection, principal, entity), level.level, f"invoking {known.ref}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities import access, bodies, rows, schemas, urn
+from statecfg.entities import access, bodies, rows, schemas, shapes, urn
 from statecfg.entities.calls import Calls, listed, part
 from statecfg.entities.filters import Field
 from statecfg.entities.interfaces import (
@@ -79,8 +79,8 @@ class TypeCalls(Calls):
                 records.add(connection, tables.grant, _grant(id, row.member, row.level))
         refs = _refs(connection, _type(connection, id))
         for row in records.every(connection, tables.behavior_grant, type=source):
-            if row.behavior in refs:
-                values = {"type": id, "behavior": row.behavior, "level": row.level}
+            if (ref := urn.ref_of(row.behavior)) in refs:
+                values = {"type": id, "behavior": ref, "level": row.level}
                 records.add(connection, tables.behavior_grant, values)
 
     def get_type(self, principal: Principal, id: str) -> EntityType:
@@ -96,14 +96,14 @@ class TypeCalls(Calls):
             return listed(connection, tables.entity_type, scope, query, FIELDS, rows.entity_type)
 
     def update_type(self, principal: Principal, id: str, body: Any) -> EntityType:
-        """Change a type; vendor, nss and version can't be changed, nor anything while entities of it exist."""
+        """Change a type, but for what is left out; not vendor, nss and version, and nothing while it has entities."""
 
         def change(connection: Any) -> EntityType:
             known = seen_type(connection, principal, id, FULL_CONTROL)
             given = bodies.whole(body)
             same_id(given, id)
             unchanged(given, known)
-            values = _values(given)
+            values = _values({**shapes.entity_type(known, shapes.STATE_RENAMED), **given})
             if any(getattr(known, key) != value for key, value in values.items()):
                 may_change(known)
                 _without_entities(connection, id)
@@ -122,7 +122,7 @@ class TypeCalls(Calls):
             if row.ref not in refs:
                 records.drop(connection, tables.behavior, number=row.number)
         for row in records.every(connection, tables.behavior_grant, type=kind.id):
-            if row.behavior not in refs:
+            if urn.ref_of(row.behavior) not in refs:
                 records.drop(connection, tables.behavior_grant, number=row.number)
 
     def delete_type(self, principal: Principal, id: str) -> None:
@@ -158,8 +158,6 @@ class TypeCalls(Calls):
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             given = bodies.whole(body)
             known = type_behavior(connection, kind, behavior)
-            if given.get("name") not in (None, known.name):
-                raise bad("The name of a behavior can't be changed.")
             values = {
                 "id": urn.override(known.name, id, urn.interface_of(known.ref)),
                 "name": known.name,
@@ -179,9 +177,10 @@ class TypeCalls(Calls):
 
         def drop(connection: Any) -> None:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
-            ref = type_behavior(connection, kind, behavior).ref
-            if not records.drop(connection, tables.behavior, owner=id, ref=ref):
-                raise bad(f"{id} does not override {ref}.", SCOPE)
+            known = type_behavior(connection, kind, behavior)
+            if not records.drop(connection, tables.behavior, owner=id, ref=known.ref):
+                raise bad(f"{id} does not override {known.ref}.", SCOPE)
+            records.change(connection, tables.behavior_grant, {"behavior": known.ref}, type=id, behavior=known.id)
 
         self.store.attempt(drop)
 
@@ -197,7 +196,9 @@ class TypeCalls(Calls):
         def add(connection: Any) -> BehaviorGrant:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             found = _behavior_grant(connection, kind, bodies.whole(body))
-            records.drop(connection, tables.behavior_grant, type=id, behavior=found.behavior)
+            for row in records.every(connection, tables.behavior_grant, type=id):
+                if urn.ref_of(row.behavior) == urn.ref_of(found.behavior):
+                    records.drop(connection, tables.behavior_grant, number=row.number)
             values = {"type": id, "behavior": found.behavior, "level": found.level}
             records.add(connection, tables.behavior_grant, values)
             return found
@@ -211,8 +212,8 @@ class TypeCalls(Calls):
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             found = [_behavior_grant(connection, kind, item) for item in bodies.values(body)]
             records.drop(connection, tables.behavior_grant, type=id)
-            for behavior, level in {item.behavior: item.level for item in found}.items():
-                values = {"type": id, "behavior": behavior, "level": level}
+            for item in {urn.ref_of(item.behavior): item for item in found}.values():
+                values = {"type": id, "behavior": item.behavior, "level": item.level}
                 records.add(connection, tables.behavior_grant, values)
             return part(_behavior_grants(connection, id), Query())
 
@@ -292,8 +293,10 @@ def _grant(object: str, member: str, level: str) -> dict[str, str]:
 
 
 def _behavior_grant(connection: Any, kind: EntityType, body: Mapping[str, Any]) -> BehaviorGrant:
-    behavior = type_behavior(connection, kind, bodies.text(body, "behaviorId"))
-    return BehaviorGrant(behavior.ref, access.level_of(body.get("accessLevelId")))
+    """Return what a body says, by the id that it has, which clients look for: a behavior's ref, or an override's id."""
+    id = bodies.text(body, "behaviorId")
+    type_behavior(connection, kind, id)
+    return BehaviorGrant(id, access.level_of(body.get("accessLevelId")))
 
 
 def _behavior_grants(connection: Any, id: str) -> list[BehaviorGrant]:

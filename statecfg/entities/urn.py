@@ -45,6 +45,12 @@ def interface_of(behavior: str) -> str:
     return interface(*parts[-3:])
 
 
+def ref_of(id: str) -> str:
+    """Return the ref that a behavior's id (of either kind) stands for."""
+    parts = id.split(":")
+    return behavior(parts[3], interface(*parts[-3:])) if parts[2:3] == ["behavior-type"] else id
+
+
 def entity(entity_type: str) -> str:
     """Return the id of a new entity."""
     vendor, nss, _ = _own(entity_type).split(":")
