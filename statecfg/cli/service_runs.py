@@ -9,7 +9,9 @@ from statecfg.cli.options import Conversation, Output, Selection
 
 
 def retry(playbook: Path, how: Conversation, output: Output, store: str | None) -> int:
-    """Run the hooks that are due for the units of a playbook, and touch no resource; return the exit code.
+    """Run the hooks that are due for the units of a playbook; return the exit code.
+
+    No resource is touched, and what the playbook says of services by now is left to the next apply.
 
     Raises InvalidInput, StoreError.
     """
@@ -24,5 +26,7 @@ def retry(playbook: Path, how: Conversation, output: Output, store: str | None) 
             replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False)
             for job in work.jobs
         ]
-        finished = session.converse(replace(work, jobs=jobs), "apply", how, output, agreed=True, events=events)
+        finished = session.converse(
+            replace(work, jobs=jobs), "apply", how, output, agreed=True, events=events, deploys=False
+        )
     return session.end(finished, output, events.problems)

@@ -128,12 +128,14 @@ def converse(
     agreed: bool = False,
     history: Mapping[str, Any] | None = None,
     events: Bus | Preview | Later | None = None,
+    deploys: bool = True,
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
-    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host, and `units` of its units; `asks` whether to show the
-    plan and ask before doing it; `agreed` whether more than half of a host's resources may go; `history` which runs
-    to tell of; `events` what hooks there are, and is told of what happens.
+    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host, and `units` of its units;
+    `asks` whether to show the plan and ask before doing it; `agreed` whether more than half of a host's resources may
+    go; `history` which runs to tell of; `events` what hooks there are, and is told of what happens; `deploys` whether
+    what the playbook says of services is taken in, and not only the hooks run that are due.
     """
     from statecfg import fleet
     from statecfg.cli import lifecycle
@@ -158,7 +160,7 @@ def converse(
             cancel=interrupts.cancel,
             agreed=agreed,
             history=history,
-            deployment=_deployment(work),
+            deployment=_deployment(work, deploys),
             units=units,
         )
         if events is not None:
@@ -170,7 +172,7 @@ def converse(
     return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
 
 
-def _deployment(work: Work) -> Deployment | None:
+def _deployment(work: Work, deploys: bool) -> Deployment | None:
     """Return the services of a playbook; None where only some of its resources are looked at."""
     from statecfg.units import deployment
 
@@ -178,7 +180,8 @@ def _deployment(work: Work) -> Deployment | None:
     if not jobs or any(job.partial and job.definition.layers for job in jobs):
         return None
     owner = jobs[0].owner or jobs[0].playbook
-    return deployment.of_work(work, owner.partition("/")[0], owner, any(job.prune for job in jobs))
+    found = deployment.of_work(work, owner.partition("/")[0], owner, any(job.prune for job in jobs))
+    return found if deploys else replace(found, as_is=True)
 
 
 def _settings(how: Conversation) -> Any:

@@ -134,6 +134,8 @@ class Coordinator:
 
     def _deploy_in(self, connection: Connection) -> None:
         found, now = self.deployment, time.time()
+        if found.as_is:
+            return
         if self.mode == "destroy":
             services.leave_in(connection, found.project, found.playbook, tuple(self.hosts), now)
         else:
@@ -190,7 +192,7 @@ class Coordinator:
         found = []
         for unit in self.hosts[host].units.values() if host in self.hosts else ():
             error = unit.blocked or next((hook["error"] for hook in unit.hooks if hook["status"] == "failed"), "")
-            about = {"unit": unit.name, "service": unit.service, "state": unit.state, "hooks": unit.hooks}
+            about: Json = {"unit": unit.name, "service": unit.service, "state": unit.state, "hooks": unit.hooks}
             if not unit.settled:
                 about["settled"] = False
             found.append({**about, "error": error} if error else about)

@@ -31,6 +31,7 @@ class Deployment:
     :param relations: between them, or with those of other playbooks
     :param prune: what left the definition is to go
     :param secrets: service → option → value, of options that are secret; never stored
+    :param as_is: nothing of it is taken in: units stay those that they are, and run the hooks that are due
     """
 
     project: str
@@ -40,6 +41,7 @@ class Deployment:
     prune: bool = False
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     charms: Mapping[str, Charm | None] = field(default_factory=dict)
+    as_is: bool = False
 
     def digest(self, service: str) -> str:
         """Return a digest of what a service is made of: its charm, and its settings but for secrets."""
