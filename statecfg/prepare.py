@@ -111,9 +111,17 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
         if wrong:
             raise InvalidInput(sorted(wrong, key=_order))
     known = {name: value.reveal() for name, value in used.items()}
+    jobs = [_hiding(job, found[0]) for job in jobs]
     for job in jobs:
         known.update(job.definition.secrets)
     return Work(project, jobs, path, known, failed=failed, services=found[0], relations=found[1])
+
+
+def _hiding(job: Job, services: Sequence[ServiceWork]) -> Job:
+    """Return a job whose host knows the secrets of its units, so that it shows them to nobody."""
+    hidden = {name: text for each in services if job.host.name in each.hosts for name, text in each.hidden.items()}
+    definition = replace(job.definition, secrets={**job.definition.secrets, **hidden})
+    return replace(job, definition=definition) if hidden else job
 
 
 def _order(item: Problem) -> tuple[str, int, int]:

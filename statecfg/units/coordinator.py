@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.redact import Redactor
 from statecfg.store import StoreError, services
 from statecfg.store.unit_records import Step, UnitError
 
@@ -100,6 +101,8 @@ class Coordinator:
                 host.phase = "gone"  # nobody waits for a host without units
         self._frames: queue.SimpleQueue[tuple[str, Json, Tell | None, str]] = queue.SimpleQueue()
         self._log: list[tuple[float, str, str, int, str]] = []
+        # Hosts mask the secrets of their own units; what one unit tells another, that one's hooks may say as well.
+        self._redactor = Redactor({name: text for each in deployment.secrets.values() for name, text in each.items()})
         self._serial = 0
         self._deployed = False
         self._thread: threading.Thread | None = None
@@ -248,7 +251,8 @@ class Coordinator:
             self._write_log()
         elif kind == "unit-log":
             if frame["unit"] in host.units:
-                self._log.append((time.time(), frame["unit"], frame["hook"], frame["level"], frame["text"]))
+                text = str(self._redactor.value(frame["text"]))
+                self._log.append((time.time(), frame["unit"], frame["hook"], frame["level"], text))
                 if len(self._log) >= LOGGED:
                     self._write_log()
         elif frame["id"] in host.steps:

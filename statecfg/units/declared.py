@@ -56,6 +56,11 @@ class ServiceWork:
         return {name: value.reveal() for name, value in given if isinstance(value, Secret)}
 
     @property
+    def hidden(self) -> dict[str, str]:
+        """What must not be shown: name of a secret → value."""
+        return {value.name: value.reveal() for value in self.service.settings.values() if isinstance(value, Secret)}
+
+    @property
     def timeout(self) -> float:
         """Seconds that each hook may take."""
         return self.service.timeout
