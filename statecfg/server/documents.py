@@ -108,6 +108,8 @@ ANSWERS: dict[str, Schema] = {
     "Tasks": _page("Task"),
     "Versions": _object({"versionInfo": _LIST}),
     "Session": _object({"id": _TEXT, "user": _NAMED, "org": _NAMED, "roles": {"type": "array", "items": _TEXT}}),
+    "GivenToken": _object({"access_token": _TEXT, "token_type": _TEXT, "expires_in": _COUNT, "refresh_token": _TEXT}),
+    "Document": _TEXT,
     "OwnSession": _object({"user": _TEXT, "org": _TEXT, "role": _TEXT, "csrf": _TEXT}),
     "Page": _TEXT,
     "Event": _object({"event": _TEXT, "data": _TEXT}),

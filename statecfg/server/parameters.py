@@ -77,6 +77,8 @@ IN_PATH: Mapping[str, str] = {
     "entity": "URN of an entity, such as `urn:vcloud:entity:acme:basicCluster:` and a UUID.",
     "grant": "URN of an access control.",
     "task": "UUID or URN of a task.",
+    "session": "URN of one's own session.",
+    "org": "Name of an organization; under `/api`, its UUID.",
     "file": "Name of a file that the page is made of.",
     "host": "Name of a host, as the inventory has it.",
     "run": "Id of a run.",

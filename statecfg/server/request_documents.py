@@ -102,6 +102,11 @@ REQUESTS: dict[str, Schema] = {
     "Invocation": objects(
         {"arguments": {**_FREE, "type": ["object", "null"]}, "metadata": {**_FREE, "type": ["object", "null"]}}
     ),
+    "AskedToken": {
+        "type": "object",
+        "properties": {"grant_type": text(enum=["refresh_token"]), "refresh_token": text(512, 1)},
+        "required": ["grant_type", "refresh_token"],
+    },
     "Login": {
         "type": "object",
         "properties": {"token": {"type": "string", "minLength": 1, "maxLength": 512}},

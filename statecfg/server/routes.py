@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from statecfg.server import api_access, api_definitions, api_entities, api_sessions, api_tasks, live, pages
+from statecfg.server import (
+    api_access,
+    api_clients,
+    api_definitions,
+    api_entities,
+    api_sessions,
+    api_tasks,
+    live,
+    pages,
+)
 from statecfg.server.exchange import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -11,6 +20,7 @@ ROUTES: tuple[Route, ...] = (
     *api_access.ROUTES,
     *api_tasks.ROUTES,
     *api_sessions.ROUTES,
+    *api_clients.ROUTES,
     *pages.ROUTES,
     *live.ROUTES,
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from statecfg.entities.problems import ApiError
 from statecfg.server import versions
 from statecfg.server.exchange import JSON, Answer, Asked
+
+if TYPE_CHECKING:
+    from statecfg.entities.model import Principal
 
 REQUEST_ID = "X-VMWARE-VCLOUD-REQUEST-ID"
 TASK_LOCATION = "X-VMWARE-VCLOUD-TASK-LOCATION"
@@ -18,6 +21,9 @@ VERSIONS_NAMESPACE = "http://www.vmware.com/vcloud/versions"
 TASK_XML = "application/vnd.vmware.vcloud.task+xml"
 ERROR_XML = "application/vnd.vmware.vcloud.error+xml"
 VERSIONS_XML = "application/vnd.vmware.vcloud.versions+xml"
+SESSION_XML = "application/vnd.vmware.vcloud.session+xml"
+ORG_XML = "application/vnd.vmware.vcloud.org+xml"
+ORGS_XML = "application/vnd.vmware.vcloud.orgList+xml"
 # Scripts, styles and connections from us only; no frame; nothing kept; no type guessed; no address given away. With
 # no-referrer a browser would send forms, such as the one to log in, with `Origin: null`.
 SECURITY: Mapping[str, str] = {
@@ -94,6 +100,31 @@ def versions_xml(base: str) -> bytes:
 
 def _login(base: str) -> str:
     return f"{base}/cloudapi/1.0.0/sessions"
+
+
+def session_xml(base: str, caller: Principal) -> bytes:
+    """Return who is logged in as an XML document: clients ask it whether they are administrators."""
+    own = {"type": SESSION_XML, "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
+    links = _element("Link", {"rel": "down", "type": ORGS_XML, "href": f"{base}/api/org/"})
+    links += _element("Link", {"rel": "remove", "href": f"{base}/api/session"})
+    return _document("Session", {"xmlns": NAMESPACE, **own, "org": caller.org, "roles": caller.role}, links)
+
+
+def orgs_xml(base: str, caller: Principal) -> bytes:
+    """Return the organizations that somebody is of, which is one, as an XML document."""
+    own = _element("Org", _org(base, caller))
+    return _document("OrgList", {"xmlns": NAMESPACE, "type": ORGS_XML, "href": f"{base}/api/org/"}, own)
+
+
+def org_xml(base: str, caller: Principal) -> bytes:
+    """Return the organization that somebody is of as an XML document."""
+    inside = _element("FullName", {}, escape(caller.org))
+    return _document("Org", {"xmlns": NAMESPACE, **_org(base, caller)}, inside)
+
+
+def _org(base: str, caller: Principal) -> dict[str, str]:
+    href = f"{base}/api/org/{caller.org_id.rpartition(':')[2]}"
+    return {"type": ORG_XML, "name": caller.org, "href": href, "id": caller.org_id}
 
 
 def task_xml(task: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,8 @@ OPEN = {
     "GET /api/versions",  # clients ask before they log in
     "POST /cloudapi/1.0.0/sessions",  # logging in
     "POST /cloudapi/1.0.0/sessions/provider",
+    "POST /oauth/provider/token",
+    "POST /oauth/tenant/{org}/token",
     "POST /login",
     "GET /static/{file}",  # the page without data
 }
