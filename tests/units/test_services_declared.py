@@ -549,7 +549,7 @@ def test_the_example_is_right(tmp_path):
     work = prepare.playbook(ROOT / "playbooks/services.yml", Choice(inventory=tmp_path / "hosts.yml"))
     db, web = work.services
     assert db.settings == {"port": 5433}
-    assert web.settings == {"directory": "/srv/site/config", "greeting": "Good evening"}
+    assert web.settings == {"directory": "/srv/site-config", "greeting": "Good evening"}
     assert [str(each) for each in work.relations] == ["web:database – db:db"]
 
 
