@@ -28,7 +28,7 @@ from tests.e2e import rig
 from tests.e2e.conftest import or_skip
 from tests.hosts import Host
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)  # many leave, and a few
 LINES = "/srv/lines"
 # Every line is about one thing, whose name is followed by a blank, a colon or the line's end.
 STATE = r"""
