@@ -100,7 +100,8 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
             )
         made = services.add_unit(known.store, known.name, service, host)
-        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(known.file(row))}")
+        needs = "" if made.host in row.hosts else f" It needs a play for {made.host}."
+        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(known.file(row))}{needs}")
 
 
 @command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")

@@ -150,7 +150,7 @@ def test_what_is_not_there_gets_a_suggestion(run: Run) -> None:
 
 
 def test_units_and_relations_by_hand(run: Run, shop: Path) -> None:
-    assert run("add-unit", "db", "--host", "h3").out == f"db/1: a new unit on h3. {LATER}\n"
+    assert run("add-unit", "db", "--host", "h3").out == f"db/1: a new unit on h3. {LATER} It needs a play for h3.\n"
     assert run("remove-unit", "db/1").out == f"db/1: to be stopped and removed. {LATER}\n"
     assert "  db/1    new, dying  h3" in run("list").out.splitlines()
     assert run("relate", "db:ring").out == f"db:ring: related. {LATER}\n"
