@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from statecfg.entities.model import Principal
 
 ACCESS_TOKEN = "X-VMWARE-VCLOUD-ACCESS-TOKEN"  # noqa: S105 (a header's name)
+TOKEN_TYPE = "X-VMWARE-VCLOUD-TOKEN-TYPE"  # noqa: S105
 _SESSIONS = "/cloudapi/1.0.0/sessions"
 
 
@@ -28,7 +29,7 @@ def _log_in(asked: Asked) -> Answer:
     caller = asked.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None
     if caller is None or not _is(caller, user):
         raise _wrong()
-    return Answer(200, _session(caller), {ACCESS_TOKEN: token})
+    return Answer(200, _session(caller), {ACCESS_TOKEN: token, TOKEN_TYPE: "Bearer"})
 
 
 def _log_in_provider(asked: Asked) -> Answer:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +19,9 @@ from statecfg.server.exchange import Parameter, Route
 PATIENCE = 30.0  # seconds in which a body has to arrive
 MOST_PARAMETERS = 30
 # What clients of the API send by habit, and what changes nothing here.
-IGNORED = ("filterEncoded", "links")
+IGNORED = ("links",)
+# It says that the filter is percent-encoded once more than the query is; a filter that is not stays what it is.
+ENCODED = "filterEncoded"
 
 
 def query(text: str, known: Iterable[Parameter]) -> dict[str, Any]:
@@ -40,9 +42,11 @@ def query(text: str, known: Iterable[Parameter]) -> dict[str, Any]:
         given.add(name)
         if name in parameters:
             values[name] = _value(parameters[name], value)
-        elif name not in IGNORED:
+        elif name != ENCODED and name not in IGNORED:
             near = get_close_matches(name, parameters, 1, 0.6)
             raise bad(f"The query has no {_shown(name)} here." + (f" Did you mean {near[0]}?" if near else ""))
+    if (ENCODED, "true") in pairs and values.get("filter"):
+        values["filter"] = _value(parameters["filter"], unquote(values["filter"]))
     return values
 
 

@@ -106,6 +106,7 @@ def session_xml(base: str, caller: Principal) -> bytes:
     """Return who is logged in as an XML document: clients ask it whether they are administrators."""
     own = {"type": SESSION_XML, "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
     links = _element("Link", {"rel": "down", "type": ORGS_XML, "href": f"{base}/api/org/"})
+    links += _element("Link", {"rel": "down", **_org(base, caller)})
     links += _element("Link", {"rel": "remove", "href": f"{base}/api/session"})
     return _document("Session", {"xmlns": NAMESPACE, **own, "org": caller.org, "roles": caller.role}, links)
 

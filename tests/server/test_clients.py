@@ -1,0 +1,152 @@
+"""What clients in Go and Python ask beyond the API's own calls, and the answers that they look for."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from tests.server import scenes
+from tests.server.scenes import API, NOOP
+from tests.server.serving import Served
+
+XML = "{http://www.vmware.com/vcloud/v1.5}"
+LEVEL = "urn:vcloud:accessLevel:"
+FORBIDDEN = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
+
+
+@pytest.fixture
+def define(served: Served, request: pytest.FixtureRequest) -> tuple[httpx.Client, dict[str, Any], dict[str, Any]]:
+    """Give a client, a behavior `ask` of an interface, and a type of that interface, all named after the test."""
+    client = served.client(version="37.0")
+    request.addfinalizer(client.close)
+    nss = re.sub(r"\W", "", request.node.name.removeprefix("test_"))[:60]
+    of = scenes.made(client, "interfaces", scenes.interface(nss))
+    ask = scenes.made(client, f"interfaces/{of['id']}/behaviors", {"name": "ask", "execution": NOOP})
+    return client, ask, scenes.made(client, "entityTypes", scenes.entity_type(nss, (of["id"],)))
+
+
+def read(client: httpx.Client, address: str) -> ElementTree.Element:
+    answer = client.get(address, headers={"Accept": "application/*+xml;version=36.0"})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].endswith("+xml;version=36.0")
+    return ElementTree.fromstring(answer.content)
+
+
+@pytest.mark.parametrize(("role", "org"), [("administrator", "System"), ("author", "acme"), ("viewer", "acme")])
+def test_the_session_leads_to_ones_organization(served: Served, role: str, org: str) -> None:
+    with served.client(role) as client:
+        session = read(client, "/api/session")
+        assert (session.tag, session.get("org"), session.get("user")) == (f"{XML}Session", org, f"a-{role}")
+        links = {link.get("type"): str(link.get("href")) for link in session if link.get("rel") == "down"}
+        (listed,) = read(client, links["application/vnd.vmware.vcloud.orgList+xml"])
+        assert (listed.tag, listed.get("name")) == (f"{XML}Org", org)
+        assert listed.get("href") == links["application/vnd.vmware.vcloud.org+xml"]
+        assert read(client, str(listed.get("href"))).get("name") == org
+        other = client.get("/api/org/00000000-0000-0000-0000-000000000000", headers={"Accept": "application/*+xml"})
+        assert (other.status_code, ElementTree.fromstring(other.content).get("minorErrorCode")) == (403, FORBIDDEN)
+
+
+def test_logging_out_ends_no_token(served: Served) -> None:
+    with served.client("author") as client:
+        own = client.get(f"{API}/sessions/current").json()["id"]
+        paths = ("/api/session", *(f"{API}/sessions{end}" for end in ("", "/provider", "/current", f"/{own}")))
+        assert [client.delete(path).status_code for path in paths] == [204] * 5
+        assert client.delete(f"{API}/sessions/urn:vcloud:session:other").status_code == 403
+        assert client.get("/api/session").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "kind", "status"),
+    [
+        ("provider", "administrator", "refresh_token", 200),
+        ("tenant/acme", "author", "refresh_token", 200),
+        ("tenant/ACME", "viewer", "refresh_token", 200),
+        ("provider", "author", "refresh_token", 401),
+        ("tenant/other", "author", "refresh_token", 401),
+        ("tenant/acme", "nobody", "refresh_token", 401),
+        ("provider", "administrator", "password", 400),
+    ],
+)
+def test_a_token_is_given_for_a_token(served: Served, path: str, role: str, kind: str, status: int) -> None:
+    token = served.tokens.get(role, role)
+    with served.client("") as client:
+        answer = client.post(f"/oauth/{path}/token", data={"grant_type": kind, "refresh_token": token})
+    assert answer.status_code == status, answer.text
+    if status == 200:
+        given = answer.json()
+        assert (given["access_token"], given["token_type"]) == (token, "Bearer") and given["expires_in"] > 0
+    else:
+        assert token not in answer.text
+
+
+def test_what_is_no_behavior_of_an_interface_is_missing(define: Any) -> None:
+    client, ask, _ = define
+    path = f"{API}/interfaces/{ask['id'].replace('behavior-interface:ask', 'interface')}/behaviors"
+    for call in (client.get, client.delete):
+        answer = call(f"{path}/urn:vcloud:behavior-interface:none:none:none:9.9.9")
+        assert (answer.status_code, answer.json()["minorErrorCode"]) == (403, FORBIDDEN)
+    other = client.put(f"{path}/{ask['id']}", json={"id": ask["id"], "name": "x", "ref": "x", "execution": NOOP})
+    assert (other.status_code, other.json()["name"], other.json()["ref"]) == (200, "ask", ask["id"])
+
+
+def test_what_a_change_of_a_type_leaves_out_stays(define: Any) -> None:
+    client, ask, kind = define
+    path = f"{API}/entityTypes/{kind['id']}"
+    whole = client.put(path, json={**kind, "hooks": {"PostUpdate": ask["id"]}, "externalId": "e"}).json()
+    names = ("name", "schema", "vendor", "nss", "version")
+    changed = client.put(path, json={**{key: kind[key] for key in names}, "description": "other"})
+    assert (changed.status_code, changed.json()) == (200, {**whole, "description": "other"})
+    nothing = client.put(path, json={**whole, "hooks": None, "interfaces": [], "externalId": None}).json()
+    assert (nothing["hooks"], nothing["interfaces"], nothing["externalId"]) == (None, [], None)
+
+
+def test_who_may_invoke_is_shown_by_the_id_that_was_given(define: Any) -> None:
+    client, ask, kind = define
+    path = f"{API}/entityTypes/{kind['id']}"
+    entity = scenes.created(client, kind["id"], "one", {"foo": "x"}, resolveEntity="true")
+    override = client.put(f"{path}/behaviors/{ask['id']}", json={"name": "other", "execution": NOOP}).json()
+    assert (override["name"], override["ref"]) == ("ask", ask["id"]) and override["id"] != ask["id"]
+    for id in (ask["id"], override["id"]):
+        wanted = [{"behaviorId": id, "accessLevelId": LEVEL + "ReadOnly"}]
+        # Clients send what they have of a page around it.
+        page = {"resultTotal": 0, "pageCount": 0, "page": 0, "pageSize": 0, "values": wanted}
+        assert client.put(f"{path}/behaviorAccessControls", json=page).status_code == 200
+        assert client.get(f"{path}/behaviorAccessControls").json()["values"] == wanted
+        for invoked in (ask["id"], override["id"]):
+            invocation = client.post(f"{API}/entities/{entity}/behaviors/{invoked}/invocations", json={})
+            assert invocation.status_code == 202, invocation.text
+            task = scenes.finished(client, invocation.headers["location"])
+            assert json.loads(task["result"]["resultContent"])["entityId"] == entity
+    again = {"behaviorId": ask["id"], "accessLevelId": LEVEL + "FullControl"}
+    assert client.post(f"{path}/behaviorAccessControls", json=again).status_code == 201
+    assert client.get(f"{path}/behaviorAccessControls").json()["values"] == [again]
+    client.put(f"{path}/behaviorAccessControls", json={"values": wanted})
+    assert client.delete(f"{path}/behaviors/{ask['id']}").status_code == 204
+    assert client.get(f"{path}/behaviorAccessControls").json()["values"] == [{**wanted[0], "behaviorId": ask["id"]}]
+
+
+def test_filters_come_encoded_once_or_twice(define: Any) -> None:
+    client, _, kind = define
+    for name in ("a b&c", "50% off", "plain"):
+        scenes.created(client, kind["id"], name, {"foo": "x"})
+    path = f"{API}/entities/types/acme/{kind['nss']}/1.0.0"
+    for wanted in ("name==a b&c", "name==plain", "(name==50% off)", "name==plain;state==PRE_CREATED"):
+        once = quote(wanted, safe="")
+        for query in (once, f"{once}&filterEncoded=true", f"{quote(once)}&filterEncoded=true&links=true"):
+            answer = client.get(f"{path}?filter={query}")
+            assert (answer.status_code, answer.json().get("resultTotal")) == (200, 1), answer.text
+    assert client.get(f"{path}?filter={quote(quote('name==plain'))}").status_code == 400
+
+
+def test_ids_in_paths_may_be_encoded(define: Any) -> None:
+    client, _, kind = define
+    assert client.get(f"{API}/entityTypes/{quote(kind['id'], safe='')}").json() == kind
+    body = {"name": "one", "entity": {"foo": "x"}}
+    answer = client.post(f"{API}/entityTypes/{quote(kind['id'], safe='')}/", json=body)
+    assert answer.status_code == 202, answer.text
