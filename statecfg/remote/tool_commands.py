@@ -90,7 +90,7 @@ def relation_set(call: Call) -> Any:
     """Set settings of this unit in a relation."""
     relation = call.relation()
     call.ask("relation_set", **_assignments(call), relation_id=relation)
-    return NOTHING
+    return None
 
 
 def relation_list(call: Call) -> Any:
@@ -110,7 +110,7 @@ def relation_ids(call: Call) -> Any:
 
 def config_get(call: Call) -> Any:
     """Return the settings of the service, or one of them."""
-    return call.data("config_get", option_name="" if call.line.has("--all") else call.name())
+    return call.data("config_get", option_name="" if call.line.has("--all") else call.line.word(0))
 
 
 def unit_get(call: Call) -> Any:
@@ -154,7 +154,7 @@ def close_port(call: Call) -> Any:
 def _port(call: Call, command: str) -> Any:
     port, protocol = _port_words(call)
     call.ask(command, port=port, proto=protocol)
-    return NOTHING
+    return None
 
 
 def _port_words(call: Call) -> Sequence[str]:
@@ -171,10 +171,12 @@ def _port_words(call: Call) -> Sequence[str]:
         wrong("Invalid format for port/protocol, got %r" % word)
     numbers = []
     ends = parts[0].split("-")
-    for text in ends if len(ends) == 2 else parts[:1]:
-        if not (text.isascii() and text.isdigit()):
+    for text in ends if len(ends) == 2 and all(ends) else parts[:1]:
+        try:
+            # As the original: what int() of Python 2 took, with spaces and a sign.
+            numbers.append(int(text if text.isascii() and "_" not in text else ""))
+        except ValueError:
             wrong("Invalid port, must be an integer, got %r" % text)
-        numbers.append(int(text))
         if not 1 <= numbers[-1] <= 65535:
             wrong("Invalid port, must be from 1 to 65535, got %d" % numbers[-1])
     if numbers[0] > numbers[-1]:
@@ -271,3 +273,9 @@ def resource_get(call: Call) -> Any:
 def action(call: Call) -> Any:
     """Refuse: hooks are no actions."""
     raise ToolError("not running an action")
+
+
+def action_set(call: Call) -> Any:
+    """Do nothing but say so: charms call it in code that hooks and actions share."""
+    tool_output.complain("%s: not running an action, nothing is set" % call.syntax.tool)
+    return NOTHING

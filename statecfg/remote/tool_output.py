@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -16,11 +17,16 @@ _NAMES = str.maketrans(dict.fromkeys("-./:()<>|?*\\", "_"))
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")
 
 
-def write(value: Any, form: str, path: str, formatters: Mapping[str, Formatter]) -> None:
+def sink(path: str) -> int:
+    """Return the descriptor to print to: that of standard output, for "" and "-", or of a file. Raises OSError."""
+    return 1 if path in ("", "-") else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def write(value: Any, form: str, descriptor: int, formatters: Mapping[str, Formatter]) -> None:
     """Print a value.
 
     :param form: the name of a format; one that nobody knows is said so, and taken for `smart` where there is something
-    :param path: the file to write, "" for standard output
+    :param descriptor: where to; what a file held before is gone
     :param formatters: what the tool has beside the formats that all have
     :raises OSError: where it can't be written
     """
@@ -29,11 +35,9 @@ def write(value: Any, form: str, path: str, formatters: Mapping[str, Formatter])
         complain("unknown output format: %s" % form)
         found = smart if value else lambda _: ""
     data = found(value).encode("utf-8", "surrogateescape")
-    if path:
-        with open(path, "wb") as stream:
-            stream.write(data)
-    else:
-        put(1, data)
+    if descriptor != 1 and stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.ftruncate(descriptor, 0)
+    put(descriptor, data)
 
 
 def put(descriptor: int, data: bytes) -> None:

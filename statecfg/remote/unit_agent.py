@@ -169,7 +169,8 @@ class Agent:
 
     def _call(self, box: Mapping[str, bytes], pid: int) -> Dict[str, str]:
         try:
-            arguments = {key: amp.gather(key, box).decode("utf-8") for key in box}
+            # The tag is the asker's own and goes back as it came, whatever its bytes.
+            arguments = {key: amp.gather(key, box).decode("utf-8") for key in box if key != amp.ASK}
         except UnicodeDecodeError:
             raise UnitError("UNKNOWN", "Unknown Error") from None
         command = arguments.get(amp.COMMAND, "")

@@ -146,7 +146,8 @@ class Context:
     # Commands
 
     def _relation_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        relation, unit = self._relation(arguments), arguments["unit_name"]
+        # Charms that read the lines of relation-list hand on the line's end, which the original overlooks.
+        relation, unit = self._relation(arguments), arguments["unit_name"].strip()
         if self._broken(relation) and unit != self.unit:
             raise UnitError("BrokenRelation", "Cannot access other units in broken relation")
         if not unit and self._own(relation):

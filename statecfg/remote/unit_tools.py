@@ -54,8 +54,16 @@ def _log(name: str) -> Tool:
     return Tool(do.juju_log, syntax, anonymous=True)
 
 
-def _refusing(name: str) -> Tool:
-    return Tool(do.action, Syntax(name, "Refuse, since hooks are no actions.", "[WORD]…", 0, None, lenient=True))
+def _of_actions(kind: str) -> Sequence[Tool]:
+    refuse = "Refuse, since hooks are no actions."
+    leave = "Do nothing but say so, since hooks are no actions."
+    return (
+        *(
+            Tool(do.action, Syntax("%s-%s" % (kind, verb), refuse, "[WORD]…", 0, None, lenient=True))
+            for verb in ("get", "fail")
+        ),
+        Tool(do.action_set, Syntax("%s-set" % kind, leave, "[WORD]…", 0, None, lenient=True)),
+    )
 
 
 _RELATION_GET = (
@@ -129,7 +137,8 @@ _LIST = (
         do.resource_get,
         Syntax("resource-get", "Refuse, since services have no resources: a playbook declares files.", "NAME", 1, 1),
     ),
-    *(_refusing("%s-%s" % (kind, verb)) for kind in ("action", "function") for verb in ("get", "set", "fail")),
+    *_of_actions("action"),
+    *_of_actions("function"),
 )
 TOOLS: Dict[str, Tool] = {tool.syntax.tool: tool for tool in _LIST}
 
@@ -159,7 +168,11 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
         return
     call = do.Call(line, tool.syntax, os.environ)
     call.connect(tool.anonymous)
+    path = line.options.get("--output", "")
+    try:
+        sink = tool_output.sink(path)
+    except OSError as problem:
+        tool.syntax.wrong("argument -o/--output: can't open %r: %s" % (path, problem.strerror))
     found = tool.run(call)
     if found is not do.NOTHING:
-        form = line.options.get("--format", "smart")
-        tool_output.write(found, form, line.options.get("--output", ""), tool.formatters)
+        tool_output.write(found, line.options.get("--format", "smart"), sink, tool.formatters)

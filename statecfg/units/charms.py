@@ -240,7 +240,8 @@ def _meant(name: str, endpoints: Mapping[str, Any] | None) -> str | None:
         return None
     if is_hook(name):
         known = () if endpoints is None or relation in endpoints or relation in IMPLICIT else (*endpoints, *IMPLICIT)
-        near = nearest(relation, known, 1 if len(relation) < 5 else 2, 1)
+        # Charms keep hooks of relations that they have no longer, and these may be called much like others.
+        near = nearest(relation, known, 1, 1)
         return f"{near[0]}-relation-{event}" if near else None
     hooks = [f"{each}-relation-{event}" for each in endpoints or () for event in EVENTS]
     if name.count("-") > 1:

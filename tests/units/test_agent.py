@@ -107,6 +107,29 @@ def test_the_recorded_bytes_are_answered_as_they_were(hook: Hook, record: Json) 
     assert found == answer
 
 
+def test_one_connection_for_many_questions(hook: Hook) -> None:
+    """Libraries keep one open as long as the hook runs, and ask on before they are answered, with tags of their own."""
+    tags = [b"1", b"ff", b"a b", b"\xff\x00", b"", b"x" * 255]
+    asked: dict[str, str | bytes] = {"_command": "config_get", "client_id": hook.token, "option_name": "title"}
+    asked["unheard-of"] = "x"
+    decoder = amp.Decoder()
+    answers: list[dict[str, bytes]] = []
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(hook.agent.path)
+        boxes = [{**asked, "_ask": tag} for tag in tags]
+        boxes += [asked, {**asked, "_ask": b"2", "_command": "nonsense"}]
+        boxes += [{**asked, "_ask": b"%d" % number} for number in range(100)]
+        connection.sendall(b"".join(map(amp.encode, boxes)))
+        while len(answers) < len(boxes) - 1:
+            answers += decoder.feed(connection.recv(4096) or pytest.fail(f"it hung up after {len(answers)}"))
+    data = json.dumps(NODES[("config",)]["title"]).encode()
+    assert answers[: len(tags)] == [{"_answer": tag, "data": data} for tag in tags]
+    unknown = {"_error": b"2", "_error_code": b"UNHANDLED", "_error_description": b"Unhandled Command: 'nonsense'"}
+    assert answers[len(tags)] == unknown
+    assert answers[len(tags) + 1 :] == [{"_answer": b"%d" % number, "data": data} for number in range(100)]
+
+
 def test_every_command_is_in_the_table() -> None:
     rows = [line.split("  ")[0] for line in (unit_agent.__doc__ or "").splitlines()]
     listed = {name for row in rows for name in row.split(", ")}
@@ -232,7 +255,7 @@ def test_relations_and_their_members(agent: Agent, told: list[Json]) -> None:
 
 
 def test_configuration_addresses_and_what_newer_tools_ask(hook: Hook) -> None:
-    assert hook.data("config_get", option_name="") == NODES["config",]
+    assert hook.data("config_get", option_name="") == NODES[("config",)]
     assert hook.data("config_get", option_name="title") == "My Title"
     assert hook.data("config_get", option_name="missing") is None
     assert hook("get_unit_info", setting_name="private-address") == {"data": "10.0.0.1"}

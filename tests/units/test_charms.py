@@ -153,10 +153,14 @@ def test_slips_in_names_of_hooks(folder, name, meant):
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("bd-relation-joined", "db"), ("juju-info-relation-joined", None), ("x-relation-joined", None)]
+    ("name", "meant"),
+    [
+        *[("bd-relation-joined", "db"), ("juju-info-relation-joined", None), ("x-relation-joined", None)],
+        *[("mointors-relation-joined", "monitors"), ("mymonitors-relation-joined", None)],
+    ],
 )
 def test_slips_in_names_of_relations(folder, name, meant):
-    write(folder / "metadata.yaml", "name: db\nprovides: {db: {interface: sql}}\n", 0o644)
+    write(folder / "metadata.yaml", "name: db\nprovides: {db: {interface: sql}, monitors: {interface: any}}\n", 0o644)
     write(folder / "hooks" / name)
     assert [item.help for item in refused(folder)] == ([f"did you mean `{meant}-relation-joined`?"] if meant else [])
 

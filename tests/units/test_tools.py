@@ -131,6 +131,7 @@ READS: dict[str, tuple[int, str, str]] = {
     ),
     "config-get skill-level": (0, "9001\n", ""),
     "config-get --format=json outlook": (0, "null\n", ""),
+    "config-get --format=json -": (0, "null\n", ""),
     "config-get --format=xyz flag": (0, "", "unknown output format: xyz\n"),
     "unit-get": (2, "", "unit-get: error: too few arguments\n"),
     "is-leader": (0, "True\n", ""),
@@ -144,8 +145,15 @@ READS: dict[str, tuple[int, str, str]] = {
     "storage-get -s data/0 location": (1, "", "NoSuchStorage: the unit has no storage 'data/0'\n"),
     "resource-get r": (1, "", "NoSuchResource: the charm has no resource 'r'\n"),
     "action-get p --format=json": (1, "", "action-get: error: not running an action\n"),
-    "function-set a=1": (1, "", "function-set: error: not running an action\n"),
+    "function-fail it": (1, "", "function-fail: error: not running an action\n"),
+    "function-set a=1": (0, "", "function-set: not running an action, nothing is set\n"),
+    "action-set a.b=1": (0, "", "action-set: not running an action, nothing is set\n"),
     "open-port 0": (2, "", "Invalid port, must be from 1 to 65535, got 0\n"),
+    "open-port -- -80": (2, "", "Invalid port, must be from 1 to 65535, got -80\n"),
+    "open-port 1_0": (2, "", "Invalid port, must be an integer, got '1_0'\n"),
+    "open-port ٨": (2, "", "Invalid port, must be an integer, got '٨'\n"),
+    "open-port -80": (2, "", "unrecognized arguments: -80\n"),
+    "open-port 99999999999999999999": (2, "", "must be from 1 to 65535, got 99999999999999999999\n"),
     "open-port 80/sctp": (2, "", "Invalid protocol, must be 'tcp' or 'udp', got 'sctp'\n"),
     "open-port 53/udp/": (2, "", "Invalid format for port/protocol, got '53/udp/'\n"),
     "open-port 2000-1000": (2, "", "must be from the lower to the higher one, got '2000-1000'\n"),
@@ -161,7 +169,13 @@ READS: dict[str, tuple[int, str, str]] = {
     "relation-set k=@/dev/zero": (1, "", "relation-set: error: /dev/zero has more than 16777216 bytes\n"),
     "relation-set - k=@-": (1, "", "standard input: no JSON: Expecting value: line 1 column 1 (char 0)\n"),
     "relation-set a=@- b=@-": (1, "", "relation-set: error: standard input can be read once\n"),
-    "relation-get -o /nonexistent/x host": (1, "", "/nonexistent/x: No such file or directory\n"),
+    "relation-get -o /nonexistent/x host": (
+        *(2, "", "argument -o/--output: can't open '/nonexistent/x': No such file or directory\n"),
+    ),
+    "relation-set -o /etc never=set": (2, "", "argument -o/--output: can't open '/etc': Is a directory\n"),
+    "relation-get never mysql/0": (0, "", ""),
+    "relation-get -o - host": (0, "10.0.0.5\n", ""),
+    "relation-get -o /dev/null host": (0, "", ""),
     "relation-get -s /nonexistent/s host": (1, "", "/nonexistent/s can't be asked: No such file or directory\n"),
     "relation-get --client-id x host": (1, "", "NoSuchClient: unknown client id\n"),
     "relation-get --client_id x host": (1, "", "NoSuchClient: unknown client id\n"),
@@ -346,9 +360,23 @@ def test_yaml_by_hand() -> None:
     assert tool_yaml.parse(text, "f") == {"a": "b", "c": "d", "e": "f g\nh", "i": "", "j": "yes"}
 
 
+def test_what_sets_says_null_in_json(scene: Scene) -> None:
+    """As the original's tools, whose result is None."""
+    assert scene.call("relation-set", "--format=json", "a=1") == (0, "null\n", "")
+    assert scene.call("relation-set", "--format=xyz", "a=2") == (0, "", "unknown output format: xyz\n")
+    assert scene.changes()["relations"] == {"db:0": {"set": {"a": "2"}, "delete": []}}
+
+
+def test_names_read_line_by_line(scene: Scene) -> None:
+    """A charm of 2012 hands each line of relation-list on, with its end."""
+    for unit in scene.call("relation-list").out.splitlines(keepends=True):
+        assert scene.call("relation-get", "host", unit) == (0, "10.0.0.5\n", "")
+
+
 def test_ports_and_status_and_log(scene: Scene) -> None:
     for line in ("open-port 80", "open-port 443/TCP", "open-port 1000-2000/udp", "open-port icmp", "close-port 80/tcp"):
         assert scene.call(*line.split()) == (0, "", "")
+    assert scene.call("open-port", " +443 ", "--format=json") == (0, "null\n", "")  # the one before; as the original
     assert scene.call("opened-ports").out == "443/tcp\n1000-2000/udp\nicmp\n"
     assert scene.call("opened-ports", "--format=json").out == '["443/tcp", "1000-2000/udp", "icmp"]\n'
     assert scene.call("status-set", "active", "it's up") == (0, "", "")
