@@ -83,7 +83,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
     parts = parts[2:3] if removing else parts
     parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
     hooks = sum(map(units.ran, hosts))
-    parts += [f"{plural(hooks, 'hook')} of units run"] if hooks else []
+    ran = f", {plural(hooks, 'hook')} of units run" if hooks else ""
     bad: list[tuple[str, Style]] = []
     for what, style in (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown")):
         number = kinds[what]  # type: ignore[index]
@@ -94,7 +94,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
     if lost:
         where = f" on {len(hosts) - lost:,} of {plural(len(hosts), 'host')}", "remove"
     took = f" in {duration(seconds)}" if seconds is not None else ""
-    return make(("Removed:" if removing else "Applied:", "bold"), " " + ", ".join(parts), *bad, where, took, ".")
+    return make(("Removed:" if removing else "Applied:", "bold"), " " + ", ".join(parts), *bad, ran, where, took, ".")
 
 
 def duration(seconds: float) -> str:
