@@ -97,7 +97,6 @@ def test_a_saved_plan_is_done_exactly_or_refused(bare: Host, options: list[str],
     statecfg("apply", saved, "--yes", code=6)
 
 
-
 def test_a_plan_stays_good_when_lines_move(bare: Host, options: list[str], tmp_path: Path) -> None:
     playbook, saved = tmp_path / "moved.yml", tmp_path / "moved.plan"
     playbook.write_text('hosts: bare\nresources:\n  - file: /srv/moved\n    content: "x"\n')

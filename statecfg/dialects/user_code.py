@@ -28,7 +28,17 @@ MANGLED = re.compile(r"\b[^\W\d]\w*\b")
 
 
 # The macros of `statecfg.dialects.hy`, for those who forgot to require one.
-WORDS = ("def", "defmethod", "defnodefn", "defop", "defplay", "defservice", "make-validators", "node-type", "validator-maker")
+WORDS = (
+    "def",
+    "defmethod",
+    "defnodefn",
+    "defop",
+    "defplay",
+    "defservice",
+    "make-validators",
+    "node-type",
+    "validator-maker",
+)
 
 
 class TookTooLong(BaseException):

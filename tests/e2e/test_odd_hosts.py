@@ -63,7 +63,7 @@ def worked(done: rig.Done) -> None:
 
 @pytest.mark.parametrize("size", [40, 10_000, 60_000])
 def test_a_chatty_login_shell_is_put_up_with(target: Host, user: str, home: str, size: int) -> None:
-    target.write(f"{home}/.bashrc", f"printf '%{size}s' '{{\"type\": \"end\", \"status\": \"ok\"}}'\necho noise >&2\n")
+    target.write(f"{home}/.bashrc", f'printf \'%{size}s\' \'{{"type": "end", "status": "ok"}}\'\necho noise >&2\n')
     done = as_user(target, user, home)
     worked(done)
     (warning,) = done.host()["warnings"]

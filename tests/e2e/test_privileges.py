@@ -17,7 +17,7 @@ from tests.e2e import rig
 from tests.hosts import Host, add_user
 
 PASSWORD = "pa55 wörd $HOME 'quoted'"
-CANARIES = ["canary-first-0123456789", 'canary "quoted" \'two\' \\n %s', "canäry-üñí", "canary-lines-1\ncanary-lines-2"]
+CANARIES = ["canary-first-0123456789", "canary \"quoted\" 'two' \\n %s", "canäry-üñí", "canary-lines-1\ncanary-lines-2"]
 
 
 @pytest.fixture(scope="module")
