@@ -133,6 +133,9 @@ class Context:
         found = arguments.get("relation_id") or (self.relation or {}).get("id", "")
         if not found:
             raise UnitError("NotRelationContext", "Calling relation related method without relation context")
+        if found.isdigit():  # as charms of today call it: no two relations have the same number
+            ids = [*self.relations, (self.relation or {}).get("id", "")]
+            found = next((each for each in ids if each.rpartition(":")[2] == found), found)
         if found not in self.relations and not self._own(found):
             raise UnitError("NoSuchRelation", "this unit has no relation %r" % found)
         return str(found)
