@@ -202,10 +202,12 @@ class EntityCalls(Calls):
             given = {} if body is None else bodies.whole(body)
             what = {key: bodies.optional(given, key, dict) or {} for key in ("arguments", "metadata")}
             known = type_behavior(connection, work.kind_of(connection, entity), behavior)
-            level = records.find(connection, tables.behavior_grant, type=entity.type, behavior=[known.id, known.ref])
-            if level is None:
+            ids = [known.id, known.ref]
+            found = records.every(connection, tables.behavior_grant, type=entity.type, behavior=ids)
+            if not found:
                 raise forbidden(f"invoking {known.ref}")
-            access.need(access.to_entity(connection, principal, entity), level.level, f"invoking {known.ref}")
+            least = min((row.level for row in found), key=access.rank)
+            access.need(access.to_entity(connection, principal, entity), least, f"invoking {known.ref}")
             if entity.state != RESOLVED:
                 raise bad(f"{id} is {entity.state}: behaviors are invoked on what is {RESOLVED}.", NOT_RESOLVED)
             text = work.invoked(known.name, entity)

@@ -212,7 +212,7 @@ class TypeCalls(Calls):
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             found = [_behavior_grant(connection, kind, item) for item in bodies.values(body)]
             records.drop(connection, tables.behavior_grant, type=id)
-            for item in {urn.ref_of(item.behavior): item for item in found}.values():
+            for item in {(urn.ref_of(item.behavior), item.level): item for item in found}.values():
                 values = {"type": id, "behavior": item.behavior, "level": item.level}
                 records.add(connection, tables.behavior_grant, values)
             return part(_behavior_grants(connection, id), Query())

@@ -116,7 +116,7 @@ behavior_grant = Table(
     Column("type", ForeignKey("entity_type.id", ondelete="CASCADE"), nullable=False),
     Column("behavior", String(640), nullable=False),
     Column("level", Text, nullable=False),
-    UniqueConstraint("type", "behavior"),
+    UniqueConstraint("type", "behavior", "level"),
     sqlite_autoincrement=True,
     info=_NEW,
 )

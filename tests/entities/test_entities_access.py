@@ -113,6 +113,9 @@ def test_behaviors_are_invoked_with_the_level_that_they_need(scene: Scene) -> No
         else:
             refused(403, GONE, o.invoke, BEN, entity.id, blink)
         o.invoke(ROOT, entity.id, blink)
+    both = [{"behaviorId": blink, "accessLevelId": level} for level in (FULL_CONTROL, READ_ONLY)]
+    assert len(o.replace_behavior_grants(ROOT, kind.id, {"values": both}).values) == 2
+    o.invoke(BEN, entity.id, blink)
     refused(403, GONE, o.invoke, EVE, entity.id, blink)
     assert o.replace_behavior_grants(ROOT, kind.id, {"values": []}).values == []
     refused(403, GONE, o.invoke, ROOT, entity.id, blink), "whoever it is"

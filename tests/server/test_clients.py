@@ -123,6 +123,8 @@ def test_who_may_invoke_is_shown_by_the_id_that_was_given(define: Any) -> None:
             assert invocation.status_code == 202, invocation.text
             task = scenes.finished(client, invocation.headers["location"])
             assert json.loads(task["result"]["resultContent"])["entityId"] == entity
+    several = [{**wanted[0], "accessLevelId": LEVEL + level} for level in ("ReadWrite", "FullControl")]
+    assert client.put(f"{path}/behaviorAccessControls", json={"values": several}).json()["values"] == several
     again = {"behaviorId": ask["id"], "accessLevelId": LEVEL + "FullControl"}
     assert client.post(f"{path}/behaviorAccessControls", json=again).status_code == 201
     assert client.get(f"{path}/behaviorAccessControls").json()["values"] == [again]
