@@ -206,10 +206,14 @@ def command(verb: str) -> str:
     assert found is not None
     if verb == "check":
         return "## check\n\nAnother name of [plan](#plan).\n"
-    text = section(found, verb, "##")
-    if isinstance(found, click.Group):
-        text += "".join(f"\n{section(below, f'{verb} {name}', '###')}" for name, below in found.commands.items())
-    return text
+    return "\n".join(sections(found, verb, "##"))
+
+
+def sections(found: click.Command, verb: str, mark: str) -> Iterator[str]:
+    """Yield the section of a command, and of those that it is made of."""
+    yield section(found, verb, mark)
+    for name, below in found.commands.items() if isinstance(found, click.Group) else ():
+        yield from sections(below, f"{verb} {name}", f"{mark}#" if len(mark) < 4 else mark)
 
 
 def section(found: click.Command, verb: str, mark: str) -> str:
@@ -275,9 +279,16 @@ def limits() -> str:
     )
 
 
-AREAS = {"1": "Nodes and graphs", "2": "Values", "3": "YAML and templates", "4": "Inventory, project and command line"}
-AREAS["5"] = "Python and Hy"
-AREAS["6"] = "Hooks"
+AREAS = {
+    "1": "Nodes and graphs",
+    "2": "Values",
+    "3": "YAML and templates",
+    "4": "Inventory, project and command line",
+    "5": "Python and Hy",
+    "6": "Hooks",
+    "7": "Services and their charms",
+    "8": "Entities",
+}
 
 
 def errors() -> str:
