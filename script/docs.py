@@ -107,6 +107,7 @@ ELSEWHERE = {
     "`statecfg/` (default `~/.local/state`; root's place is `/var/lib/statecfg`)",
     "STATECFG_CHILD": "set by the executor in the programs it starts, so that it finds what they leave running",
     "STATECFG_HOOK": "set in the programs of exec hooks: a statecfg that such a one starts waits for no hook",
+    "STATECFG_BEHAVIOR": "set in the processes of behaviors, so that those of a killed server are found and ended",
 }
 
 
