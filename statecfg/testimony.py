@@ -248,6 +248,9 @@ class Testimony:
         """Take in that it speaks of its units; what it says is for who leads them."""
         self._may_act()
         _check(frame, UNITS[frame["type"]], {})
+        _check_changes(frame.get("changes", {}))
+        if any(not isinstance(text, str) for text in frame.get("node", ())):
+            raise ValueError("what it asks for is no text")
         self.units = self.units or frame["type"] == "units"
 
     def _fired(self, frame: Json) -> None:
@@ -395,6 +398,15 @@ def _check_node(node: Any) -> None:
     for key in ("triggered_by", "drift", "leaves"):
         if any(not isinstance(text, str) for text in node.get(key, ())):
             raise ValueError(f"one of its {key} is no text")
+
+
+def _check_changes(changes: Json) -> None:
+    """See that what a hook has changed is texts by name, and names. Raises ValueError."""
+    _check(changes, {}, {"relations": dict, "leader": dict})
+    for change in (*changes.get("relations", {}).values(), changes.get("leader", {})):
+        _check(change, {}, {"set": dict, "delete": list})
+        if any(not isinstance(text, str) for text in (*change.get("set", {}).values(), *change.get("delete", ()))):
+            raise ValueError("a setting is no text")
 
 
 def _check(value: Any, must: Mapping[str, Any], may: Mapping[str, Any]) -> None:

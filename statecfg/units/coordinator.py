@@ -10,17 +10,16 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.redact import Redactor
 from statecfg.store import StoreError, services
 from statecfg.store.unit_records import Step, UnitError
+from statecfg.units import ahead
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.remote.model import Blob
     from statecfg.store.database import Store
     from statecfg.units.deployment import Deployment
@@ -31,10 +30,6 @@ LOGGED = 200  # lines of hooks that wait to be entered in the store
 
 Json = dict[str, Any]
 Tell = Callable[[Json], None]
-
-
-class _TakeBack(Exception):
-    """Ends a transaction that only looked ahead."""
 
 
 @dataclass
@@ -95,7 +90,8 @@ class Coordinator:
         self.addresses, self.cancel = addresses, cancel
         self.problems: list[str] = []
         self.hosts = {name: _Host(name) for name in addresses}
-        self.due, self.names = self._ahead()
+        found = ahead.look(store, deployment, mode, run, tuple(addresses))
+        self.due, self.names = found.due, found.names
         for name, host in self.hosts.items():
             if not self.names[name]:
                 host.phase = "gone"  # nobody waits for a host without units
@@ -109,43 +105,6 @@ class Coordinator:
         self._starting = threading.Lock()
 
     # Before the run
-
-    def _ahead(self) -> tuple[dict[str, list[Json]], dict[str, list[tuple[str, str]]]]:
-        """Return by host what hooks are due, and its units with their services; nothing is written.
-
-        What is due is run through with hooks that succeed and set nothing: what their settings bring about can't be
-        known before.
-        """
-        due: dict[str, list[Json]] = {name: [] for name in self.hosts}
-        names: dict[str, list[tuple[str, str]]] = {name: [] for name in self.hosts}
-
-        def look(connection: Connection) -> None:
-            self._deploy_in(connection)
-            units = [unit for unit in services.units_in(connection, self.deployment.project) if unit.host in due]
-            for unit in units:
-                names[unit.host].append((unit.name, unit.service))
-            for unit, step in _through(connection, units, self.run):
-                due[unit.host].append(_shown(step))
-            raise _TakeBack
-
-        try:
-            with self.store.transaction() as connection:
-                look(connection)
-        except _TakeBack:
-            pass
-        return due, names
-
-    def _deploy_in(self, connection: Connection) -> None:
-        found, now = self.deployment, time.time()
-        if found.as_is:
-            return
-        if self.mode == "destroy":
-            services.leave_in(connection, found.project, found.playbook, tuple(self.hosts), now)
-        else:
-            prune = found.prune or self.mode == "prune"
-            services.deploy_in(
-                connection, found.project, found.playbook, found.services, found.relations, {}, prune, now
-            )
 
     def of_host(self, host: str, contents: dict[str, Blob]) -> Json:
         """Return what a host is to know of its units, {} where it has none; `contents` takes large files."""
@@ -164,7 +123,8 @@ class Coordinator:
         with self._starting:
             if self._deployed:
                 return
-            self.store.attempt(self._deploy_in)
+            hosts = tuple(self.hosts)
+            self.store.attempt(lambda on: ahead.enter_in(on, self.deployment, self.mode, hosts))
             with self.store.reading() as connection:
                 for unit in services.units_in(connection, self.deployment.project):
                     if (unit.name, unit.service) in self.names.get(unit.host, ()):
@@ -300,7 +260,7 @@ class Coordinator:
         if step is None:
             return
         unit.running = None
-        said = {**_shown(step), "status": "ok" if frame["ok"] else "failed", "seconds": round(frame["seconds"], 3)}
+        said = {**ahead.shown(step), "status": "ok" if frame["ok"] else "failed", "seconds": round(frame["seconds"], 3)}
         if not frame["ran"] and frame["ok"]:
             said["status"] = "missing"
         if not frame["ok"]:
@@ -317,7 +277,7 @@ class Coordinator:
         step, unit.running = step or unit.running, None
         if step is None:
             return
-        unit.hooks.append({**(said or {**_shown(step), "status": "failed"}), "error": why})
+        unit.hooks.append({**(said or {**ahead.shown(step), "status": "failed"}), "error": why})
         self.store.attempt(lambda on: services.fail_in(on, step, self.run, why, time.time()))
         self._write_log()
         unit.quiet = False
@@ -415,29 +375,3 @@ class Coordinator:
         host.phase = "busy" if host.phase == "before" else "gone"
         if host.tell is not None:
             host.tell({"type": "units-go", "stop": why})
-
-
-def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, Step]]:
-    """Yield the hooks that are due, each unit's in its order, as if each succeeded; changes what `connection` sees."""
-    there, moved = list(units), True
-    while moved:
-        moved = False
-        for unit in list(there):
-            step = services.next_in(connection, unit.id, run)
-            if step is not None:
-                services.commit_in(connection, step, run, {}, time.time())
-                yield unit, step
-            elif unit.dying and services.over_in(connection, unit.id):
-                services.gone_in(connection, unit.id, time.time())
-                there.remove(unit)
-            else:
-                continue
-            moved = True  # a unit that had nothing to do may have been told something
-
-
-def _shown(step: Step) -> Json:
-    """Return a hook as reports show it."""
-    found: Json = {"unit": step.unit, "hook": step.hook}
-    if step.relation is not None:
-        found.update(relation=step.relation.id, remote=step.relation.remote)
-    return found

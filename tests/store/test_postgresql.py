@@ -106,7 +106,7 @@ def test_an_older_schema_is_brought_forward_when_asked(url_of: str, monkeypatch:
     """Others use the database, too, so it is not done by the way."""
     opened(url=url_of).close()
     monkeypatch.setattr(migrations, "SCHEMA", workers.NEXT)
-    with pytest.raises(StoreError, match=f"has schema 1; this statecfg needs {workers.NEXT}") as refused:
+    with pytest.raises(StoreError, match=f"has schema {workers.NEXT - 1}; this statecfg needs {workers.NEXT}") as refused:
         opened(url=url_of)
     assert "statecfg store migrate" in refused.value.help
 

@@ -1,0 +1,99 @@
+"""Looks ahead: which hooks of units a run would run, before anything is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from statecfg.store import services
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from statecfg.store.database import Store
+    from statecfg.store.unit_records import Step
+    from statecfg.units.deployment import Deployment
+
+Json = dict[str, Any]
+
+
+class _TakeBack(Exception):
+    """Ends a transaction that only looked."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What lies ahead of a run.
+
+    :param due: host → the hooks that are due there, in their order, as reports show them
+    :param names: host → its units, each with its service
+    """
+
+    due: dict[str, list[Json]]
+    names: dict[str, list[tuple[str, str]]]
+
+
+def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Sequence[str]) -> Ahead:
+    """Return what a run would do with units; nothing is written.
+
+    What is due is run through with hooks that succeed and set nothing: what their settings bring about can't be known
+    before.
+
+    :param mode: "apply", "prune" or "destroy"
+    :param run: its id
+    :param hosts: those of the run
+    """
+    found = Ahead({name: [] for name in hosts}, {name: [] for name in hosts})
+    try:
+        with store.transaction() as connection:
+            enter_in(connection, deployment, mode, hosts)
+            units = [unit for unit in services.units_in(connection, deployment.project) if unit.host in found.due]
+            for unit in units:
+                found.names[unit.host].append((unit.name, unit.service))
+            for unit, step in _through(connection, units, run):
+                found.due[unit.host].append(shown(step))
+            raise _TakeBack
+    except _TakeBack:
+        return found
+
+
+def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: Sequence[str]) -> None:
+    """Enter what is declared, or, where all of it goes, that it does."""
+    now = time.time()
+    if deployment.as_is:
+        return
+    project, playbook = deployment.project, deployment.playbook
+    if mode == "destroy":
+        services.leave_in(connection, project, playbook, tuple(hosts), now)
+    else:
+        prune = deployment.prune or mode == "prune"
+        declared, relations = deployment.services, deployment.relations
+        services.deploy_in(connection, project, playbook, declared, relations, {}, prune, now)
+
+
+def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, Step]]:
+    """Yield the hooks that are due, each unit's in its order, as if each succeeded; changes what `connection` sees."""
+    there, moved = list(units), True
+    while moved:
+        moved = False
+        for unit in list(there):
+            step = services.next_in(connection, unit.id, run)
+            if step is not None:
+                services.commit_in(connection, step, run, {}, time.time())
+                yield unit, step
+            elif unit.dying and services.over_in(connection, unit.id):
+                services.gone_in(connection, unit.id, time.time())
+                there.remove(unit)
+            else:
+                continue
+            moved = True  # a unit that had nothing to do may have been told something
+
+
+def shown(step: Step) -> Json:
+    """Return a hook as reports show it."""
+    found: Json = {"unit": step.unit, "hook": step.hook}
+    if step.relation is not None:
+        found.update(relation=step.relation.id, remote=step.relation.remote)
+    return found
