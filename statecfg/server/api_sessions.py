@@ -92,8 +92,17 @@ ROUTES = (
     ),
     Route("GET", f"{_SESSIONS}/current", VIEWER, _current, "Show who is logged in.", {200: "Session"}),
     Route(
-        "POST", "/login", ANYONE, _browser_log_in, "Log in a browser by a token.", {303: None}, (), "Login", form=True
+        "POST",
+        "/login",
+        ANYONE,
+        _browser_log_in,
+        "Log in a browser by a token.",
+        {303: None},
+        (),
+        "Login",
+        form=True,
+        documented=False,
     ),
-    Route("POST", "/logout", VIEWER, _browser_log_out, "End a browser's session.", {204: None}),
+    Route("POST", "/logout", VIEWER, _browser_log_out, "End a browser's session.", {204: None}, documented=False),
     Route("GET", "/statecfg/1.0/session", VIEWER, _own_session, "Show who one is.", {200: "OwnSession"}),
 )

@@ -124,6 +124,7 @@ class Route:
     :param form: whether the body is a form instead of JSON
     :param xml: "" no XML; "asked" where the client asks for it; "default" unless it asks for JSON
     :param media_type: of the answers listed in `responses`
+    :param documented: whether it is part of the API; what only the page uses is not
     :param denied: answers who gave no valid token, with 401, in place of an error in JSON
     """
 
@@ -140,3 +141,4 @@ class Route:
     xml: str = ""
     media_type: str = JSON
     denied: Handler | None = None
+    documented: bool = True

@@ -27,7 +27,7 @@ _METADATA: Mapping[str, Any] = {
 def document(table: Iterable[Route], base: str) -> dict[str, Any]:
     """Return the document for a table of routes, of a server that clients call by `base`."""
     paths: dict[str, dict[str, Any]] = {}
-    for route in table:
+    for route in (route for route in table if route.documented):
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         **_METADATA,

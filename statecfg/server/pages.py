@@ -270,8 +270,17 @@ _RUNS = (
 )
 _OWN = "/statecfg/1.0"
 ROUTES = (
-    Route("GET", "/", VIEWER, page, "Show the page.", {200: "Page"}, media_type=HTML, denied=denied),
-    Route("GET", "/static/{file}", ANYONE, static, "A part of the page.", {200: "Page"}, media_type="text/*"),
+    Route("GET", "/", VIEWER, page, "Show the page.", {200: "Page"}, media_type=HTML, denied=denied, documented=False),
+    Route(
+        "GET",
+        "/static/{file}",
+        ANYONE,
+        static,
+        "A part of the page.",
+        {200: "Page"},
+        media_type="text/*",
+        documented=False,
+    ),
     Route("GET", f"{_OWN}/hosts", ADMINISTRATOR, hosts, "List the hosts that the store knows.", {200: "Hosts"}),
     Route("GET", f"{_OWN}/hosts/{{host}}", ADMINISTRATOR, host, "Show a host.", {200: "Host"}),
     Route("GET", f"{_OWN}/runs", ADMINISTRATOR, runs, "List runs, the newest first.", {200: "Runs"}, _RUNS),

@@ -121,7 +121,7 @@ def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_pat
         while hooks.waiting(store) and time.monotonic() < end:
             process = shop.process(url, BOOTED, 0)
             try:
-                process.wait(dice.uniform(0.3, 0.9) if kills < KILLS else 120)
+                process.wait(dice.uniform(0.2, 0.6) if kills < KILLS else 120)
             except subprocess.TimeoutExpired:
                 kills += 1
             process.kill()
@@ -130,7 +130,7 @@ def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_pat
             assert found["count"] == found["again"] == shop.metadata().get("count", 0)
         assert [severity for severity, _ in shop.entries()] == ["info"] * total
         assert shop.configuration("counter")["count"] == total
-    assert kills >= 10
+    assert kills >= 6
 
 
 def test_what_a_killed_engine_left_running_is_ended_before_the_next_begins(shop: Workshop, url: str) -> None:
