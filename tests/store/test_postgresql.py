@@ -106,7 +106,8 @@ def test_an_older_schema_is_brought_forward_when_asked(url_of: str, monkeypatch:
     """Others use the database, too, so it is not done by the way."""
     opened(url=url_of).close()
     monkeypatch.setattr(migrations, "SCHEMA", workers.NEXT)
-    with pytest.raises(StoreError, match=f"has schema {workers.NEXT - 1}; this statecfg needs {workers.NEXT}") as refused:
+    said = f"has schema {workers.NEXT - 1}; this statecfg needs {workers.NEXT}"
+    with pytest.raises(StoreError, match=said) as refused:
         opened(url=url_of)
     assert "statecfg store migrate" in refused.value.help
 
