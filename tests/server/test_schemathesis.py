@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.server import scenes
 from tests.server.serving import Served
 
-SECONDS = 15
+SECONDS = 10
 
 
 def test_schemathesis_finds_nothing(served: Served, tmp_path: Path) -> None:
