@@ -73,7 +73,8 @@ class Fabric:
         found: Json = {}
         with opened(url=str(self.store)) as store, store.reading() as connection:
             for unit in services.units_in(connection, "fabric"):
-                found[unit.name] = {"state": unit.state, "relations": self._published(connection, unit)}
+                about = {"state": unit.state, "host": unit.host, "dying": unit.dying}
+                found[unit.name] = {**about, "relations": self._published(connection, unit)}
         return found
 
     def _published(self, connection: Any, unit: Any) -> Json:

@@ -144,12 +144,14 @@ class Rings:
         return {name: settings for name, unit in units for settings in unit["relations"].values()}
 
     def renew(self) -> None:
-        """Remove a unit of each service; the next apply makes another one, whose number is new."""
+        """Remove a unit of each service, and add another one on its host, whose number is new."""
         now = self.fabric.units()
         for name in self.names:
             mine = [unit for unit in now if unit.startswith(f"{name}/")]
             self.numbers[name].update(int(unit.partition("/")[2]) for unit in mine)
-            self.fabric("service", "remove-unit", self.choose.choice(mine))
+            gone = self.choose.choice([unit for unit in mine if not now[unit]["dying"]])
+            self.fabric("service", "remove-unit", gone)
+            self.fabric("service", "add-unit", name, "--host", now[gone]["host"])
 
     def renewed(self) -> None:
         """See that the units that came have numbers that nobody had before."""
