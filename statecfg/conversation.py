@@ -396,7 +396,9 @@ class Conversation:
         try:
             if self.late is not None:
                 self.definition, self.more, self.events = self.late()
-            self.say(stream, wire.encode({**self.more, "type": "begin"}))
+            # A program that has ended by now, such as a shell that lets nobody in, has said why: listening finds it.
+            with contextlib.suppress(TransportError):
+                self.say(stream, wire.encode({**self.more, "type": "begin"}))
             Listening(self, stream).run()
         finally:
             over.set()
