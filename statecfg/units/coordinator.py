@@ -99,6 +99,7 @@ class Coordinator:
         self._log: list[tuple[float, str, str, int, str]] = []
         # Hosts mask the secrets of their own units; what one unit tells another, that one's hooks may say as well.
         self._redactor = Redactor({name: text for each in deployment.secrets.values() for name, text in each.items()})
+        self._charms: dict[str, tuple[Json, dict[str, Blob]]] = {}  # read once for all hosts, with their large files
         self._serial = 0
         self._deployed = False
         self._thread: threading.Thread | None = None
@@ -111,10 +112,13 @@ class Coordinator:
         units = self.names.get(host, [])
         if not units:
             return {}
-        charms = {
-            name: self.deployment.files(name, contents)
-            for name in sorted({service for _, service in units} & set(self.deployment.charms))
-        }
+        charms: Json = {}
+        for name in sorted({service for _, service in units} & set(self.deployment.charms)):
+            if name not in self._charms:
+                large: dict[str, Blob] = {}
+                self._charms[name] = self.deployment.files(name, large), large
+            charms[name], large = self._charms[name]
+            contents.update(large)
         longest = max((each.timeout for each in self.deployment.services), default=0.0)
         return {"units": [name for name, _ in units], "charms": charms, "due": self.due[host], "longest": longest}
 
@@ -206,7 +210,7 @@ class Coordinator:
         elif kind == "gone":
             host.phase, host.tell = "gone", None
             for unit in list(host.steps.values()):
-                self._ended(host, unit, "the host was lost while it ran")
+                self._ended(unit, "the host was lost while it ran")
             host.steps.clear()
             self._write_log()
         elif kind == "unit-log":
@@ -264,7 +268,7 @@ class Coordinator:
         if not frame["ran"] and frame["ok"]:
             said["status"] = "missing"
         if not frame["ok"]:
-            self._ended(host, unit, str(frame["error"]), step, said)
+            self._ended(unit, str(frame["error"]), step, said)
             return
         woken = self.store.attempt(lambda on: services.commit_in(on, step, self.run, frame["changes"], now))
         unit.hooks.append(said)  # only what is kept is said to be done
@@ -272,7 +276,7 @@ class Coordinator:
         unit.quiet = False
         self._wake(woken)
 
-    def _ended(self, host: _Host, unit: _Unit, why: str, step: Step | None = None, said: Json | None = None) -> None:
+    def _ended(self, unit: _Unit, why: str, step: Step | None = None, said: Json | None = None) -> None:
         """Take in that a hook failed."""
         step, unit.running = step or unit.running, None
         if step is None:
