@@ -332,8 +332,16 @@ def test_whose_line_for_the_log_it_is(agent: Agent, hook: Hook, told: list[Json]
     other = Hook(agent, NODES, told, step(unit="mysql/1", hook="start", relation=None))
     logs = {"_command": "LogCommand", "level": "20"}
     ask(agent.path, **logs, message="by its id", client_id=other.token)
-    other.context.session = os.getsid(0)
-    ask(agent.path, **logs, message="by its session")
+    # A program of its own, as hooks are: this one's session can lie outside its namespace, where it has no number.
+    program = SPEAK.split("\n", 1)[1] + "input(); print(ask('LogCommand', level='20', message='by its session'))"
+    with subprocess.Popen(
+        [PYTHON, "-IS", "-c", program],
+        env={"JUJU_AGENT_SOCKET": agent.path, "JUJU_CLIENT_ID": "constant"},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    ) as sender:
+        other.context.session = sender.pid
+        sender.communicate(b"\n", timeout=20)
     other.context.session = 0
     ask(agent.path, **logs, message="nobody's")
     other.end()
