@@ -1,7 +1,7 @@
 """Filters of lists, in FIQL: comparisons joined by `;` (and) and `,` (or), in parentheses.
 
 Source: draft-nottingham-atompub-fiql-00. A comparison is a key, one of == != =lt= =le= =gt= =ge=, and a value, in
-which `*` stands for any text; a backslash keeps one of `; , ( )` what it is.
+which, after == and !=, `*` stands for any text; a backslash keeps one of `; , ( ) * \\` what it is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ DEEPEST = 32
 MOST = 100  # comparisons
 INVALID = "INVALID_FILTER"
 _COMPARISON = re.compile(r"([A-Za-z0-9_.@$/-]+)(==|!=|=lt=|=le=|=gt=|=ge=)((?:\\.|[^;,()\\])*)", re.S)
+_PIECE = re.compile(r"\\(.)|(\*)|([^\\*]+)", re.S)
 _OPERATORS = {"==": "==", "!=": "!=", "=lt=": "<", "=le=": "<=", "=gt=": ">", "=ge=": ">="}
 Condition = tuple[Any, ...]
 
@@ -69,7 +70,9 @@ def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
         return found, ()
     first, *path = name.split(".")
     found = fields.get(first)
-    if found is None or found.kind != "json" or not path or not all(path):
+    if found is not None and found.kind == "json" and not path:
+        raise bad(f"{first} is an object: name a key inside it, such as {first}.size.", INVALID)
+    if found is None or found.kind != "json" or not all(path):
         meant = nearest(name, fields)
         hint = f" Did you mean {meant[0]}?" if meant else f" There are: {', '.join(fields)}."
         raise bad(f"There is no field {name[:100]}.{hint}", INVALID)
@@ -126,10 +129,24 @@ class _Parser:
         self.at = found.end()
         name, operator, raw = found.groups()
         field, path = _field(name, self.fields)
-        return (_OPERATORS[operator], field.column, path, _value(name, field, raw))
+        value = _value(name, field, raw)
+        if field.kind in ("text", "json") and operator in ("==", "!="):
+            value = _pattern(raw)
+        return (_OPERATORS[operator], field.column, path, value)
 
     def wrong(self) -> Exception:
         return bad(f"The filter can't be read from character {self.at + 1} on: {self.text[self.at :][:60]!r}.", INVALID)
+
+
+def _pattern(raw: str) -> str | tuple[str, ...]:
+    """Return a value that `*` may stand in: as a text, or as the texts between which any text may stand."""
+    pieces = [""]
+    for escaped, star, plain in _PIECE.findall(raw.replace("\0", "")):
+        if star:
+            pieces.append("")
+        else:
+            pieces[-1] += escaped or plain
+    return pieces[0] if len(pieces) == 1 else tuple(pieces)
 
 
 def _value(name: str, field: Field, raw: str) -> Any:

@@ -139,10 +139,12 @@ class EntityCalls(Calls):
             _matching(entity, if_match)
             given = bodies.whole(body)
             kind = _kind(connection, principal, entity, given)
+            # Of the version that it moves to, too: its hooks are those left out.
+            access.hooks_wanted(connection, principal, kind.id, invoke_hooks)
             values = {**_values(given), "type": kind.id}
             if _marks(entity, _state(given)):
                 access.need(access.to_entity(connection, principal, entity), FULL_CONTROL, id)
-                return _mark(connection, principal, kind, entity, values, wanted, now)
+                return _mark(connection, principal, entity, values, wanted, now)
             entity = work.change(connection, entity, now, **values, **_checked(kind, entity, values))
             ref = kind.hooks.get(POST_UPDATE)
             if not wanted or ref is None or entity.state == IN_DELETION:
@@ -283,16 +285,10 @@ def _checked(kind: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[s
 
 
 def _mark(
-    connection: Any,
-    principal: Principal,
-    kind: EntityType,
-    entity: Any,
-    values: Mapping[str, Any],
-    wanted: bool,
-    now: float,
+    connection: Any, principal: Principal, entity: Any, values: Mapping[str, Any], wanted: bool, now: float
 ) -> Updated:
-    """Mark an entity for deletion: at once, or when its PreDelete hook has said yes."""
-    if not wanted or PRE_DELETE not in kind.hooks:
+    """Mark an entity for deletion: at once, or when the PreDelete hook of the type that it has so far has said yes."""
+    if not wanted or PRE_DELETE not in work.kind_of(connection, entity).hooks:
         marked = work.change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
         return Updated(rows.entity(marked))
     what = {"do": "mark", "hooks": True, "values": dict(values), "revision": entity.revision}

@@ -165,10 +165,16 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
         task = records.find(connection, tables.task, id=task.id)
         if task is None or task.ended is not None:
             return None
+    found = _invocation(connection, task, entity)
+    if found is None:
+        text = "The behavior was not run: the entity's type has none such any more."
+        gone = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
+        settle(connection, task, task.work["invocation"], gone, now)
+        return None
     _runs(connection, task.id, now)
     if task.work["task"] != task.id:
         _runs(connection, task.work["task"], now)
-    return _invocation(connection, task, entity)
+    return found
 
 
 def settle(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
@@ -240,11 +246,13 @@ def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: flo
     records.change(connection, tables.task, values, id=task.id)
 
 
-def _invocation(connection: Any, task: Any, entity: Any) -> Invocation:
+def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
+    """Return what a step runs; None where the behavior was removed, or the entity moved to a version without it."""
     work, kind = task.work, kind_of(connection, entity)
-    ref = work["behavior"] if work["do"] == "invoke" else kind.hooks[work["hook"]]
-    behavior = rows.effective(connection, kind, ref)
-    assert behavior is not None
+    ref = work["behavior"] if work["do"] == "invoke" else kind.hooks.get(work["hook"])
+    behavior = None if ref is None else rows.effective(connection, kind, ref)
+    if behavior is None:
+        return None
     return Invocation(
         id=work["invocation"],
         task_id=work["task"],

@@ -5,6 +5,7 @@ What a worker has is its own for as long as it says so; what one had that was ki
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -24,6 +25,7 @@ POLL = 1.0  # seconds between two looks for tasks that others have made
 APART = 0.5  # seconds between two writes of how far an invocation has come
 END = 15.0  # seconds that `stop` waits for what runs to end
 Json = dict[str, Any]
+log = logging.getLogger("statecfg.entities")
 
 
 class Worker:
@@ -92,6 +94,9 @@ class Worker:
                     self._run(claimed, name)
                     continue
             except (StoreError, ApiError) as problem:
+                self._note(problem)
+            except Exception as problem:  # our own mistake: this task is tried again, and the others go on
+                log.exception("a task can't be run: a mistake in statecfg")
                 self._note(problem)
             with self._due:
                 self._due.wait_for(lambda before=before: self._calls != before or self._stop.is_set(), POLL)  # type: ignore[misc]

@@ -2,8 +2,8 @@
 
 A condition is a tree of tuples: `("and", conditions)`, `("or", conditions)`, and comparisons
 `(operator, field, path, value)` where the operator is one of == != < <= > >=, `field` the name of a column, `path` the
-keys inside it, none for the column itself, and `value` a text, in which `*` stands for any text after == and !=, or a
-number.
+keys inside it, none for the column itself, and `value` a text, a number, or, after == and !=, a tuple of the texts
+between which any other text may stand.
 """
 
 from __future__ import annotations
@@ -56,20 +56,28 @@ def looks_inside(condition: Condition) -> bool:
     return bool(condition[2])
 
 
-def sort_key(column: Any, path: tuple[str, ...], shared: bool) -> Any:
-    """Return what a list is sorted by: texts by their characters' numbers, wherever the database is."""
+def sort_keys(column: Any, path: tuple[str, ...], shared: bool) -> list[Any]:
+    """Return what a list is sorted by: texts by their characters' numbers, wherever the database is.
+
+    Inside JSON, what has no such key comes first, then numbers by their size, then texts.
+    """
+    collation = "C" if shared else "BINARY"
     if path:
-        return _inside(column, path, shared)[0].collate("C" if shared else "BINARY")
-    text = isinstance(column.type, Text) or column.type.python_type is str
-    return column.collate("C" if shared else "BINARY") if text else column
+        text, number = _inside(column, path, shared)
+        kind = case((number.is_not(None), 1), (text.is_not(None), 2), else_=0)
+        return [kind, number, text.collate(collation)]
+    is_text = isinstance(column.type, Text) or column.type.python_type is str
+    return [column.collate(collation) if is_text else column]
 
 
 def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, shared: bool) -> Any:
     if not path:
         return _compared(kind, column, value, shared)
     text, number = _inside(column, path, shared)
+    if isinstance(value, tuple):
+        return _compared(kind, text, value, shared)
     is_number = _NUMBER.fullmatch(value) is not None
-    if not shared and kind == "==" and "*" not in value and value not in _TRUTH and not _is_truth(value, is_number):
+    if not shared and kind == "==" and value not in _TRUTH and not _is_truth(value, is_number):
         # The same as below, with the JSON read once: numbers and texts keep apart in SQLite, but truth is 0 or 1 there.
         found = func.json_extract(type_coerce(column, Text), _place(path))
         compared = found.in_([literal(value), *([cast(literal(value), Numeric)] if is_number else [])])
@@ -78,7 +86,7 @@ def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, share
         return case((number.is_not(None), same), else_=_compared(kind, text, value, shared))
     else:
         compared = _compared(kind, text, value, shared)
-    if kind != "==" or is_number or "*" in value or value in _TRUTH:
+    if kind != "==" or is_number or value in _TRUTH:
         return compared
     # Most rows are told apart by looking for the text alone, which is faster than reading their JSON. It stands in
     # there as it is, since both are written by the same rules.
@@ -91,7 +99,7 @@ def _is_truth(value: str, is_number: bool) -> bool:
 
 
 def _compared(kind: str, text: Any, value: Any, shared: bool) -> Any:
-    if kind == "==" and isinstance(value, str) and "*" in value:
+    if isinstance(value, tuple):
         return text.like(_like(value), escape="\\") if shared else text.op("GLOB")(_glob(value))
     if kind == "==" or not isinstance(value, str):
         return _ordered(kind, text, value)
@@ -119,9 +127,9 @@ def _place(path: tuple[str, ...]) -> str:
     return "$" + "".join(f'."{key}"' for key in path)
 
 
-def _like(pattern: str) -> str:
-    return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
+def _like(pieces: tuple[str, ...]) -> str:
+    return "%".join(re.sub(r"[\\%_]", r"\\\g<0>", piece) for piece in pieces)
 
 
-def _glob(pattern: str) -> str:
-    return re.sub(r"[?\[]", r"[\g<0>]", pattern)
+def _glob(pieces: tuple[str, ...]) -> str:
+    return "*".join(re.sub(r"[*?\[]", r"[\g<0>]", piece) for piece in pieces)

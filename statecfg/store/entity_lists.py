@@ -35,7 +35,7 @@ def page(
     keys = [first]
     if order is not None:
         field, path = order
-        keys = [conditions.sort_key(table.c[field], path, shared), first]
+        keys = [*conditions.sort_keys(table.c[field], path, shared), first]
     # Only the numbers are sorted: rows are large. What looks into JSON reads every row, so that is done once.
     costly = condition is not None and conditions.looks_inside(condition)
     columns = (first, func.count().over()) if costly else (first,)

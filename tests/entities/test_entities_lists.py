@@ -64,6 +64,10 @@ FILTERS = [
     ("entity.note==100%_[x]*", "d"),
     ("entity.note==1?0*", ""),
     ("entity.note==a*b", "b"),
+    ("entity.note==a\\*b", "b"),
+    ("entity.note==*\\*b", "b"),
+    ("entity.note==\\*b", ""),
+    ("name!=\\*", "abcde"),
     ("entity.none.at.all==x", ""),
     ("entity.none!=x", "abcde"),
     ("state==PRE_CREATED", "abcde"),
@@ -75,7 +79,7 @@ FILTERS = [
 WRONG = [
     ("nme==a", "There is no field nme. Did you mean name?"),
     ("color==a", "There is no field color."),
-    ("entity==a", "There is no field entity."),
+    ("entity==a", "entity is an object: name a key inside it, such as entity.size."),
     ("entity.==a", "There is no field"),
     ("name.x==a", "There is no field name.x."),
     ("name", "can't be read from character 1 on: 'name'"),
@@ -138,6 +142,7 @@ def test_wrong_filters(scene: Scene, filter: str, message: str) -> None:
         ("name", "abcde"),
         ("externalId", "abcde"),
         ("entity.color", "cbdae"),
+        ("entity.size.height", "eabdc"),  # none, 3, 20, 25, "3"
         ("creationDate", "abcde"),
     ],
 )

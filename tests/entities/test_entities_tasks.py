@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from statecfg.entities.model import Invocation, Outcome, Query
+from statecfg.entities.model import IN_DELETION, RESOLVED, Invocation, Outcome, Query
 from statecfg.entities.operations import Operations
 from statecfg.entities.tasks import LEASE
 from statecfg.store import opened
-from tests.entities.scenes import ANN, EVE, FAILED, ROOT, Scene, behavior, refused
+from tests.entities.scenes import ANN, BEN, EVE, FAILED, INTERFACE, ROOT, Scene, behavior, refused
 
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 
@@ -127,6 +127,53 @@ def test_an_entity_that_goes_while_its_hook_runs(scene: Scene) -> None:
     o.delete_entity(ROOT, deleting.id, invoke_hooks=False)
     assert o.advance(task.id) is None
     assert (scene.task(task.id).status, scene.task(part).status) == ("success", "error")
+
+
+def test_a_behavior_that_goes_before_its_turn(scene: Scene) -> None:
+    o, kind = scene.operations, scene.type()
+    id = o.create_behavior(ROOT, INTERFACE, {"name": "fleeting", "execution": {"type": "noop"}}).id
+    o.add_behavior_grant(ROOT, kind.id, {"behaviorId": id, "accessLevelId": "ReadOnly"})
+    task = o.invoke(ROOT, scene.entity(kind).id, id)
+    o.delete_behavior(ROOT, INTERFACE, id)
+    assert scene.work() == []
+    error = scene.task(task.id).error
+    assert error is not None
+    assert error["minorErrorCode"] == "RDE_INVALID_BEHAVIOR_SCOPE"
+
+
+def test_hooks_that_an_entity_s_version_does_not_have_any_more(scene: Scene) -> None:
+    o, hooks = scene.operations, ("PostUpdate", "PreDelete", "PostDelete")
+    old, new = scene.type(*hooks, nss="moves"), scene.type(nss="moves", version="2.0.0")
+    entity = scene.entity(old)
+    task = o.update_entity(ROOT, entity.id, {"entity": {"foo": "1"}}).task
+    assert task is not None
+    # What may keep an entity from being marked is asked also where the same change moves it to a version without that.
+    marking = o.update_entity(ROOT, entity.id, {"entityType": new.id, "entityState": IN_DELETION})
+    assert marking.accepted
+    assert scene.work("PreDelete") == ["PostUpdate", "PreDelete"]
+    assert scene.state(entity.id) == RESOLVED
+
+    waiting = o.update_entity(ROOT, entity.id, {"entity": {"foo": "2"}}).task
+    deleting = o.delete_entity(ROOT, entity.id)
+    assert waiting is not None
+    assert o.update_entity(ROOT, entity.id, {"entityType": new.id}).task is None
+    assert scene.work() == []
+    error = scene.task(waiting.id).error
+    assert error is not None
+    assert error["minorErrorCode"] == "RDE_INVALID_BEHAVIOR_SCOPE"
+    assert (scene.task(deleting.id).status, scene.state(entity.id)) == ("success", "gone")
+
+
+def test_a_hook_is_left_out_by_who_controls_both_versions(scene: Scene) -> None:
+    o = scene.operations
+    old, new = scene.type(nss="both"), scene.type("PostUpdate", nss="both", version="2.0.0")
+    for kind, level in ((old, "FullControl"), (new, "ReadWrite")):
+        o.add_grant(ROOT, kind.id, {"memberId": BEN.id, "accessLevelId": level})
+    entity = scene.entity(old, who=BEN)
+    body = {"entityType": new.id}
+    refused(403, GONE, o.update_entity, BEN, entity.id, body, None, False)
+    assert o.update_entity(BEN, entity.id, body).task is not None
+    assert scene.work() == ["PostUpdate"]
 
 
 def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:

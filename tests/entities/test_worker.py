@@ -12,6 +12,8 @@ import pytest
 from statecfg import project
 from statecfg.entities.model import Query, Task
 from statecfg.entities.worker import Worker
+from statecfg.store import entity_tables as tables
+from statecfg.store import records
 from tests.entities.sites import ME, Sites, behavior
 from tests.hosts import processes
 
@@ -108,3 +110,17 @@ def test_a_task_waited_for_is_run_where_nobody_else_does(sites: Sites) -> None:
     before = threading.active_count()
     worker.stop()
     assert threading.active_count() <= before
+
+
+def test_our_own_mistake_ends_no_worker(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
+    """A task that can't be read at all, as of a store that something else wrote to."""
+    broken, right = begin(sites, "quick", "abc"), begin(sites, "quick", "abcd", "y")
+    sites.store.attempt(lambda connection: records.change(connection, tables.task, {"work": {"do": "x"}}, id=broken))
+    worker = Worker(sites.calls, project.find(sites.root), 1)
+    worker.start()
+    try:
+        processes.wait_until(lambda: task(sites, right).is_finished, 20, "the task behind it")
+    finally:
+        worker.stop()
+    assert "a mistake in statecfg" in caplog.text
+    assert not task(sites, broken).is_finished
