@@ -280,7 +280,7 @@ def _checked(kind: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[s
     """Return the state of an entity after a change: what was RESOLVED is looked at again, nothing else is."""
     if entity.state != RESOLVED:
         return {}
-    message = schemas.wrong(kind.schema, values.get("content", entity.content))
+    message = schemas.wrong(kind.schema, values.get("content", entity.content), nulls=True)
     return {"state": RESOLUTION_ERROR, "message": message} if message else {}
 
 

@@ -31,13 +31,17 @@ def check_schema(schema: Json) -> None:
         raise bad("The schema is nested too deeply.", INVALID) from None
 
 
-def wrong(schema: Json, content: Any) -> str:
-    """Return what is wrong with an entity's content by its type's schema; "" for nothing."""
+def wrong(schema: Json, content: Any, nulls: bool = False) -> str:
+    """Return what is wrong with an entity's content by its type's schema; "" for nothing.
+
+    :param nulls: whether null may stand inside of it for whatever has no value yet, as clients write it
+    """
     import referencing.exceptions
     from jsonschema.exceptions import best_match
 
     try:
-        problem = best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(content))
+        problems = _validator(json.dumps(schema, sort_keys=True)).iter_errors(content)
+        problem = best_match(each for each in problems if not (nulls and each.path and each.instance is None))
     except referencing.exceptions.Unresolvable:
         return "the type's schema refers to something that it does not have"
     except RecursionError:

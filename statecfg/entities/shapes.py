@@ -16,7 +16,7 @@ from statecfg.entities.model import MEMBERSHIP, Page
 T = TypeVar("T")
 Shape = dict[str, Any]
 
-STATE_RENAMED = 37.1  # from here on `entityState`, creationDate and lastModificationDate
+ENTITY_STATE = 37.1  # from here on `entityState` beside `state`, creationDate and lastModificationDate
 HOOKS = 36.0  # types have hooks, and behaviors exist
 WRITE_ONLY = ("_internal_", "_secure_")
 
@@ -82,7 +82,7 @@ def entity_type(item: model.EntityType, version: float) -> Shape:
     }
     if version < HOOKS:
         del found["hooks"]
-    if version < STATE_RENAMED:
+    if version < ENTITY_STATE:
         del found["maxImplicitRight"]
     return found
 
@@ -95,11 +95,12 @@ def entity(item: model.Entity, version: float) -> Shape:
         "name": item.name,
         "externalId": item.external_id,
         "entity": item.content,
+        "state": item.state,
         "owner": {"name": item.owner, "id": model.user_id(item.owner, item.org)},
         "org": {"name": item.org, "id": model.org_id(item.org)},
     }
-    if version < STATE_RENAMED:
-        return found | {"state": item.state}
+    if version < ENTITY_STATE:
+        return found
     dates = {"creationDate": date(item.created), "lastModificationDate": date(item.modified)}
     return found | {"entityState": item.state, "message": item.message or None} | dates
 
@@ -107,7 +108,7 @@ def entity(item: model.Entity, version: float) -> Shape:
 def resolved(item: model.Entity, version: float) -> Shape:
     """Return an entity as the reply of resolving it: always with a message; of old, without its type."""
     found = entity(item, version) | {"message": item.message}
-    if version < STATE_RENAMED:
+    if version < ENTITY_STATE:
         del found["entityType"]
     return found
 

@@ -103,7 +103,7 @@ class TypeCalls(Calls):
             given = bodies.whole(body)
             same_id(given, id)
             unchanged(given, known)
-            values = _values({**shapes.entity_type(known, shapes.STATE_RENAMED), **given})
+            values = _values({**shapes.entity_type(known, shapes.ENTITY_STATE), **given})
             if any(getattr(known, key) != value for key, value in values.items()):
                 may_change(known)
                 _without_entities(connection, id)

@@ -127,7 +127,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
 
     The task createDefinedEntity that still waits for it ends with it.
     """
-    message = schemas.wrong(kind_of(connection, entity).schema, entity.content)
+    message = schemas.wrong(kind_of(connection, entity).schema, entity.content, nulls=True)
     state = RESOLUTION_ERROR if message else RESOLVED
     if (entity.state, entity.message) != (state, message):
         entity = change(connection, entity, now, state=state, message=message)
@@ -168,8 +168,8 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
     found = _invocation(connection, task, entity)
     if found is None:
         text = "The behavior was not run: the entity's type has none such any more."
-        gone = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
-        settle(connection, task, task.work["invocation"], gone, now)
+        lacking = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
+        settle(connection, task, task.work["invocation"], lacking, now)
         return None
     _runs(connection, task.id, now)
     if task.work["task"] != task.id:

@@ -79,7 +79,7 @@ _TASK = {
     "result": {"type": ["object", "null"], "properties": {"resultContent": _TEXT}},
     "error": _FREE_OR_NULL,
 }
-_OF_SOME_VERSIONS = ("state", "entityState", "message", "creationDate", "lastModificationDate", "entityType")
+_OF_SOME_VERSIONS = ("entityState", "message", "creationDate", "lastModificationDate", "entityType")
 
 ANSWERS: dict[str, Schema] = {
     "Error": _object({"minorErrorCode": _TEXT, "message": _TEXT, "stackTrace": {"type": "null"}}),

@@ -222,12 +222,16 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
             {"a": 2},
             "a: 1 was",
         ),
+        # Clients write null for what has no value yet, and mean that it is there.
+        ({"properties": {"a": {"type": "string", "enum": ["x"]}}, "required": ["a"]}, {"a": None}, ""),
+        ({"properties": {"a": {"items": {"type": "object"}}}, "required": ["b"]}, {"a": [None]}, "'b' is a required"),
+        ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string"}]}}}, {"a": None}, ""),
         ({"$ref": "#/definitions/none"}, {}, "the type's schema refers to something that it does not have"),
         ({"$ref": "#"}, {}, "the type's schema refers to itself without end"),
     ],
 )
 def test_entities_are_looked_at_by_their_types_schema(schema: dict[str, Any], content: Any, wrong: str) -> None:
     schemas.check_schema(schema)
-    found = schemas.wrong(schema, content)
+    found = schemas.wrong(schema, content, nulls=True)
     assert found.startswith(wrong)
     assert bool(found) == bool(wrong)

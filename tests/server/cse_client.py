@@ -33,6 +33,7 @@ from container_service_extension.rde.common.entity_service import DefEntityServi
 from container_service_extension.rde.models.common_models import DefEntity, DefEntityType2_0, DefInterface
 from container_service_extension.rde.models.rde_factory import get_rde_model
 from container_service_extension.rde.schema_service import DefSchemaService
+from container_service_extension.rde.utils import load_rde_schema
 
 CONTENT = {
     "apiVersion": "cse.vmware.com/v2.1",
@@ -105,7 +106,7 @@ class Drive:
         kind = DefEntityType2_0(
             name="nativeClusterEntityType",
             description="",
-            schema={"type": "object", "required": ["kind", "spec"]},
+            schema=load_rde_schema("schema_2_1_0.json"),
             interfaces=[self.interface.id],
             version="2.1.0",
             hooks=hooks,

@@ -138,16 +138,16 @@ def test_tenants_see_what_they_were_given(define: Any, served: Served) -> None:
         refused(tenant.get(path), 403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN")
 
 
-@pytest.mark.parametrize(("version", "state"), [("36.0", "state"), ("37.0", "state"), ("37.1", "entityState")])
-def test_versions_have_their_keys(define: Any, served: Served, version: str, state: str) -> None:
+@pytest.mark.parametrize(("version", "new"), [("36.0", False), ("37.0", False), ("37.1", True), ("39.1", True)])
+def test_versions_have_their_keys(define: Any, served: Served, version: str, new: bool) -> None:
     client, _, kind = define
     entity = scenes.created(client, kind["id"], "one", {"foo": "x"}, resolveEntity="true")
     with served.client(version=version) as old:
         answer = old.get(f"{API}/entities/{entity}")
         assert answer.headers["content-type"] == f"application/json;version={version}"
-        assert [key for key in answer.json() if "tate" in key] == [state]
+        assert [key for key in answer.json() if "tate" in key] == ["state", *(["entityState"] if new else [])]
         resolved = old.post(f"{API}/entities/{entity}/resolve").json()
-        assert "message" in resolved and ("entityType" in resolved) is (state == "entityState")
+        assert "message" in resolved and ("entityType" in resolved) is new
 
 
 @pytest.mark.parametrize("version", ["34.0", "99.0", "x", "36", "36.0.0-alpha"])
@@ -283,6 +283,40 @@ def test_the_link_of_a_task_is_how_the_client_calls_us(define: Any, served: Serv
     body = {"name": "one", "entity": {"foo": "x"}}
     answer = client.post(f"{API}/entityTypes/{kind['id']}", json=body, headers={"Host": f"localhost:{port}"})
     assert answer.headers["location"].startswith(f"http://localhost:{port}/api/task/")
+
+
+def test_bodies_that_say_nothing_are_none(define: Any, served: Served) -> None:
+    client, _, kind = define
+    path = f"{API}/entities/{scenes.created(client, kind['id'], 'one', {'foo': 'x'})}"
+    for content in (b"{}", b"null"):
+        answer = client.post(f"{path}/resolve", content=content, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["entityState"]) == (200, "RESOLVED")
+    refused(client.request("DELETE", path, json={"invokeHooks": False}), 400, "BAD_REQUEST")
+    refused(client.request("DELETE", path, content=b"{}", headers={"Content-Type": ""}), 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert client.request("DELETE", path, json={}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://localhost/api/versions", 200),
+        ("HTTP://localhost:1/api/versions", 200),
+        ("http://elsewhere.example.com/api/versions", 403),
+        ("http://user@localhost/api/versions", 403),
+        ("http://localhost", 401),
+        ("/api/versions%0d%0a", 401),
+        ("/api/ver%09sions", 401),
+        ("/api/versions%3fpage=1", 401),
+        ("/api/versions%23", 401),
+        ("/api/%2e%2e/api/versions", 401),
+    ],
+)
+def test_targets_are_taken_as_they_are(served: Served, target: str, status: int) -> None:
+    """A whole URL names the host in place of the header; nothing is cut out of a path, or taken for its end."""
+    host, _, port = served.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as raw:
+        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        assert raw.makefile("rb").readline().split()[1] == str(status).encode()
 
 
 @pytest.mark.parametrize("line", [b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET /\r\n\r\n", b"A" * 70000])
