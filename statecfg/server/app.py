@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import anyio
 from anyio import CapacityLimiter, to_thread
@@ -93,31 +94,31 @@ class Application:
         """Answer one request (ASGI)."""
         request = Request(scope, receive)
         identity = str(uuid.uuid4())
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        path, headers = _target(request)
         version: float | None = None
         try:
-            answer, version = await self._answer(request, headers)
+            answer, version = await self._answer(request, path, headers)
         except ApiError as refused:
-            answer = writing.error(refused, headers, request.url.path)
+            answer = writing.error(refused, headers, path)
         except StoreError as problem:
             log.error("%s: %s", identity, problem.detail)
             code = "BUSY" if isinstance(problem, Busy) else "STORE_FAILED"
             failed = ApiError(503, code, "The store can't be used just now.", {"Retry-After": "5"})
-            answer = writing.error(failed, headers, request.url.path)
+            answer = writing.error(failed, headers, path)
         except Exception:
             log.exception("%s: a mistake in statecfg", identity)
             message = f"A mistake in statecfg. The server's log tells more about {identity}."
-            answer = writing.error(ApiError(500, "INTERNAL_SERVER_ERROR", message), headers, request.url.path)
+            answer = writing.error(ApiError(500, "INTERNAL_SERVER_ERROR", message), headers, path)
         response = _response(answer, version, {**writing.SECURITY, writing.REQUEST_ID: identity})
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request, headers: Mapping[str, str]) -> tuple[Answer, float]:
+    async def _answer(self, request: Request, target: str, headers: Mapping[str, str]) -> tuple[Answer, float]:
         refusal = self._guard.refusal(headers)
         if refusal:
             raise ApiError(403, "ORIGIN_NOT_ALLOWED", refusal)
         caller, session = await self._in_thread(self._who, headers)
         method = "GET" if request.method == "HEAD" else request.method
-        route, path = self._route(request.url.path, method, caller)
+        route, path = self._route(target, method, caller)
         denied = _denial(route, caller)
         if denied is None and session and route.permission != ANYONE and request.method not in auth.SAFE:
             denied = self._forged(session, headers)
@@ -126,11 +127,11 @@ class Application:
         accepted = self._accepted(headers)
         xml = (route.xml == "asked" and accepted.xml) or (route.xml == "default" and not accepted.json)
         base = f"{request.url.scheme}://{headers['host']}"
-        address = base + request.url.path
+        address = base + quote(target, safe="/:@!$&'()*+,;=~")
         if denied is not None and route.denied is not None:
             asked = Asked(self._shared, None, "", accepted.version, path, {}, None, headers, base, address)
             return await self._in_thread(route.denied, asked), accepted.version
-        query = requests.query(request.url.query, route.query)
+        query = requests.query(request.scope["query_string"].decode("latin-1"), route.query)
         content = requests.content(route, await requests.body(request), headers)
         asked = Asked(
             self._shared, caller, session, accepted.version, path, query, content, headers, base, address, xml
@@ -190,6 +191,17 @@ class Application:
             known = ", ".join(map(str, versions.SUPPORTED))
             message = f"There is no version {problem.version!r} of this API. There are {known}."
             raise ApiError(406, "UNSUPPORTED_API_VERSION", message) from None
+
+
+def _target(request: Request) -> tuple[str, dict[str, str]]:
+    """Return a request's path, decoded, and its headers by name in lower case.
+
+    The host of a target that is a whole URL counts in place of the header's. Source: RFC 9112, 3.2.2.
+    """
+    path: str = request.scope["path"]
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    whole = re.match(r"(?is)https?://([^/]*)(.*)", path)
+    return (path, headers) if whole is None else (whole[2] or "/", {**headers, "host": whole[1]})
 
 
 def _unknown() -> ApiError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from statecfg.server import app, auth
 from statecfg.server.exchange import Shared
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 KEEP_ALIVE = 30  # seconds for which an idle connection is kept
+PATIENCE = 30.0  # seconds in which a request's headers have to arrive
 GRACE = 20  # seconds for requests that are under way when the server ends
 
 
@@ -33,6 +35,47 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals alone."""
         yield
+
+
+class Connection(H11Protocol):
+    """Uvicorn's connection, which ends where the headers of a request don't arrive in time.
+
+    Without that, whoever opens connections and says nothing, or a byte now and then, has them for ever.
+    """
+
+    patience = PATIENCE
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what arrives; what is still no whole request keeps to the time it had."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        super().connection_lost(exc)
+        self._unwatch()
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the headers of a request are waited for."""
+        return self._late is not None
+
+    def _watch(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._unwatch()
+        elif not self.is_timed and not self.transport.is_closing():
+            self._late = self.loop.call_later(self.patience, self.transport.abort)
+
+    def _unwatch(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 def listen(bind: str, port: int) -> socket.socket:
@@ -91,6 +134,7 @@ async def _serve(
     config = uvicorn.Config(
         application,
         lifespan="on",
+        http=Connection,
         log_config=None,
         log_level="warning",
         access_log=False,

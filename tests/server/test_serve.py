@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import ssl
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
+from statecfg.server import running
 from tests.command import statecfg
 from tests.server import scenes
 from tests.server.serving import project, serving
@@ -116,3 +121,35 @@ def test_it_ends_when_it_is_told_to(tmp_path: Path, number: signal.Signals, code
         assert served.process.returncode == code, errors
         assert time.monotonic() - began < 12
         assert "Traceback" not in errors
+
+
+def test_connections_end_that_do_not_say_what_they_want() -> None:
+    made: list[running.Connection] = []
+    waiting: list[bool] = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        waiting.append(made[-1].is_timed)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def said(data: bytes, patience: float) -> bytes:
+        config = uvicorn.Config(answer, log_config=None, lifespan="off")
+
+        def connection() -> running.Connection:
+            made.append(running.Connection(config, ServerState(), {}))
+            made[-1].patience = patience
+            return made[-1]
+
+        server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(data)
+        got = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        server.close()
+        return got
+
+    assert asyncio.run(said(b"", 0.02)) == b""
+    assert asyncio.run(said(b"GET / HTTP/1.1\r\nHost:", 0.02)) == b""
+    whole = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert asyncio.run(said(whole, 60)).startswith(b"HTTP/1.1 204 ")
+    assert waiting == [False]  # a request that is answered has the time that its answer takes
