@@ -14,6 +14,7 @@ from typing import Any
 
 from statecfg.entities import functions, processes, webhook
 from statecfg.entities.model import POST_DELETE, PRE_DELETE, Invocation, Outcome
+from statecfg.entities.work import major_code, storable
 from statecfg.problems import suggest
 from statecfg.project import Project
 from statecfg.remote.redact import Redactor
@@ -126,7 +127,10 @@ def run(
             501,
             UNSUPPORTED,
         )
-    return found and replace(found, result=mask(found.result), error=mask(found.error))
+    try:
+        return found and replace(found, result=storable(mask(found.result)), error=storable(mask(found.error)))
+    except RecursionError:
+        return _failed("the result is nested too deeply")
 
 
 def secrets(value: Any, name: str = "secret") -> Iterator[tuple[str, str]]:
@@ -159,10 +163,9 @@ def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
     """Return what the behavior says itself; by default, what it was invoked with."""
     error = properties.get("returnError")
     if isinstance(error, Mapping):
-        major = error.get("majorErrorCode")
         return _failed(
             str(error.get("message") or "the behavior says that it failed"),
-            int(major) if isinstance(major, int | str) and str(major).isdigit() else 500,
+            major_code(error.get("majorErrorCode")),
             str(error.get("minorErrorCode") or FAILED),
         )
     if "returnValue" in properties:

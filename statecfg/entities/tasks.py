@@ -124,7 +124,7 @@ class TaskCalls(Calls):
         """
         values: dict[str, Any] = {
             "progress": None if progress is None else min(max(progress, 0), 100),
-            "details": None if details is None else work.plain(details),
+            "details": None if details is None else work.newest(details),
             "operation": None if operation is None else work.plain(operation),
         }
         given = {key: value for key, value in values.items() if value is not None}

@@ -21,6 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from statecfg.entities import payload
 from statecfg.entities.model import Invocation, Outcome
+from statecfg.entities.work import major_code
 from statecfg.hooks.exchange import Answer, Unanswered, exchange
 
 API_VERSION = "39.0"
@@ -243,9 +244,8 @@ def _news(said: Json) -> Json:
 
 def _error(said: Any, status: str) -> Json:
     given = said if isinstance(said, dict) else {}
-    major = given.get("majorErrorCode")
     return {
-        "majorErrorCode": int(major) if isinstance(major, int | str) and str(major).isdigit() else 500,
+        "majorErrorCode": major_code(given.get("majorErrorCode")),
         "minorErrorCode": str(given.get("minorErrorCode") or FAILED),
         "message": str(given.get("message") or f"the webhook ended the task with status {status}"),
     }

@@ -7,6 +7,8 @@ hooks run), and, once a step has begun, `hook`, `invocation` and `task` (which s
 
 from __future__ import annotations
 
+import math
+import re
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +38,7 @@ from statecfg.store import entity_tables as tables
 
 Values = Mapping[str, Any]
 LONGEST = 4096  # characters of a text that a behavior says of itself
+DETAILS = 64 << 10  # characters of what it says at length, the newest
 SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work that is one step, shown by its own task
 
 
@@ -100,6 +103,11 @@ def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
 def failure(message: str, minor_code: str = "RDE_BEHAVIOR_FAILED", major_code: int = 400) -> dict[str, Any]:
     """Return the error of a task."""
     return {"majorErrorCode": major_code, "minorErrorCode": minor_code, "message": message}
+
+
+def major_code(given: Any) -> int:
+    """Return the majorErrorCode that a behavior gave; 500 where that is none."""
+    return int(given) if re.fullmatch(r"[0-9]{1,9}", str(given), re.ASCII) else 500
 
 
 def invoked(behavior: str, entity: Any) -> str:
@@ -290,5 +298,22 @@ def _said(hook: str, outcome: Outcome) -> str:
 
 def plain(text: Any) -> str:
     """Return a text of a behavior's as the store can hold it: without U+0000 and half characters, not too long."""
-    found = str(text).replace("\0", "").encode(errors="replace").decode()
+    found = storable(str(text))
     return found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
+
+
+def newest(text: Any) -> str:
+    """Return the end of what a behavior says at length, as the store can hold it."""
+    found = storable(str(text))
+    return found if len(found) <= DETAILS else f"…{found[-DETAILS:]}"
+
+
+def storable(value: Any) -> Any:
+    """Return JSON without what the store or answers can't hold: U+0000, half characters, NaN and the infinities."""
+    if isinstance(value, str):
+        return value.replace("\0", "").encode(errors="replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return [storable(item) for item in value] if isinstance(value, list) else value

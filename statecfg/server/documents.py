@@ -129,6 +129,9 @@ def wrong(name: str, value: Any) -> str:
     return schemas.wrong(_whole(name), value)
 
 
+    either = [key for each in REQUESTS[name].get("anyOf", ()) for key in each["required"]]
+    if either and isinstance(value, dict) and not any(key in value for key in either):
+        return f"it has none of {', '.join(either)}"
 @functools.cache
 def _whole(name: str) -> Schema:
     """Return a document as a schema that stands alone, in the draft that has all that ours use."""

@@ -34,6 +34,12 @@ def objects(properties: Schema, required: tuple[str, ...] = ()) -> Schema:
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
+def some_of(properties: Schema) -> Schema:
+    """Return an object that has at least one of these keys that are ours to take."""
+    settable = [name for name, schema in properties.items() if not schema.get("readOnly")]
+    return {**objects(properties), "anyOf": [{"required": [name]} for name in settable]}
+
+
 _FREE: Schema = {"type": "object"}
 # What clients send back as they got it, and what is given by us.
 _GIVEN: Schema = {"type": ["string", "null"], "readOnly": True}
@@ -91,14 +97,14 @@ REQUESTS: dict[str, Schema] = {
     "NewBehavior": objects({**_BEHAVIOR, "name": text(128, 1, urn.BEHAVIOR.pattern)}, ("name", "execution")),
     "ChangedBehavior": objects({**_BEHAVIOR, "name": _GIVEN}, ("execution",)),
     "NewEntityType": objects({**_TYPE, **_COORDINATES}, ("name", *_COORDINATES, "schema")),
-    "ChangedEntityType": objects({**_TYPE, **_GIVEN_COORDINATES}, ("name", "schema")),
+    "ChangedEntityType": some_of({**_TYPE, **_GIVEN_COORDINATES}),
     "NewBehaviorAccess": objects(_BEHAVIOR_ACCESS, tuple(_BEHAVIOR_ACCESS)),
     "NewBehaviorAccesses": _values("NewBehaviorAccess"),
     "NewAccess": objects(_ACCESS, ("grantType", "memberId", "accessLevelId")),
     "NewAccesses": _values("NewAccess"),
     "ChangedAccess": objects({**_ACCESS, "memberId": _GIVEN}, ("accessLevelId",)),
     "NewEntity": objects({**_ENTITY, "entityType": _GIVEN}, ("name", "entity")),
-    "ChangedEntity": objects(_ENTITY, ("name", "entity")),
+    "ChangedEntity": some_of(_ENTITY),
     "Invocation": objects(
         {"arguments": {**_FREE, "type": ["object", "null"]}, "metadata": {**_FREE, "type": ["object", "null"]}}
     ),

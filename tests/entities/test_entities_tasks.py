@@ -184,6 +184,9 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     o.update_task(found.id, progress=140, details="half\0way \ud800", operation="x" * 5000)
     shown = scene.task(found.task_id)
     assert (shown.progress, shown.details, len(shown.operation)) == (100, "halfway ?", 4097)
+    o.update_task(found.id, details="a" * 70_000 + "the newest")
+    details = scene.task(found.task_id).details
+    assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
     o.update_task(found.id)
     error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
     o.settle(task.id, found.id, Outcome(False, error=error))

@@ -208,6 +208,20 @@ def test_an_answer_tells_how_far_the_task_is(site: Site) -> None:
     assert site.news == [{"details": "d", "operation": "o", "progress": 70}]
 
 
+def test_an_answer_holds_what_no_store_does(site: Site) -> None:
+    odd = r'"\ud800a\u0000"'
+    result = f'{{"status": "success", "result": {{"resultContent": {{"k\\u0000": [{odd}, NaN, 1e999]}}}}}}'
+    with serving(answer(200, result, Content_Type=TASK)) as server:
+        assert site.run(invocation(hook(server.url))).result == {"k": ["?a", "nan", "inf"]}
+    error = f'{{"status": "error", "error": {{"majorErrorCode": "²", "message": {odd}}}}}'
+    with serving(answer(200, error, Content_Type=TASK)) as server:
+        found = site.run(invocation(hook(server.url)))
+    assert found.error == {"majorErrorCode": 500, "minorErrorCode": "RDE_WEBHOOK_FAILED", "message": "?a"}
+    deep = f'{{"status": "success", "result": {"[" * 600}{"]" * 600}}}'
+    with serving(answer(200, deep, Content_Type=TASK)) as server:
+        assert message(site.run(invocation(hook(server.url)))) == "the result is nested too deeply"
+
+
 @pytest.mark.parametrize(
     ("talk", "said"),
     [

@@ -285,6 +285,19 @@ def test_the_link_of_a_task_is_how_the_client_calls_us(define: Any, served: Serv
     assert answer.headers["location"].startswith(f"http://localhost:{port}/api/task/")
 
 
+def test_what_a_change_leaves_out_stays(define: Any) -> None:
+    client, _, kind = define
+    path = f"{API}/entities/{scenes.created(client, kind['id'], 'one', {'foo': 'x'}, resolveEntity='true')}"
+    assert client.put(path, json={"name": "two"}).json()["entity"] == {"foo": "x"}
+    assert client.put(path, json={"entityState": "IN_DELETION"}).json()["entityState"] == "IN_DELETION"
+    assert client.get(path).json()["name"] == "two"
+    message = refused(client.put(path, json={"nmae": "three"}), 400, "BAD_REQUEST")
+    assert "it has none of entityType, name, externalId, entity, state, entityState" in message
+    of = f"{API}/entityTypes/{scenes.made(client, 'entityTypes', scenes.entity_type('kept2'))['id']}"
+    changed = client.put(of, json={"description": "mine"}).json()
+    assert (changed["description"], changed["schema"]["required"]) == ("mine", ["foo"])
+
+
 def test_bodies_that_say_nothing_are_none(define: Any, served: Served) -> None:
     client, _, kind = define
     path = f"{API}/entities/{scenes.created(client, kind['id'], 'one', {'foo': 'x'})}"
