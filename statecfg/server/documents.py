@@ -126,12 +126,12 @@ SCHEMAS: dict[str, Schema] = {**REQUESTS, **ANSWERS}
 
 def wrong(name: str, value: Any) -> str:
     """Return what is wrong with a request's body, "" for nothing."""
-    return schemas.wrong(_whole(name), value)
-
-
     either = [key for each in REQUESTS[name].get("anyOf", ()) for key in each["required"]]
     if either and isinstance(value, dict) and not any(key in value for key in either):
         return f"it has none of {', '.join(either)}"
+    return schemas.wrong(_whole(name), value)
+
+
 @functools.cache
 def _whole(name: str) -> Schema:
     """Return a document as a schema that stands alone, in the draft that has all that ours use."""
