@@ -129,6 +129,14 @@ class AccessCalls(Calls):
         """Remove a token; return whether there was one of that number."""
         return self.store.attempt(lambda connection: records.drop(connection, tables.token, id=id)) == 1
 
+    def orgs(self, principal: Principal) -> list[str]:
+        """Return the names of the organizations that somebody may see: administrators all that have users."""
+        if not principal.is_administrator:
+            return [principal.org]
+        with self.store.reading() as connection:
+            found = records.every(connection, tables.token, invocation=None)
+        return sorted({principal.org, *(row.org for row in found)})
+
     def revoke(self, secret: str) -> bool:
         """Remove a token by its secret (logging out); return whether there was one."""
         digest = _digest(secret)

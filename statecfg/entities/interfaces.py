@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from statecfg.entities import access, behaviors, bodies, rows, urn
@@ -85,22 +85,8 @@ class InterfaceCalls(Calls):
     def create_behavior(self, principal: Principal, interface: str, body: Any) -> Behavior:
         """Add a behavior (name, description, execution) to an interface."""
         access.administrators_only(principal, interface)
-        body = bodies.whole(body)
-        name = bodies.text(body, "name")
-        if not urn.BEHAVIOR.fullmatch(name):
-            raise bad("name has to be of letters, digits, `_`, `-` and `.`, 128 at most.")
-        description = bodies.optional(body, "description", str)
-        values = {"name": name, "description": description, "execution": execution(body, self.project)}
-
-        def enter(connection: Any) -> Behavior:
-            rows.need(connection, tables.interface, interface)
-            ref = urn.behavior(name, interface)
-            if records.find(connection, tables.behavior, owner=interface, ref=ref) is not None:
-                raise bad(f"{interface} has a behavior {name} already.", EXISTS)
-            records.add(connection, tables.behavior, values | {"owner": interface, "id": ref, "ref": ref})
-            return _behavior(connection, interface, ref)
-
-        return self.store.attempt(enter)
+        values = _new(bodies.whole(body), self.project)
+        return self.store.attempt(lambda connection: _add(connection, interface, values))
 
     def get_behavior(self, principal: Principal, interface: str, behavior: str) -> Behavior:
         """Return a behavior of an interface."""
@@ -118,32 +104,38 @@ class InterfaceCalls(Calls):
         """Change description and execution, nothing else; a write-only key that is not given keeps its value."""
         access.administrators_only(principal, interface)
         body = bodies.whole(body)
+        return self.store.attempt(lambda connection: _change(connection, interface, behavior, body, self.project))
 
-        def change(connection: Any) -> Behavior:
-            known = _behavior(connection, interface, behavior)
-            values = {
-                "description": bodies.optional(body, "description", str),
-                "execution": execution(body, self.project, known.execution),
-            }
-            records.change(connection, tables.behavior, values, owner=interface, ref=known.ref)
-            return _behavior(connection, interface, behavior)
+    def replace_behaviors(self, principal: Principal, interface: str, body: Any) -> Page[Behavior]:
+        """Put `values`, behaviors by id or name, in the place of an interface's; return the first page of them.
 
-        return self.store.attempt(change)
+        Those that are there are changed. While types implement the interface, none is added or removed.
+        """
+        access.administrators_only(principal, interface)
+        given = bodies.values(body)
+
+        def replace(connection: Any) -> Page[Behavior]:
+            rows.need(connection, tables.interface, interface)
+            known = {row.ref for row in records.every(connection, tables.behavior, owner=interface)}
+            wanted = {_ref(item, interface, known): item for item in given}
+            if known != set(wanted) and _types(connection, interface):
+                raise bad(f"{interface} is implemented by a type: its behaviors can be changed, no more.", IN_USE)
+            for ref in known.difference(wanted):
+                _drop(connection, interface, ref)
+            for ref, item in wanted.items():
+                if ref in known:
+                    _change(connection, interface, ref, item, self.project)
+                else:
+                    _add(connection, interface, _new(item, self.project))
+            scope = entity_lists.of(tables.behavior, owner=interface)
+            return listed(connection, tables.behavior, scope, Query(), BEHAVIOR_FIELDS, rows.behavior)
+
+        return self.store.attempt(replace)
 
     def delete_behavior(self, principal: Principal, interface: str, behavior: str) -> None:
         """Remove a behavior that is no hook of any type, with its overrides."""
         access.administrators_only(principal, interface)
-
-        def drop(connection: Any) -> None:
-            ref = _behavior(connection, interface, behavior).ref
-            types = _types(connection, interface)
-            if any(ref in row.hooks.values() for row in records.every(connection, tables.entity_type, id=types)):
-                raise bad(f"{ref} is a hook of a type: take it from there first.", IN_USE)
-            ids = [row.id for row in records.every(connection, tables.behavior, ref=ref)]
-            records.drop(connection, tables.behavior_grant, behavior=ids)
-            records.drop(connection, tables.behavior, ref=ref)
-
-        self.store.attempt(drop)
+        self.store.attempt(lambda connection: _drop(connection, interface, behavior))
 
 
 def namespace(body: Mapping[str, Any]) -> dict[str, str]:
@@ -221,6 +213,53 @@ def _behavior(connection: Any, interface: str, behavior: str) -> Behavior:
     if found is None:
         raise forbidden(behavior[:200])
     return rows.behavior(found)
+
+
+def _ref(body: Mapping[str, Any], interface: str, known: Container[str]) -> str:
+    """Return which behavior one of a list is: by its id where there is one of that, else by its name."""
+    id = str(bodies.optional(body, "id", str))
+    return id if id in known else urn.behavior(bodies.text(body, "name"), interface)
+
+
+def _new(body: Mapping[str, Any], project: Project | None) -> dict[str, Any]:
+    """Return the columns of a new behavior. Raises ApiError."""
+    name = bodies.text(body, "name")
+    if not urn.BEHAVIOR.fullmatch(name):
+        raise bad("name has to be of letters, digits, `_`, `-` and `.`, 128 at most.")
+    description = bodies.optional(body, "description", str)
+    return {"name": name, "description": description, "execution": execution(body, project)}
+
+
+def _add(connection: Any, interface: str, values: Mapping[str, Any]) -> Behavior:
+    rows.need(connection, tables.interface, interface)
+    ref = urn.behavior(values["name"], interface)
+    if records.find(connection, tables.behavior, owner=interface, ref=ref) is not None:
+        raise bad(f"{interface} has a behavior {values['name']} already.", EXISTS)
+    records.add(connection, tables.behavior, {**values, "owner": interface, "id": ref, "ref": ref})
+    return _behavior(connection, interface, ref)
+
+
+def _change(
+    connection: Any, interface: str, behavior: str, body: Mapping[str, Any], project: Project | None
+) -> Behavior:
+    known = _behavior(connection, interface, behavior)
+    values = {
+        "description": bodies.optional(body, "description", str),
+        "execution": execution(body, project, known.execution),
+    }
+    records.change(connection, tables.behavior, values, owner=interface, ref=known.ref)
+    return _behavior(connection, interface, behavior)
+
+
+def _drop(connection: Any, interface: str, behavior: str) -> None:
+    """Remove a behavior with its overrides, unless it is a hook of a type. Raises ApiError."""
+    ref = _behavior(connection, interface, behavior).ref
+    types = _types(connection, interface)
+    if any(ref in row.hooks.values() for row in records.every(connection, tables.entity_type, id=types)):
+        raise bad(f"{ref} is a hook of a type: take it from there first.", IN_USE)
+    ids = [row.id for row in records.every(connection, tables.behavior, ref=ref)]
+    records.drop(connection, tables.behavior_grant, behavior=ids)
+    records.drop(connection, tables.behavior, ref=ref)
 
 
 def _types(connection: Any, interface: str) -> list[str]:

@@ -109,7 +109,7 @@ class EntityCalls(Calls):
     ) -> Page[Entity]:
         """Return a page of the entities of a type.
 
-        :param version: whole, or its first numbers: 1 stands for every 1.x.y
+        :param version: whole, or its first numbers: 1 stands for every 1.x.y, "" for every version
         """
         with self.store.reading() as connection:
             types = entity_lists.types_of(connection, vendor, nss, version)

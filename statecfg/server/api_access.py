@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from statecfg.entities import access_calls, shapes
+from statecfg.entities.calls import part
+from statecfg.entities.model import LEVELS
+from statecfg.entities.problems import forbidden
 from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
 from statecfg.server.parameters import PAGED, listing, listing_by
@@ -12,6 +16,7 @@ from statecfg.server.parameters import PAGED, listing, listing_by
 _TYPE = "/cloudapi/1.0.0/entityTypes/{type}"
 _ENTITY = "/cloudapi/1.0.0/entities/{entity}"
 _LISTING = listing_by(access_calls.FIELDS)
+_LEVELS = "/cloudapi/1.0.0/accessLevels"
 _BEHAVIORS = f"{_TYPE}/behaviorAccessControls"
 
 
@@ -49,6 +54,20 @@ def _replace(asked: Asked) -> Answer:
 def _delete(asked: Asked) -> Answer:
     asked.operations.delete_grant(asked.principal, _object(asked), asked.path["grant"])
     return Answer(204)
+
+
+def _level(id: str) -> dict[str, Any]:
+    return {"id": id, "name": id.rpartition(":")[2], "description": None, "readOnly": True}
+
+
+def _levels(asked: Asked) -> Answer:
+    return page(asked, part(LEVELS, listing(asked)), lambda id, _: _level(id))
+
+
+def _get_level(asked: Asked) -> Answer:
+    if asked.path["level"] not in LEVELS:
+        raise forbidden(asked.path["level"][:200])
+    return Answer(200, _level(asked.path["level"]))
 
 
 def _list_behaviors(asked: Asked) -> Answer:
@@ -97,6 +116,8 @@ def _of(path: str, what: str) -> Iterator[Route]:
 
 
 ROUTES = (
+    Route("GET", _LEVELS, VIEWER, _levels, "List the levels of access.", {200: "AccessLevels"}, PAGED),
+    Route("GET", f"{_LEVELS}/{{level}}", VIEWER, _get_level, "Show a level of access.", {200: "AccessLevel"}),
     *_of(_TYPE, "entity type"),
     *_of(_ENTITY, "entity"),
     Route(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.entities.model import org_id
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import auth, writing
 from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Route
@@ -15,13 +16,16 @@ def _session(asked: Asked) -> Answer:
 
 
 def _orgs(asked: Asked) -> Answer:
-    return Answer(200, writing.orgs_xml(asked.base, asked.principal), media_type=writing.ORGS_XML)
+    return Answer(
+        200, writing.orgs_xml(asked.base, asked.operations.orgs(asked.principal)), media_type=writing.ORGS_XML
+    )
 
 
 def _org(asked: Asked) -> Answer:
-    if asked.path["org"] != asked.principal.org_id.rpartition(":")[2]:
-        raise forbidden(asked.path["org"][:200])
-    return Answer(200, writing.org_xml(asked.base, asked.principal), media_type=writing.ORG_XML)
+    for org in asked.operations.orgs(asked.principal):
+        if asked.path["org"] == org_id(org).rpartition(":")[2]:
+            return Answer(200, writing.org_xml(asked.base, org), media_type=writing.ORG_XML)
+    raise forbidden(asked.path["org"][:200])
 
 
 def _log_out(asked: Asked) -> Answer:
@@ -65,7 +69,7 @@ ROUTES = (
         "/api/org",
         VIEWER,
         _orgs,
-        "List the organizations one is of (XML).",
+        "List the organizations one may see (XML).",
         {200: "Document"},
         media_type=writing.ORGS_XML,
     ),
@@ -74,7 +78,7 @@ ROUTES = (
         "/api/org/{org}",
         VIEWER,
         _org,
-        "Show one's organization (XML).",
+        "Show an organization (XML).",
         {200: "Document"},
         media_type=writing.ORG_XML,
     ),

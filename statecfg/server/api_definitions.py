@@ -65,6 +65,11 @@ def _delete_behavior(asked: Asked) -> Answer:
     return Answer(204)
 
 
+def _replace_behaviors(asked: Asked) -> Answer:
+    found = asked.operations.replace_behaviors(asked.principal, asked.path["interface"], asked.body)
+    return page(asked, found, shapes.behavior)
+
+
 def _list_types(asked: Asked) -> Answer:
     return page(asked, asked.operations.list_types(asked.principal, listing(asked)), shapes.entity_type)
 
@@ -161,6 +166,16 @@ ROUTES = (
         {201: "Behavior"},
         (),
         "NewBehavior",
+    ),
+    Route(
+        "PUT",
+        f"{_INTERFACE}/behaviors",
+        ADMINISTRATOR,
+        _replace_behaviors,
+        "Replace all behaviors of an interface; what no type implements yet can get and lose some.",
+        {200: "Behaviors"},
+        (),
+        "NewBehaviors",
     ),
     Route(
         "GET",

@@ -39,7 +39,7 @@ def _list(asked: Asked) -> Answer:
 
 
 def _list_of_type(asked: Asked) -> Answer:
-    path = asked.path["vendor"], asked.path["nss"], asked.path["version"]
+    path = asked.path["vendor"], asked.path["nss"], asked.path.get("version", "")
     found = asked.operations.list_entities_of_type(asked.principal, *path, listing(asked))
     return page(asked, found, shapes.entity)
 
@@ -97,6 +97,15 @@ ROUTES = (
         VIEWER,
         _list_of_type,
         "List the entities of a type.",
+        {200: "Entities"},
+        _LISTING,
+    ),
+    Route(
+        "GET",
+        f"{_ENTITIES}/types/{{vendor}}/{{nss}}",
+        VIEWER,
+        _list_of_type,
+        "List the entities of all versions of a type.",
         {200: "Entities"},
         _LISTING,
     ),

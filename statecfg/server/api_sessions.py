@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statecfg.entities.calls import part
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import auth, pages
 from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Route
+from statecfg.server.lists import page
+from statecfg.server.parameters import PAGED, listing
 
 if TYPE_CHECKING:
     from statecfg.entities.model import Principal
@@ -56,7 +59,14 @@ def _session(caller: Principal) -> dict[str, object]:
 
 
 def _current(asked: Asked) -> Answer:
-    return Answer(200, _session(asked.principal))
+    own = _session(asked.principal)
+    if asked.path.get("session", own["id"]) != own["id"]:
+        raise forbidden(asked.path["session"][:200])
+    return Answer(200, own)
+
+
+def _sessions(asked: Asked) -> Answer:
+    return page(asked, part([_session(asked.principal)], listing(asked)), lambda session, _: session)
 
 
 def _browser_log_in(asked: Asked) -> Answer:
@@ -90,7 +100,9 @@ ROUTES = (
         "Log in as an administrator (Basic).",
         {200: "Session"},
     ),
+    Route("GET", _SESSIONS, VIEWER, _sessions, "List one's sessions, which is one.", {200: "Sessions"}, PAGED),
     Route("GET", f"{_SESSIONS}/current", VIEWER, _current, "Show who is logged in.", {200: "Session"}),
+    Route("GET", f"{_SESSIONS}/{{session}}", VIEWER, _current, "Show one's session.", {200: "Session"}),
     Route(
         "POST",
         "/login",

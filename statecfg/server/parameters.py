@@ -76,6 +76,7 @@ IN_PATH: Mapping[str, str] = {
     "behavior": "URN of a behavior, such as `urn:vcloud:behavior-interface:createCluster:acme:cluster:1.0.0`.",
     "entity": "URN of an entity, such as `urn:vcloud:entity:acme:basicCluster:` and a UUID.",
     "grant": "URN of an access control.",
+    "level": "URN of an access level, such as `urn:vcloud:accessLevel:ReadOnly`.",
     "task": "UUID or URN of a task.",
     "session": "URN of one's own session.",
     "org": "Name of an organization; under `/api`, its UUID.",

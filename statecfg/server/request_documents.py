@@ -96,6 +96,7 @@ REQUESTS: dict[str, Schema] = {
     "ChangedInterface": objects({**_INTERFACE, **_GIVEN_COORDINATES}, ("name",)),
     "NewBehavior": objects({**_BEHAVIOR, "name": text(128, 1, urn.BEHAVIOR.pattern)}, ("name", "execution")),
     "ChangedBehavior": objects({**_BEHAVIOR, "name": _GIVEN}, ("execution",)),
+    "NewBehaviors": _values("NewBehavior"),
     "NewEntityType": objects({**_TYPE, **_COORDINATES}, ("name", *_COORDINATES, "schema")),
     "ChangedEntityType": some_of({**_TYPE, **_GIVEN_COORDINATES}),
     "NewBehaviorAccess": objects(_BEHAVIOR_ACCESS, tuple(_BEHAVIOR_ACCESS)),

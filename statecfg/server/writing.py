@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from statecfg.entities.model import org_id
 from statecfg.entities.problems import ApiError
 from statecfg.server import versions
 from statecfg.server.exchange import JSON, Answer, Asked
@@ -106,26 +107,26 @@ def session_xml(base: str, caller: Principal) -> bytes:
     """Return who is logged in as an XML document: clients ask it whether they are administrators."""
     own = {"type": SESSION_XML, "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
     links = _element("Link", {"rel": "down", "type": ORGS_XML, "href": f"{base}/api/org/"})
-    links += _element("Link", {"rel": "down", **_org(base, caller)})
+    links += _element("Link", {"rel": "down", **_org(base, caller.org)})
     links += _element("Link", {"rel": "remove", "href": f"{base}/api/session"})
     return _document("Session", {"xmlns": NAMESPACE, **own, "org": caller.org, "roles": caller.role}, links)
 
 
-def orgs_xml(base: str, caller: Principal) -> bytes:
-    """Return the organizations that somebody is of, which is one, as an XML document."""
-    own = _element("Org", _org(base, caller))
-    return _document("OrgList", {"xmlns": NAMESPACE, "type": ORGS_XML, "href": f"{base}/api/org/"}, own)
+def orgs_xml(base: str, orgs: Iterable[str]) -> bytes:
+    """Return organizations, given by their names, as an XML document."""
+    inside = "".join(_element("Org", _org(base, org)) for org in orgs)
+    return _document("OrgList", {"xmlns": NAMESPACE, "type": ORGS_XML, "href": f"{base}/api/org/"}, inside)
 
 
-def org_xml(base: str, caller: Principal) -> bytes:
-    """Return the organization that somebody is of as an XML document."""
-    inside = _element("FullName", {}, escape(caller.org))
-    return _document("Org", {"xmlns": NAMESPACE, **_org(base, caller)}, inside)
+def org_xml(base: str, org: str) -> bytes:
+    """Return an organization as an XML document."""
+    inside = _element("FullName", {}, escape(org))
+    return _document("Org", {"xmlns": NAMESPACE, **_org(base, org)}, inside)
 
 
-def _org(base: str, caller: Principal) -> dict[str, str]:
-    href = f"{base}/api/org/{caller.org_id.rpartition(':')[2]}"
-    return {"type": ORG_XML, "name": caller.org, "href": href, "id": caller.org_id}
+def _org(base: str, org: str) -> dict[str, str]:
+    id = org_id(org)
+    return {"type": ORG_XML, "name": org, "href": f"{base}/api/org/{id.rpartition(':')[2]}", "id": id}
 
 
 def task_xml(task: Mapping[str, Any]) -> bytes:

@@ -76,7 +76,7 @@ def seen_tasks(owner: str, org: str, members: Sequence[str]) -> list[Any]:
 
 
 def types_of(connection: Connection, vendor: str, nss: str, version: str) -> list[str]:
-    """Return the ids of types. `version`: whole, or its first numbers."""
+    """Return the ids of types. `version`: whole, its first numbers, or "" for any."""
     return _versions(connection, entity_type, vendor, nss, version)
 
 
@@ -89,7 +89,7 @@ def types_of_interface(connection: Connection, vendor: str, nss: str, version: s
 
 def _versions(connection: Connection, table: Table, vendor: str, nss: str, version: str) -> list[str]:
     rows = connection.execute(select(table.c.id, table.c.version).where(table.c.vendor == vendor, table.c.nss == nss))
-    return [row.id for row in rows if row.version == version or row.version.startswith(f"{version}.")]
+    return [row.id for row in rows if version in ("", row.version) or row.version.startswith(f"{version}.")]
 
 
 def has_entities(connection: Connection, types: Sequence[str]) -> bool:

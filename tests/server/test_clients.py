@@ -44,10 +44,14 @@ def test_the_session_leads_to_ones_organization(served: Served, role: str, org: 
         session = read(client, "/api/session")
         assert (session.tag, session.get("org"), session.get("user")) == (f"{XML}Session", org, f"a-{role}")
         links = {link.get("type"): str(link.get("href")) for link in session if link.get("rel") == "down"}
-        (listed,) = read(client, links["application/vnd.vmware.vcloud.orgList+xml"])
-        assert (listed.tag, listed.get("name")) == (f"{XML}Org", org)
-        assert listed.get("href") == links["application/vnd.vmware.vcloud.org+xml"]
-        assert read(client, str(listed.get("href"))).get("name") == org
+        found = {
+            str(each.get("name")): each for each in read(client, links["application/vnd.vmware.vcloud.orgList+xml"])
+        }
+        assert list(found) == (["System", "acme"] if role == "administrator" else [org])
+        assert {each.tag for each in found.values()} == {f"{XML}Org"}
+        assert found[org].get("href") == links["application/vnd.vmware.vcloud.org+xml"]
+        for name, each in found.items():
+            assert read(client, str(each.get("href"))).get("name") == name
         other = client.get("/api/org/00000000-0000-0000-0000-000000000000", headers={"Accept": "application/*+xml"})
         assert (other.status_code, ElementTree.fromstring(other.content).get("minorErrorCode")) == (403, FORBIDDEN)
 
@@ -83,6 +87,45 @@ def test_a_token_is_given_for_a_token(served: Served, path: str, role: str, kind
         assert (given["access_token"], given["token_type"]) == (token, "Bearer") and given["expires_in"] > 0
     else:
         assert token not in answer.text
+
+
+def test_sessions_and_levels_are_listed(served: Served) -> None:
+    with served.client("viewer") as client:
+        (own,) = client.get(f"{API}/sessions?page=1&pageSize=25").json()["values"]
+        assert own == client.get(f"{API}/sessions/current").json() == client.get(f"{API}/sessions/{own['id']}").json()
+        assert client.get(f"{API}/sessions/urn:vcloud:session:other").status_code == 403
+        levels = client.get(f"{API}/accessLevels").json()["values"]
+        assert [each["id"] for each in levels] == [LEVEL + name for name in ("ReadOnly", "ReadWrite", "FullControl")]
+        assert client.get(f"{API}/accessLevels/{LEVEL}ReadWrite").json() == levels[1]
+        assert client.get(f"{API}/accessLevels/{LEVEL}Other").status_code == 403
+
+
+def test_all_behaviors_are_replaced_at_once(served: Served) -> None:
+    with served.client() as client:
+        of = scenes.made(client, "interfaces", scenes.interface("replaced"))
+        path = f"{API}/interfaces/{of['id']}/behaviors"
+        first, _ = (scenes.made(client, path.removeprefix(f"{API}/"), {"name": n, "execution": NOOP}) for n in "ab")
+        values = [{**first, "description": "mine"}, {"name": "c", "execution": NOOP}]
+        replaced = client.put(path, json={"resultTotal": 2, "values": values})
+        assert replaced.status_code == 200, replaced.text
+        assert replaced.json()["values"] == client.get(path).json()["values"]
+        assert [(each["name"], each["description"]) for each in replaced.json()["values"]] == [
+            ("a", "mine"),
+            ("c", None),
+        ]
+        scenes.made(client, "entityTypes", scenes.entity_type("replaced", (of["id"],)))
+        refused = client.put(path, json={"values": values[:1]})
+        assert (refused.status_code, refused.json()["minorErrorCode"]) == (409, "RDE_IN_USE")
+        names = [{"name": each["name"], "execution": NOOP} for each in replaced.json()["values"]]
+        assert [each["description"] for each in client.put(path, json={"values": names}).json()["values"]] == [None] * 2
+
+
+def test_entities_of_all_versions_of_a_type(define: Any) -> None:
+    client, _, kind = define
+    newer = scenes.made(client, "entityTypes", {**scenes.entity_type(kind["nss"]), "version": "2.0.0"})
+    ids = [scenes.created(client, id, "one", {"foo": "x"}) for id in (kind["id"], newer["id"])]
+    found = client.get(f"{API}/entities/types/acme/{kind['nss']}?filter=name==one").json()["values"]
+    assert [each["id"] for each in found] == ids
 
 
 def test_what_is_no_behavior_of_an_interface_is_missing(define: Any) -> None:
