@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 WAIT = 60.0  # seconds for an answer: the agent may have to ask the controller
 # What the original answers by a message and exit status 0: hooks are written for that.
-PASSED_OVER = ("NoSuchUnit", "NoSuchKey", "NotRelationContext", "UnitRelationStateNotFound", "MustSpecifyRelationName")
+PASSED_OVER = (
+    *("NoSuchUnit", "NoSuchKey", "NotRelationContext", "UnitRelationStateNotFound"),
+    *("MustSpecifyRelationName", "BrokenRelation"),
+)
 
 
 class AgentError(ToolError):

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     Text = Union[str, bytes]
 
-LEVELS = {"CRITICAL": 50, "FATAL": 50, "ERROR": 40, "WARNING": 30, "WARN": 30, "INFO": 20, "DEBUG": 10, "TRACE": 5}
+LEVELS = {"CRITICAL": 50, "FATAL": 50, "ERROR": 40, "WARNING": 30, "WARN": 30, "INFO": 20, "DEBUG": 10}
+LEVELS.update(TRACE=5, NOTSET=0)
 PIECE = 16_000  # characters of a message that one command takes in: at most four bytes each
 NOTHING = object()  # what a tool that prints nothing returns
 
@@ -44,7 +45,12 @@ class Call:
         """Ask the agent on behalf of the hook. Raises ToolError."""
         from statecfg.remote import tool_client
 
-        return tool_client.ask(self.socket, command, {"client_id": self.client, **values})
+        try:
+            return tool_client.ask(self.socket, command, {"client_id": self.client, **values})
+        except tool_client.AgentError as problem:
+            if problem.code == "NoSuchRelation":  # exit status 2, which libraries take for "there is none"
+                self.syntax.wrong("argument -r: %s" % problem)
+            raise
 
     def data(self, command: str, **values: Text) -> Any:
         """Ask the agent, and return the JSON that it answers. Raises ToolError."""

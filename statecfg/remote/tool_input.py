@@ -101,7 +101,7 @@ def _json(text: str, path: str) -> Dict[str, str]:
     import json
 
     try:
-        found = json.loads(text, parse_constant=_constant)
+        found = json.loads(text, parse_int=str, parse_float=str, parse_constant=_constant)
     except (ValueError, RecursionError) as problem:
         raise ToolError("%s: no JSON: %s" % (path, problem)) from None
     if not isinstance(found, dict):
@@ -114,12 +114,12 @@ def _constant(name: str) -> Any:
 
 
 def _value(key: str, value: Any, path: str) -> str:
-    """Return a value as the text that KEY=VALUE would have given; null is what deletes."""
+    """Return a value as the text that KEY=VALUE would have given, numbers as they are written; null is what deletes."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, bool):
         return str(value).lower()
     raise ToolError("%s: the value of %s must be a text, a number, true, false or null" % (path, key))
 

@@ -28,17 +28,20 @@ class Option:
     :param names: as they are written, the first one names it in `Line.options`
     :param value: what its value is called in the help; "" where it takes none
     :param help: a line
+    :param label: what it is called where it is given in a wrong way; its names, the shortest first, where this is ""
     """
 
-    def __init__(self, names: Sequence[str], value: str, help: str) -> None:
+    def __init__(self, names: Sequence[str], value: str, help: str, label: str = "") -> None:
         self.names, self.value, self.help = names, value, help
+        self.label = label or "/".join(sorted(names, key=len))
 
 
+UNKNOWN = Option((), "", "")  # what looks like an option and is none
 COMMON = (
     Option(("--help", "-h"), "", "show this and end"),
     Option(("--output", "-o"), "FILE", "write what is asked for to a file"),
     Option(("--socket", "-s"), "PATH", "the agent's socket, instead of $JUJU_AGENT_SOCKET or $JUJU_SOCKET"),
-    Option(("--client-id", "--client_id"), "ID", "the hook on whose behalf, instead of $JUJU_CLIENT_ID"),
+    Option(("--client-id", "--client_id"), "ID", "the hook on whose behalf, instead of $JUJU_CLIENT_ID", "--client-id"),
     Option(("--format",), "FORMAT", "how to write what is asked for: smart, json, yaml"),
     Option(("--log-file",), "FILE", "taken for the sake of old programs; nothing is logged there"),
     Option(("--log-level",), "LEVEL", "taken for the sake of old programs"),
@@ -109,31 +112,39 @@ class Syntax:
         """Take a command line apart. Raises ToolError where it is wrong."""
         options: Dict[str, str] = {}
         words: List[str] = []
+        extra: List[str] = []
         rest = list(arguments)
+        bare = False  # everything from here on is a word
         while rest:
             argument = rest.pop(0)
-            if argument == "--":
-                words += rest
-                break
-            found = self._option(argument)
+            if argument == "--" and not bare:
+                bare = True
+                continue
+            found = None if bare else self._option(argument)
             if found is None:
-                words.append(argument)
+                (words if self.most is None or len(words) < self.most else extra).append(argument)
                 continue
             option, value = found
+            if option is UNKNOWN:
+                extra.append(argument)
+                continue
             name = option.names[0]
             if option.value and value is None:
-                if not rest:
-                    self.wrong("argument %s: expected one argument" % "/".join(option.names))
+                if not rest or rest[0] == "--" or self._option(rest[0]) is not None:
+                    self.wrong("argument %s: expected one argument" % option.label)
                 value = rest.pop(0)
             elif not option.value and value is not None:
-                self.wrong("argument %s: ignored explicit argument %r" % ("/".join(option.names), value))
+                self.wrong("argument %s: ignored explicit argument %r" % (option.label, value))
             options[name] = value or ""
         if "--help" not in options:
-            self._count(words)
+            if len(words) < self.least:
+                self.wrong("too few arguments")
+            if extra:
+                self.wrong("unrecognized arguments: %s" % " ".join(extra))
         return Line(self.tool, options, words)
 
     def _option(self, argument: str) -> Optional[Tuple[Option, Optional[str]]]:
-        """Return which option an argument is and the value that stands in it; None where it is a word."""
+        """Return which option an argument is, or UNKNOWN, and the value that stands in it; None where it is a word."""
         if len(argument) < 2 or argument[0] != "-":
             return None
         if argument.startswith("--"):
@@ -147,12 +158,10 @@ class Syntax:
             option = self.known[argument[:2]]
             if len(argument) == 2 or option.value:
                 return option, argument[2:].lstrip("=") if len(argument) > 2 else None
-        if not self.lenient:
-            self.wrong("unrecognized arguments: %s" % argument)
-        return None
+        # As argparse: negative numbers are words, and what has a space was meant to be one.
+        is_word = self.lenient or " " in argument or _is_number(argument[1:])
+        return None if is_word else (UNKNOWN, None)
 
-    def _count(self, words: Sequence[str]) -> None:
-        if len(words) < self.least:
-            self.wrong("too few arguments")
-        if self.most is not None and len(words) > self.most:
-            self.wrong("unrecognized arguments: %s" % " ".join(words[self.most :]))
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.replace(".", "", 1).isdigit() and not text.endswith(".")

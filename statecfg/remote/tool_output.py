@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     Formatter = Callable[[Any], str]
 
-# Characters of a setting's name that no name of a shell variable can have, and what stands for them.
-_NAMES = str.maketrans(dict.fromkeys("-./:()<>|?*\\", "_"))
+_NAMED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")  # what names of shell variables are made of
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")
 
 
@@ -87,7 +86,9 @@ def shell(value: Any) -> str:
     stale = sorted(name for name in os.environ if name.startswith("VAR_"))
     lines = ["%s=\n" % name.upper() for name in stale]
     for key in sorted(value):
-        lines.append("VAR_%s=%s\n" % (key.upper().translate(_NAMES), _quoted(value[key])))
+        # The name is another unit's word: nothing in it may mean something to the shell that evaluates this.
+        name = "".join(letter if letter in _NAMED else "_" for letter in key.upper())
+        lines.append("VAR_%s=%s\n" % (name, _quoted(value[key])))
     if stale:
         complain(
             "The following were omitted from the environment.  VAR_ prefixed variables indicate a usage error.\n%s"

@@ -8,7 +8,7 @@ one document in `data`. What is too long for one value goes on in `data.1`, `dat
 command                    arguments                                     answer
 =========================  ============================================  =========================================
 relation_get               c, relation_id?, unit_name, setting_name      data: JSON; all settings for a name of ""
-relation_set               c, relation_id?, json_blob                    nothing; "", blanks or null deletes
+relation_set               c, relation_id?, json_blob                    nothing; "" or blanks delete
 ListRelationsCommand       c, relation_id?                               members: unit names, a space between
 relation_ids               c, relation_name                              ids: relation ids, a space between
 config_get                 c, option_name                                data: JSON; all for "", null for none
@@ -46,7 +46,7 @@ import threading
 import time
 
 from statecfg.remote import amp, state
-from statecfg.remote.unit_context import COMMANDS, UnitError
+from statecfg.remote.unit_context import COMMANDS, UnitError, integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,9 +168,14 @@ class Agent:
             return {amp.ERROR: tag, amp.CODE: problem.code, amp.TEXT: problem.text}
 
     def _call(self, box: Mapping[str, bytes], pid: int) -> Dict[str, str]:
+        # The tag is the asker's own and goes back as it came, whatever its bytes. Settings are taken as they are meant
+        # or not at all; a message or a name may have been said by a program that knows nothing of UTF-8.
         try:
-            # The tag is the asker's own and goes back as it came, whatever its bytes.
-            arguments = {key: amp.gather(key, box).decode("utf-8") for key in box if key != amp.ASK}
+            arguments = {
+                key: amp.gather(key, box).decode("utf-8", "strict" if key == "json_blob" else "replace")
+                for key in box
+                if key != amp.ASK
+            }
         except UnicodeDecodeError:
             raise UnitError("UNKNOWN", "Unknown Error") from None
         command = arguments.get(amp.COMMAND, "")
@@ -188,8 +193,8 @@ class Agent:
 
     def _said(self, arguments: Mapping[str, str], pid: int) -> Dict[str, str]:
         """Take in a line for the log, of the hook that its sender belongs to, where it belongs to one."""
-        level, text = arguments.get("level", ""), arguments.get("message")
-        if not level.isascii() or not level.isdigit() or len(level) > 9 or text is None:
+        level, text = integer(arguments.get("level", "")), arguments.get("message")
+        if level is None or text is None:
             raise UnitError("UNKNOWN", "Unknown Error")
         try:
             session = os.getsid(pid)
@@ -202,7 +207,7 @@ class Agent:
         if not found and len(contexts) == 1:
             found = contexts
         context = named or (found[0] if found else None)
-        (context.log if context else self.log)(int(level), text)
+        (context.log if context else self.log)(level, text)
         return {}
 
 

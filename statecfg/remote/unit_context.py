@@ -105,12 +105,12 @@ class Context:
             given = json.loads(blob)
         except (ValueError, RecursionError):
             raise UnitError("UNKNOWN", "Unknown Error") from None
-        if not isinstance(given, dict) or not all(value is None or isinstance(value, str) for value in given.values()):
+        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
             raise UnitError("UNKNOWN", "Unknown Error")
         now = dict(self._node(*node))
         for key, value in given.items():
-            _check(key, value or "")
-            if value is None or not value.strip():
+            _check(key, value)
+            if not value.strip():
                 now.pop(key, None)
             else:
                 now[key] = value
@@ -321,16 +321,23 @@ def _port(port: str, protocol: str) -> str:
         return protocol
     if protocol not in ("tcp", "udp"):
         raise UnitError("InvalidPort", "Invalid protocol, must be 'tcp' or 'udp', got %.80r" % protocol)
-    bounds = port.split("-")
-    if len(bounds) > 2 or not all(each.isascii() and each.isdigit() and len(each) < 10 for each in bounds):
+    found = [integer(each) for each in port.split("-")]
+    numbers = [number for number in found if number is not None]
+    if len(found) > 2 or len(numbers) < len(found):
         raise UnitError("UNKNOWN", "Unknown Error")
-    numbers = [int(each) for each in bounds]
     for number in numbers:
         if not 1 <= number <= 65535:
             raise UnitError("InvalidPort", "Invalid port, must be from 1 to 65535, got %d" % number)
     if numbers[0] > numbers[-1]:
         raise UnitError("InvalidPort", "Invalid port range, it begins after its end, got %s" % port)
     return "%s/%s" % ("-".join(map(str, numbers)), protocol)
+
+
+def integer(text: str) -> Optional[int]:
+    """Return a number as the original reads it, with a sign or spaces around it; None where it is none."""
+    bare = text.strip()
+    digits = bare[1:] if bare[:1] in ("+", "-") else bare
+    return int(bare) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
 
 
 def _shown(key: str, value: Optional[str]) -> str:

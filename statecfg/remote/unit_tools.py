@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
-RELATION = Option(("-r", "--relation"), "ID", "the relation, as relation-ids shows it, instead of the hook's own")
+RELATION = Option(("-r", "--relation"), "ID", "the relation, as relation-ids shows it, instead of the hook's own", "-r")
 OF_SERVICE = Option(("--app",), "", "settings of the whole service: refused, since only units have any")
 OTHER_SERVICE = Option(("--app",), "", "the name of the service on the other side")
 STATUS_OF_SERVICE = Option(
@@ -166,13 +166,13 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
     if line.has("--help"):
         tool_output.put(1, tool.syntax.help_text().encode())
         return
-    call = do.Call(line, tool.syntax, os.environ)
-    call.connect(tool.anonymous)
     path = line.options.get("--output", "")
     try:
         sink = tool_output.sink(path)
     except OSError as problem:
-        tool.syntax.wrong("argument -o/--output: can't open %r: %s" % (path, problem.strerror))
+        tool.syntax.wrong("argument -o/--output: can't open '%s': %s" % (path, problem))
+    call = do.Call(line, tool.syntax, os.environ)
+    call.connect(tool.anonymous)
     found = tool.run(call)
     if found is not do.NOTHING:
         tool_output.write(found, line.options.get("--format", "smart"), sink, tool.formatters)

@@ -170,7 +170,7 @@ def test_reads_are_one_view_of_a_node_from_first_touch(hook: Hook) -> None:
 def test_sets_are_seen_by_this_hook_and_given_out_at_its_end(hook: Hook) -> None:
     hook.nodes[OWN] |= {"existing": "42", "changed": "a" * 101, "kept": "42", "blank": "x"}
     hook.nodes[OWN]["old-token"] = "hunter2"
-    given = {"existing": "", "absent": "", "new": "2", "changed": "abc", "kept": "42", "blank": " \t", "gone": None}
+    given = {"existing": "", "absent": "", "new": "2", "changed": "abc", "kept": "42", "blank": " \t"}
     assert hook.put(**given) == {}
     assert hook.put(**{"password": "hunter2", "old-token": "new"}) == {}
     now = {"private-address": "10.0.0.1", "changed": "abc", "kept": "42", "new": "2"}
@@ -206,6 +206,7 @@ def test_what_is_set_back_is_no_change(hook: Hook) -> None:
 
 def test_a_set_takes_all_of_its_settings_or_none(hook: Hook) -> None:
     assert hook.put(a="1", b=5) == hook.put(a="1", b=["x"]) == hook.put(a="1", b=True) == UNKNOWN
+    assert hook.put(a="1", b=None) == hook("relation_set", json_blob="null") == UNKNOWN
     assert hook("relation_set", json_blob='["a"]') == hook("relation_set", json_blob="[" * 5000) == UNKNOWN
     assert hook.put(a="1", b="x\0")["_error_code"] == hook.put(a="1", b="\ud800")["_error_code"] == "InvalidSetting"
     assert hook.end() == EMPTY
@@ -286,7 +287,7 @@ def test_settings_of_the_leader(agent: Agent, hook: Hook, told: list[Json]) -> N
 
 
 def test_ports_status_and_log_act_at_once(hook: Hook) -> None:
-    assert hook("open_port", port="53", proto="udp") == hook("open_port", port="80", proto="TCP") == {}
+    assert hook("open_port", port=" +53 ", proto="udp") == hook("open_port", port="80", proto="TCP") == {}
     assert hook("open_port", port="1000-2000", proto="tcp") == hook("open_port", port="", proto="icmp") == {}
     assert hook("close_port", port="80", proto="tcp") == hook("close_port", port="81", proto="tcp") == {}
     assert hook.data("opened_ports") == ["53/udp", "1000-2000/tcp", "icmp"]
@@ -352,7 +353,10 @@ def test_whose_line_for_the_log_it_is(agent: Agent, hook: Hook, told: list[Json]
         *(("mysql/1", "by its id"), ("mysql/1", "by its session"), (None, "nobody's")),
         *(("mysql/0", "the only one's"), (None, "outside")),
     ]
-    for level in ("", "x", "-1", "9" * 40):
+    for level in ("-5", " +20 "):  # numbers, to the original
+        assert ask(agent.path, _command="LogCommand", level=level, message="m") == {}
+    assert [each["level"] for each in told[-2:]] == [-5, 20]
+    for level in ("", "x", "--1", "+", "2_0", "٤", "9" * 40):
         assert ask(agent.path, _command="LogCommand", level=level, message="m") == UNKNOWN
     assert ask(agent.path, _command="LogCommand", level="20") == UNKNOWN
 
@@ -438,7 +442,8 @@ def test_what_is_no_amp_does_no_harm(hook: Hook, sent: bytes) -> None:
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(100) == b""
     latin = (
-        box({"client_id": hook.token, "_ask": "1", "_command": "config_get"})[:-2] + b"\0\x0boption_name\0\1\xe4\0\0"
+        box({"client_id": hook.token, "_ask": "1", "_command": "relation_set"})[:-2]
+        + b'\0\x09json_blob\0\x0a{"a": "\xe4"}\0\0'
     )
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(10)
