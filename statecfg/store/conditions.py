@@ -62,6 +62,9 @@ def sort_keys(column: Any, path: tuple[str, ...], shared: bool) -> list[Any]:
     Inside JSON, what has no such key comes first, then numbers by their size, then texts.
     """
     collation = "C" if shared else "BINARY"
+    if path and not shared:
+        # SQLite's own order of values is this one.
+        return [func.json_extract(type_coerce(column, Text), _place(path))]
     if path:
         text, number = _inside(column, path, shared)
         kind = case((number.is_not(None), 1), (text.is_not(None), 2), else_=0)
