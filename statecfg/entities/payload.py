@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADER = "header_"
+LARGEST = 8 << 20  # characters that a template may make in all: each text that it assigns may hold others many times
 _TAG = re.compile(
     r"""<\#--.*?-->
       | <\#assign\s+(?P<name>[A-Za-z_](?:[\w.:-]|\\[.:-])*)\s*=\s*
@@ -22,7 +23,7 @@ _TAG = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _STEP = re.compile(
-    r"""\s*(?:\.?\s*(?P<name>[A-Za-z_$@](?:[\w$@]|\\[.:-])*)|\[\s*(?:"(?P<key>[^"\\]*)"|(?P<number>\d{1,6}))\s*\])"""
+    r"""\s*+(?:(?:\.\s*+)?(?P<name>[A-Za-z_$@](?:[\w$@]|\\[.:-])*)|\[\s*(?:"(?P<key>[^"\\]*)"|(?P<number>\d{1,6}))\s*\])"""
 )
 _DEFAULT = re.compile(r"""\s*!\s*(?:"(?P<text>[^"\\]*)")?""")
 _BUILTIN = re.compile(r"\s*\?\s*(\w+)")
@@ -75,16 +76,26 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
     """Return the body that a template makes of the data, and the headers that it sets. Raises TemplateError."""
     known = {**data, **{f"{key}_string": json.dumps(data[key], ensure_ascii=False) for key in ("arguments", "entity")}}
     headers: dict[str, str] = {}
-    text = ""
+    made: list[str] = []
+    size = 0
+
+    def shown(piece: str | _Value) -> str:
+        nonlocal size
+        text = _shown(piece, known)
+        size += len(text)
+        if size > LARGEST:
+            raise TemplateError(f"the template makes more than {LARGEST:,} characters")
+        return text
+
     for piece in _parsed(template):
         if isinstance(piece, _Assign):
-            known[piece.name] = "".join(_shown(each, known) for each in piece.pieces)
+            known[piece.name] = "".join(map(shown, piece.pieces))
             if piece.name.startswith(HEADER):
                 name = piece.name.removeprefix(HEADER)
                 headers[name] = _header(name, known[piece.name])
         else:
-            text += _shown(piece, known)
-    return text.encode(), headers
+            made.append(shown(piece))
+    return "".join(made).encode(), headers
 
 
 def _parsed(template: str) -> list[str | _Value | _Assign]:

@@ -130,7 +130,8 @@ class _Talk:
                 self._end(f"it was still running after {seconds:g} s, and was stopped", now)
             self._exchange(0.2)
         self._signal(signal.SIGKILL)  # what it left running behind it
-        while self._exchange(0.05):
+        deadline = time.monotonic() + GRACE  # what can't be killed may say things without end
+        while time.monotonic() < deadline and self._exchange(0.05):
             pass
         output = self.printed.decode("utf-8", "replace")
         if self.cut:
@@ -151,8 +152,8 @@ class _Talk:
     def _signal(self, number: int) -> None:
         try:
             os.killpg(self.child.pid, number)
-        except ProcessLookupError:
-            pass  # all of its group have ended
+        except (ProcessLookupError, PermissionError):
+            pass  # all of its group have ended, but for what another user's program, such as sudo, has started
         if number == signal.SIGKILL:
             kill_marked(MARK, self.mark, number)  # what it started may have left the group
 

@@ -114,10 +114,21 @@ class Worker:
                 outcome = self._invoke(invocation, lease)
                 if outcome is None:
                     break
-                self.operations.settle(invocation.claimed, invocation.id, outcome)
+                self._settle(invocation, outcome, lease)
         if not lease.lost.is_set():
             self.operations.release(task_id, name)
             self.wake()
+
+    def _settle(self, invocation: Invocation, outcome: Outcome, lease: _Lease) -> None:
+        """Enter an outcome, for as long as the task is ours: what ran is not run again because the store is busy."""
+        while True:
+            try:
+                self.operations.settle(invocation.claimed, invocation.id, outcome)
+                return
+            except StoreError as problem:
+                self._note(problem)
+                if lease.lost.wait(APART):
+                    raise
 
     def _invoke(self, invocation: Invocation, lease: _Lease) -> Outcome | None:
         """Run one invocation; return what came of it, None where it was stopped."""
@@ -202,9 +213,14 @@ class _News:
             self.flush()
 
     def flush(self) -> None:
-        """Enter what is left to be entered."""
+        """Enter what is left to be entered; what the store does not take now waits, since what runs must not."""
         with self._lock:
             due, self._due = self._due, {}
             self._written = time.monotonic()
-        if due:
+        if not due:
+            return
+        try:
             self.operations.update_task(self.invocation, due.get("progress"), due.get("details"), due.get("operation"))
+        except StoreError:
+            with self._lock:
+                self._due = {**due, **self._due}

@@ -132,7 +132,8 @@ class Application:
             asked = Asked(self._shared, None, "", accepted.version, path, {}, None, headers, base, address)
             return await self._in_thread(route.denied, asked), accepted.version
         query = requests.query(request.scope["query_string"].decode("latin-1"), route.query)
-        content = requests.content(route, await requests.body(request), headers)
+        # In a thread: what is large takes its time to be looked at, and others are to be answered meanwhile.
+        content = await self._in_thread(requests.content, route, await requests.body(request), headers)
         asked = Asked(
             self._shared, caller, session, accepted.version, path, query, content, headers, base, address, xml
         )

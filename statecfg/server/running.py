@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 KEEP_ALIVE = 30  # seconds for which an idle connection is kept
-PATIENCE = 30.0  # seconds in which a request's headers have to arrive
+PATIENCE = 30.0  # seconds in which a request's headers have to arrive, and a client has to read on
 GRACE = 20  # seconds for requests that are under way when the server ends
 
 
@@ -38,13 +38,14 @@ class _Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """Uvicorn's connection, which ends where the headers of a request don't arrive in time.
+    """Uvicorn's connection, which ends where a request's headers don't arrive in time, or nobody takes the answer.
 
     Without that, whoever opens connections and says nothing, or a byte now and then, has them for ever.
     """
 
     patience = PATIENCE
     _late: asyncio.TimerHandle | None = None
+    _full: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -60,6 +61,17 @@ class Connection(H11Protocol):
         """Wait for nothing any more."""
         super().connection_lost(exc)
         self._unwatch()
+        self._emptied()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read what it asked for."""
+        super().pause_writing()
+        self._full = self.loop.call_later(self.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read."""
+        super().resume_writing()
+        self._emptied()
 
     @property
     def is_timed(self) -> bool:
@@ -71,6 +83,11 @@ class Connection(H11Protocol):
             self._unwatch()
         elif not self.is_timed and not self.transport.is_closing():
             self._late = self.loop.call_later(self.patience, self.transport.abort)
+
+    def _emptied(self) -> None:
+        if self._full is not None:
+            self._full.cancel()
+            self._full = None
 
     def _unwatch(self) -> None:
         if self._late is not None:

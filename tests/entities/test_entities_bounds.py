@@ -1,0 +1,91 @@
+"""What types, templates and behaviors can't do to the server, whatever is written into them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg import project
+from statecfg.entities import payload, schemas
+from statecfg.entities.problems import ApiError
+from statecfg.entities.worker import Worker
+from statecfg.store import sqlite
+from tests.entities.sites import ME, Sites, behavior
+
+DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+def test_a_long_list_of_objects_is_found_to_be_unique() -> None:
+    """Compared each with each other, these would take half an hour, in which nobody could write to the store."""
+    begun = time.monotonic()
+    assert schemas.wrong({"uniqueItems": True}, [{"n": number} for number in range(20_000)]) == ""
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ([1, True, 0, False, "1", None, [], {}, [1], ["1"]], True),
+        ([1, 1.0], False),
+        ([{"a": [1, {"b": 2}], "c": 3}, {"c": 3.0, "a": [1, {"b": 2}]}], False),
+        ([[True], [1]], True),
+        ([10**400, float(10**20), 10**20], False),
+    ],
+)
+def test_what_is_equal_in_json_is_not_unique(items: list[Any], unique: bool) -> None:
+    assert ("non-unique" in schemas.wrong({**DRAFT_7, "uniqueItems": True}, items)) is not unique
+
+
+@pytest.mark.parametrize("schema", [{"patternProperties": {"(": {}}}, {"pattern": "a{99999999999}"}])
+def test_a_pattern_that_is_none_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ApiError, match="pattern"):
+        schemas.check_schema({"properties": {"a": schema}})
+
+
+def test_a_number_may_be_too_large_for_arithmetic() -> None:
+    assert "too large" in schemas.wrong({"multipleOf": 0.5}, 10**400)
+
+
+def test_what_a_template_makes_of_itself_is_bounded() -> None:
+    doubled = '<#assign a="${a}${a}"/>' * 60
+    with pytest.raises(payload.TemplateError, match="makes more than 8,388,608 characters"):
+        payload.rendered(f'<#assign a="xx"/>{doubled}${{a}}', {"arguments": {}, "entity": {}})
+    with pytest.raises(payload.TemplateError, match="is not understood"):
+        payload.check("${" + " " * 500_000 + "}")
+
+
+COUNTED = """
+import pathlib, sqlite3, time
+
+def hold(entity, arguments, context):
+    here = pathlib.Path(entity["title"])
+    with here.open("a") as stream:
+        stream.write("x")
+    store = sqlite3.connect(here.with_name("store.db"), isolation_level=None)
+    store.execute("BEGIN IMMEDIATE")
+    context.update(50, "half of it")
+    time.sleep(0.3)
+    store.close()
+    return "done"
+"""
+
+
+def test_a_behavior_goes_on_while_others_hold_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says of its progress waits; it is neither ended nor run again for that."""
+    monkeypatch.setattr(sqlite, "BUSY", 0.05)  # seconds: a store made after this gives up soon
+    sites = Sites(tmp_path, ())
+    try:
+        sites.write("behaviors/doing.py", COUNTED)
+        sites.behavior("hold", {"type": "Function", "id": "doing:hold"})
+        sites.type("hold", PostCreate=behavior("hold"))
+        body = {"name": "x", "entity": {"title": str(tmp_path / "ran")}}
+        task = sites.calls.create_entity(ME, "urn:vcloud:type:acme:hold:1.0.0", body)
+        ended = Worker(sites.calls, project.find(tmp_path)).finish(task.id, 20, ME)
+        assert (ended.status, ended.result) == ("success", "done")
+        assert ended.details == "half of it"
+        assert (tmp_path / "ran").read_text() == "x"
+    finally:
+        sites.close()

@@ -1,0 +1,51 @@
+"""What holds the server up for no longer than it should: bodies that are slow to look at, answers nobody reads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from statecfg.entities.problems import ApiError
+from statecfg.server import bodies, running
+
+
+def test_a_text_without_an_end_is_read_once() -> None:
+    """Were it read again from each quote in it, a body of 1 MiB, which nobody has to log in for, would take hours."""
+    begun = time.monotonic()
+    with pytest.raises(ApiError, match="Unterminated string"):
+        bodies.parsed(b'"' + b'\\"' * (bodies.LARGEST // 2 - 1), "application/json")
+    assert time.monotonic() - begun < 10
+    with pytest.raises(ApiError, match="nests more than 64 levels"):
+        bodies.parsed(b'{"a\\"[": ' + b"[" * 64, "application/json")
+    assert bodies.parsed(b'["' + b"[" * 100 + b'"]', "application/json") == ["[" * 100]
+
+
+def test_an_answer_that_nobody_reads_ends() -> None:
+    async def read_nothing() -> None:
+        ended = asyncio.Event()
+
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(32 << 20)})
+            ended.set()
+
+        config = uvicorn.Config(answer, log_config=None, lifespan="off")
+
+        def connection() -> running.Connection:
+            made = running.Connection(config, ServerState(), {})
+            made.patience = 0.05
+            return made
+
+        server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(ended.wait(), 20)
+        writer.close()
+        server.close()
+
+    asyncio.run(read_nothing())
