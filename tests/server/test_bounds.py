@@ -31,7 +31,8 @@ def test_an_answer_that_nobody_reads_ends() -> None:
 
         async def answer(scope: Any, receive: Any, send: Any) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(32 << 20)})
+            await send({"type": "http.response.body", "body": bytes(32 << 20), "more_body": True})
+            await send({"type": "http.response.body"})  # waits for room, or the connection's end
             ended.set()
 
         config = uvicorn.Config(answer, log_config=None, lifespan="off")
