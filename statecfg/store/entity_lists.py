@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,7 +90,9 @@ def types_of_interface(connection: Connection, vendor: str, nss: str, version: s
 
 def _versions(connection: Connection, table: Table, vendor: str, nss: str, version: str) -> list[str]:
     rows = connection.execute(select(table.c.id, table.c.version).where(table.c.vendor == vendor, table.c.nss == nss))
-    return [row.id for row in rows if version in ("", row.version) or row.version.startswith(f"{version}.")]
+    # Of a version that is whole, what follows a dot is a part of another one: 1.0.0-rc.1 is not 1.0.0-rc.
+    short = re.fullmatch(r"[0-9]+(\.[0-9]+)?", version, re.ASCII) is not None
+    return [row.id for row in rows if version in ("", row.version) or (short and row.version.startswith(f"{version}."))]
 
 
 def has_entities(connection: Connection, types: Sequence[str]) -> bool:
