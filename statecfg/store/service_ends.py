@@ -118,7 +118,7 @@ def add(connection: Connection, service_id: int, host: str, added: bool, now: fl
     """
     number = int(connection.execute(select(service.c.next).where(service.c.id == service_id)).scalar_one())
     connection.execute(update(service).where(service.c.id == service_id).values(next=number + 1))
-    empty = {"error": "", "why": "", "tried": "", "charm": "", "configured": "", "status": "", "message": ""}
+    empty = dict.fromkeys(("error", "failed", "why", "tried", "charm", "configured", "status", "message"), "")
     values = {"state": workflow.NEW, "dying": False, "gone": False, "addresses": {}, "ports": [], "since": now}
     connection.execute(
         insert(unit).values(service=service_id, number=number, host=host, added=added, **values, **empty)

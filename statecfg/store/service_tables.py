@@ -42,7 +42,8 @@ service = Table(
 )
 
 # `state` is the one last reached, `error` the error state it is in instead ("" for none), `tried` the run in which its
-# hook failed last. `charm` and `configured` are the digests of the files and settings it has been told of.
+# hook failed last. `charm` and `configured` are the digests of the files and settings it has been told of, and `failed`
+# of those that the hook that failed was to tell it of ("" for none).
 # A unit that is `gone` stays until nobody in its relations has to be told so.
 unit = Table(
     "unit",
@@ -56,6 +57,7 @@ unit = Table(
     Column("gone", Boolean, nullable=False),
     Column("state", String(32), nullable=False),
     Column("error", String(32), nullable=False),
+    Column("failed", String(64), nullable=False),
     Column("why", Json, nullable=False),
     Column("tried", String(64), nullable=False),
     Column("charm", String(64), nullable=False),
@@ -87,7 +89,8 @@ relation = Table(
 )
 
 # A unit that has entered a relation: its settings there, and the units it was told of (`members`, names).
-# `gone`: it has left; `failed` and `remote` are the hook that failed and its remote unit.
+# `gone`: it has left; `failed` and `remote` are the hook that failed and its remote unit, `upto` the last event that
+# it was to answer.
 relation_unit = Table(
     "relation_unit",
     metadata,
@@ -99,6 +102,7 @@ relation_unit = Table(
     Column("gone", Boolean, nullable=False),
     Column("failed", Text, nullable=False),
     Column("remote", String(300), nullable=False),
+    Column("upto", Integer, nullable=False),
     Column("why", Json, nullable=False),
     Column("tried", String(64), nullable=False),
     info=_NEW,

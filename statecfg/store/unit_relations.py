@@ -15,6 +15,7 @@ from statecfg.store.unit_records import End
 from statecfg.units import scheduler, workflow
 
 ADDRESS = "private-address"
+SETTLED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": ""}  # of a unit in a relation
 _ENTERED = (
     relation_unit,
     unit.c.number,
@@ -70,7 +71,7 @@ def _enter(connection: Connection, row: Row[Any], unit_id: int) -> set[int]:
     own = connection.execute(whose.where(unit.c.id == unit_id)).one()
     name = row.name if own.service == row.service else row.other_name
     address = own.addresses.get(ADDRESS)
-    empty = {"members": [], "gone": False, "failed": "", "remote": "", "why": "", "tried": ""}
+    empty = {"members": [], "gone": False, **SETTLED}
     settings = {} if address is None else {ADDRESS: address}
     connection.execute(
         insert(relation_unit).values(relation=row.id, unit=unit_id, name=name, settings=settings, **empty)
@@ -136,8 +137,7 @@ def end(connection: Connection, number: int) -> None:
     """Let a relation end: each unit in it gets departed for all it was told of, then broken, and nothing else."""
     connection.execute(update(relation).where(relation.c.id == number).values(dying=True))
     connection.execute(delete(unit_event).where(unit_event.c.relation == number))
-    settled = {"failed": "", "remote": "", "why": "", "tried": ""}
-    connection.execute(update(relation_unit).where(relation_unit.c.relation == number).values(settled))
+    connection.execute(update(relation_unit).where(relation_unit.c.relation == number).values(SETTLED))
     sweep(connection, [number])
 
 
@@ -161,9 +161,8 @@ def leave(connection: Connection, unit_id: int) -> set[int]:
         # Where the hook that was to announce it has failed, nothing is due about it any more.
         for other in opposite(connection, number, unit_id):
             if other.remote == name and name not in other.members:
-                settled = {"failed": "", "remote": "", "why": "", "tried": ""}
                 this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
-                connection.execute(update(relation_unit).where(this).values(settled))
+                connection.execute(update(relation_unit).where(this).values(SETTLED))
     connection.execute(update(relation_unit).where(there).values(gone=True))
     connection.execute(delete(unit_event).where(unit_event.c.unit == unit_id))
     sweep(connection, numbers)

@@ -13,12 +13,10 @@ from sqlalchemy import Connection, Row, and_, delete, select, update
 from statecfg.store import unit_relations, unit_rows
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.unit_records import Change, Changes, Step, StepRelation, UnitError
-from statecfg.store.unit_relations import identity, unit_name
+from statecfg.store.unit_relations import SETTLED, identity, unit_name
 from statecfg.units import workflow
 from statecfg.units.scheduler import MODIFIED, Queue
 from statecfg.units.workflow import Due, Entered
-
-_SETTLED = {"failed": "", "remote": "", "why": "", "tried": ""}
 
 
 def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:
@@ -140,7 +138,7 @@ def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any
 def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config: str, now: float) -> set[int]:
     """Enter that a hook of a unit's own life has succeeded; return the units that were told of it."""
     state = workflow.reached(row.state, hook)
-    values: dict[str, Any] = {"state": state, "error": "", "why": "", "tried": ""}
+    values: dict[str, Any] = {"state": state, "error": "", "failed": "", "why": "", "tried": ""}
     if hook in (workflow.INSTALL, workflow.UPGRADE):
         values["charm"] = digest
     if hook == workflow.CONFIG:
@@ -163,7 +161,7 @@ def _answered(connection: Connection, unit_id: int, number: int, kind: str, remo
         members.add(remote)
     elif kind == workflow.DEPARTED:
         members.discard(remote)
-    values = {"members": sorted(members), "gone": kind == workflow.BROKEN, **_SETTLED}
+    values = {"members": sorted(members), "gone": kind == workflow.BROKEN, **SETTLED}
     connection.execute(update(relation_unit).where(this).values(values))
     if kind in (workflow.DEPARTED, workflow.BROKEN):
         unit_relations.sweep(connection, [number])
@@ -196,12 +194,15 @@ def fail_in(connection: Connection, step: Step, run: str, error: str, now: float
     """
     row, _ = unit_rows.find(connection, step.unit_id)
     if step.relation is None:
-        values = {"error": workflow.ERRORS[step.hook], "why": error, "tried": run}
+        told = {workflow.CONFIG: step.config, workflow.INSTALL: step.digest, workflow.UPGRADE: step.digest}
+        failed = told.get(step.hook, "")
+        values = {"error": workflow.ERRORS[step.hook], "failed": failed, "why": error, "tried": run}
         since = now if row.error != values["error"] else row.since
         connection.execute(update(unit).where(unit.c.id == row.id).values(**values, since=since))
         return
     this = and_(relation_unit.c.relation == step.relation.number, relation_unit.c.unit == row.id)
-    found = {"failed": step.hook, "remote": step.relation.remote, "why": error, "tried": run}
+    about = {"failed": step.hook, "remote": step.relation.remote, "upto": step.upto}
+    found = {**about, "why": error, "tried": run}
     connection.execute(update(relation_unit).where(this).values(found))
 
 
@@ -218,13 +219,15 @@ def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]:
 def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
     """Go on with a unit as if the hooks that failed had succeeded and written nothing; return these hooks.
 
+    What has happened since is due: other settings or files, another change of the unit that the hook was about.
+
     :raises UnitError: there is no such unit
     """
-    row, owner = unit_rows.find(connection, unit_id)
+    row, _ = unit_rows.find(connection, unit_id)
     passed = []
     if row.error:
         hook = workflow.failed_hook(row.error)
-        _moved(connection, row, hook, owner.digest, unit_rows.config_digest(owner), now)
+        _moved(connection, row, hook, row.failed, row.failed, now)
         passed.append(hook)
     for each in unit_rows.relations_of(connection, unit_id):
         if each.failed:
@@ -236,12 +239,11 @@ def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
 def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
     """Take the hook that failed in a relation as done, where it is still what is due there."""
     this = and_(relation_unit.c.relation == about.number, relation_unit.c.unit == unit_id)
-    failed = connection.execute(select(relation_unit.c.remote).where(this)).scalar_one()
+    failed = connection.execute(select(relation_unit.c.remote, relation_unit.c.upto).where(this)).one()
     due = workflow.ended(about) if about.dying else workflow.happening(about)
-    if due is not None and (due.hook, due.remote) == (about.failed, failed):
-        upto = max((at for at, remote, _ in about.events if remote == due.remote), default=0)
-        _answered(connection, unit_id, about.number, due.kind, due.remote, upto)
-    connection.execute(update(relation_unit).where(this).values(_SETTLED))
+    if due is not None and (due.hook, due.remote) == (about.failed, failed.remote):
+        _answered(connection, unit_id, about.number, due.kind, due.remote, failed.upto)
+    connection.execute(update(relation_unit).where(this).values(SETTLED))
 
 
 def again_in(connection: Connection, unit_id: int) -> list[str]:

@@ -463,6 +463,31 @@ def test_resolved_in_a_relation(store: Store, kind: str) -> None:
     assert own(settle(store), "web/0") == after
 
 
+def test_resolved_is_what_was_tried_and_not_what_happened_since(store: Store) -> None:
+    """What the hook that failed had not seen is due for another one."""
+
+    def fails(step: Step) -> Changes:
+        raise Failed("exit code 1.")
+
+    deploy(store, *BOTH)
+    settle(store)
+    tell(store, "db/0", a="1")
+    settle(store, {"web db-relation-changed": fails})
+    tell(store, "db/0", a="2")
+    assert services.resolve(store, PROJECT, "web/0", retry=False) == ["db-relation-changed"]
+    assert "web/0 db-relation-changed db/0 [db/0]" in settle(store)
+    services.set_settings(store, PROJECT, "db", {"size": 40})
+    settle(store, {"db config-changed": fails})
+    services.set_settings(store, PROJECT, "db", {"size": 41})
+    assert services.resolve(store, PROJECT, "db/0", retry=False) == ["config-changed"]
+    assert settle(store, run="r2") == ["db/0 config-changed"]
+    deploy(store, declared("db", "h1", digest="c2"), WEB, BOTH[2])
+    settle(store, {"db upgrade-charm": fails}, run="r3")
+    deploy(store, declared("db", "h1", digest="c3"), WEB, BOTH[2])
+    assert services.resolve(store, PROJECT, "db/0", retry=False) == ["upgrade-charm"]
+    assert settle(store, run="r4") == ["db/0 upgrade-charm"]
+
+
 def test_settings_have_an_order_and_a_change_is_told(store: Store) -> None:
     deploy(store, declared("db", "h1", settings={"size": 3}))
     settle(store)
