@@ -224,6 +224,36 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataEntry:
+    """Something that is noted of an entity beside its content: keys and values, which no schema looks at.
+
+    :param id: URN
+    :param domain: "TENANT", or "PROVIDER" for what only administrators see
+    :param namespace: "" for none
+    :param type: "StringEntry", "NumberEntry" or "BoolEntry"
+    :param value: of that type
+    :param persistent: whether copies of the entity are to have it; it is kept, and does nothing here
+    :param readonly: only administrators change it
+    :param revision: one more with every change
+    """
+
+    id: str
+    domain: str
+    namespace: str
+    key: str
+    type: str
+    value: Any
+    persistent: bool
+    readonly: bool
+    revision: int
+
+    @property
+    def etag(self) -> str:
+        """The ETag header of this revision, with its quotes."""
+        return f'"{self.revision}"'
+
+
+@dataclass(frozen=True, slots=True)
 class BehaviorGrant:
     """Who of those that may access an entity of a type may invoke a behavior: those with this level or more."""
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from statecfg.entities.model import Behavior, BehaviorGrant, Entity, EntityType, Grant, Interface, Task, Token
+from statecfg.entities.model import (
+    Behavior,
+    BehaviorGrant,
+    Entity,
+    EntityType,
+    Grant,
+    Interface,
+    MetadataEntry,
+    Task,
+    Token,
+)
 from statecfg.entities.problems import forbidden
 from statecfg.store import entity_tables as tables
 from statecfg.store import records
@@ -50,6 +60,11 @@ def grant(row: Any) -> Grant:
 def behavior_grant(row: Any) -> BehaviorGrant:
     """Return the behavior access control of a row."""
     return _made(BehaviorGrant, row)
+
+
+def metadata_entry(row: Any) -> MetadataEntry:
+    """Return the metadata entry of a row."""
+    return _made(MetadataEntry, row)
 
 
 def need(connection: Any, table: Any, id: str) -> Any:

@@ -130,6 +130,21 @@ def behavior_grant(item: model.BehaviorGrant, version: float) -> Shape:
     return {"behaviorId": item.behavior, "accessLevelId": item.level}
 
 
+def metadata_entry(item: model.MetadataEntry, version: float) -> Shape:
+    """Return a metadata entry."""
+    return {
+        "id": item.id,
+        "persistent": item.persistent,
+        "readOnly": item.readonly,
+        "keyValue": {
+            "domain": item.domain,
+            "namespace": item.namespace,
+            "key": item.key,
+            "value": {"type": item.type, "value": item.value},
+        },
+    }
+
+
 def task(item: model.Task, version: float, href: str = "") -> Shape:
     """Return a task.
 

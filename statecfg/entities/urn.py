@@ -70,6 +70,11 @@ def grant() -> str:
     return f"urn:vcloud:accessControlGrant:{uuid.uuid4()}"
 
 
+def metadata() -> str:
+    """Return the id of a new metadata entry."""
+    return f"urn:vcloud:metadata:{uuid.uuid4()}"
+
+
 def _own(id: str) -> str:
     """Return vendor, nss and version of an interface's or a type's id."""
     return id.split(":", 3)[3]

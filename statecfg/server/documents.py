@@ -106,6 +106,17 @@ ANSWERS: dict[str, Schema] = {
     "AccessLevels": _page("AccessLevel"),
     "Entity": _object(_ENTITY, *_OF_SOME_VERSIONS),
     "Entities": _page("Entity"),
+    "MetadataEntry": _object(
+        {
+            "id": _TEXT,
+            "persistent": _BOOLEAN,
+            "readOnly": _BOOLEAN,
+            "keyValue": _object(
+                {"domain": _TEXT, "namespace": _TEXT, "key": _TEXT, "value": reference("MetadataValue")}
+            ),
+        }
+    ),
+    "MetadataEntries": _page("MetadataEntry"),
     "Task": _object(_TASK),
     "Tasks": _page("Task"),
     "Versions": _object({"versionInfo": _LIST}),

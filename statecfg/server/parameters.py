@@ -77,6 +77,7 @@ IN_PATH: Mapping[str, str] = {
     "entity": "URN of an entity, such as `urn:vcloud:entity:acme:basicCluster:` and a UUID.",
     "grant": "URN of an access control.",
     "level": "URN of an access level, such as `urn:vcloud:accessLevel:ReadOnly`.",
+    "metadata": "URN of a metadata entry.",
     "task": "UUID or URN of a task.",
     "session": "URN of one's own session.",
     "org": "Name of an organization; under `/api`, its UUID.",

@@ -6,6 +6,7 @@ from typing import Any
 
 from statecfg.entities import urn
 from statecfg.entities.access_calls import MEMBER
+from statecfg.entities.metadata import DOMAINS
 from statecfg.entities.model import HOOKS, LEVELS, MEMBERSHIP, STATES
 
 Schema = dict[str, Any]
@@ -86,6 +87,19 @@ _ACCESS = {
 }
 _BEHAVIOR_ACCESS = {"behaviorId": text(512, 1), "accessLevelId": LEVEL}
 
+_VALUES = {"StringEntry": text(4096), "NumberEntry": {"type": "number"}, "BoolEntry": {"type": "boolean"}}
+_KEY_VALUE = {
+    "domain": text(32, enum=list(DOMAINS)),
+    "namespace": text(128),
+    "key": text(255, 1),
+    "value": reference("MetadataValue"),
+}
+_METADATA = {"id": _GIVEN, "persistent": {"type": "boolean"}, "readOnly": {"type": "boolean"}}
+
+
+def _typed(kind: str, value: Schema) -> Schema:
+    return objects({"type": text(enum=[kind]), "value": value}, ("type", "value"))
+
 
 def _values(name: str) -> Schema:
     return objects({"values": {"type": "array", "items": reference(name), "maxItems": 1000}}, ("values",))
@@ -106,6 +120,9 @@ REQUESTS: dict[str, Schema] = {
     "ChangedAccess": objects({**_ACCESS, "memberId": _GIVEN}, ("accessLevelId",)),
     "NewEntity": objects({**_ENTITY, "entityType": _GIVEN}, ("name", "entity")),
     "ChangedEntity": some_of(_ENTITY),
+    "MetadataValue": {"anyOf": [_typed(kind, value) for kind, value in _VALUES.items()]},
+    "NewMetadataEntry": objects({**_METADATA, "keyValue": objects(_KEY_VALUE, ("key", "value"))}, ("keyValue",)),
+    "ChangedMetadataEntry": objects({**_METADATA, "keyValue": objects(_KEY_VALUE, ("value",))}, ("keyValue",)),
     "Invocation": objects(
         {"arguments": {**_FREE, "type": ["object", "null"]}, "metadata": {**_FREE, "type": ["object", "null"]}}
     ),

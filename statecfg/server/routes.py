@@ -7,6 +7,7 @@ from statecfg.server import (
     api_clients,
     api_definitions,
     api_entities,
+    api_metadata,
     api_sessions,
     api_tasks,
     live,
@@ -17,6 +18,7 @@ from statecfg.server.exchange import Route
 ROUTES: tuple[Route, ...] = (
     *api_definitions.ROUTES,
     *api_entities.ROUTES,
+    *api_metadata.ROUTES,
     *api_access.ROUTES,
     *api_tasks.ROUTES,
     *api_sessions.ROUTES,

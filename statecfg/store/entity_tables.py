@@ -95,6 +95,26 @@ entity = Table(
     info=_NEW,
 )
 
+# What is noted of an entity beside its content. Of `domain` PROVIDER, only administrators see it.
+metadata_entry = Table(
+    "entity_metadata",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("entity", ForeignKey("entity.id", ondelete="CASCADE"), nullable=False),
+    Column("domain", String(32), nullable=False),
+    Column("namespace", String(255), nullable=False),
+    Column("key", String(255), nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("value", Json, nullable=False),
+    Column("persistent", Boolean, nullable=False),
+    Column("readonly", Boolean, nullable=False),
+    Column("revision", Integer, nullable=False),
+    UniqueConstraint("entity", "domain", "namespace", "key"),
+    sqlite_autoincrement=True,
+    info=_NEW,
+)
+
 # `object` is a type or an entity, `member` the URN of a user or an organization.
 grant = Table(
     "entity_grant",

@@ -1,0 +1,144 @@
+"""Calls about metadata: what is noted of an entity beside its content, such as who pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.entities import access, bodies, rows, urn
+from statecfg.entities.calls import Calls, listed
+from statecfg.entities.filters import Field
+from statecfg.entities.model import READ_ONLY, READ_WRITE, MetadataEntry, Page, Principal, Query
+from statecfg.entities.problems import bad, forbidden, stale
+from statecfg.store import entity_lists, records
+from statecfg.store import entity_tables as tables
+
+DOMAINS = TENANT, PROVIDER = ("TENANT", "PROVIDER")
+FIELDS = {"id": Field("id"), **{f"keyValue.{name}": Field(name) for name in ("domain", "namespace", "key")}}
+LONGEST = 4096  # characters of a text
+_TYPES: Mapping[str, tuple[type, ...]] = {"StringEntry": (str,), "NumberEntry": (int, float), "BoolEntry": (bool,)}
+
+
+class MetadataCalls(Calls):
+    """Calls about metadata. Who may see an entity sees its entries, who may change it changes them.
+
+    Those of the domain PROVIDER are administrators' alone; those that are read-only are changed by nobody else.
+    """
+
+    def list_metadata(self, principal: Principal, entity: str, query: Query) -> Page[MetadataEntry]:
+        """Return a page of the metadata entries of an entity."""
+        with self.store.reading() as connection:
+            _need(connection, principal, entity, READ_ONLY)
+            scope = entity_lists.of(tables.metadata_entry, entity=entity, domain=_seen(principal))
+            return listed(connection, tables.metadata_entry, scope, query, FIELDS, rows.metadata_entry)
+
+    def get_metadata(self, principal: Principal, entity: str, id: str) -> MetadataEntry:
+        """Return a metadata entry."""
+        with self.store.reading() as connection:
+            _need(connection, principal, entity, READ_ONLY)
+            return _entry(connection, principal, entity, id)
+
+    def add_metadata(self, principal: Principal, entity: str, body: Any) -> MetadataEntry:
+        """Note something of an entity (keyValue: domain, namespace, key, value; persistent, readOnly)."""
+        body = bodies.whole(body)
+        given = bodies.optional(body, "keyValue", dict) or {}
+        named = {
+            "domain": bodies.one_of(given.get("domain") or TENANT, DOMAINS, "domain"),
+            "namespace": bodies.optional(given, "namespace", str) or "",
+            "key": bodies.text(given, "key"),
+        }
+        values = {**named, **_value(given), **_flags(body), "id": urn.metadata(), "entity": entity, "revision": 1}
+        if values["readonly"] and values["domain"] == PROVIDER:
+            raise bad(f"readOnly is for the domain {TENANT}.", "VCD_META_CRUD_INVALID_FLAG")
+
+        def enter(connection: Any) -> MetadataEntry:
+            _need(connection, principal, entity, READ_WRITE)
+            if values["readonly"] or values["domain"] == PROVIDER:
+                access.administrators_only(principal, "metadata of the provider")
+            if records.find(connection, tables.metadata_entry, entity=entity, **named) is not None:
+                raise bad(f"{entity} has an entry {named['key']} already.", "RDE_ALREADY_EXISTS")
+            records.add(connection, tables.metadata_entry, values)
+            return _entry(connection, principal, entity, values["id"])
+
+        return self.store.attempt(enter)
+
+    def update_metadata(
+        self, principal: Principal, entity: str, id: str, body: Any, if_match: str | None = None
+    ) -> MetadataEntry:
+        """Change the value of a metadata entry, and whether it is persistent, nothing else.
+
+        :param if_match: the header; None where it is absent. Another revision: 412
+        """
+        body = bodies.whole(body)
+        given = bodies.optional(body, "keyValue", dict) or {}
+        value, flags = _value(given), _flags(body)
+
+        def change(connection: Any) -> MetadataEntry:
+            known = _changeable(connection, principal, entity, id)
+            if not access.matches(if_match, known.etag):
+                raise stale()
+            same = {key: given.get(key) for key in ("domain", "namespace", "key")} | {"type": value["type"]}
+            same |= {"readonly": body.get("readOnly")}
+            for key, wanted in same.items():
+                if wanted is not None and wanted != getattr(known, key):
+                    raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
+            values = {**value, "persistent": flags["persistent"], "revision": known.revision + 1}
+            records.change(connection, tables.metadata_entry, values, id=id)
+            return _entry(connection, principal, entity, id)
+
+        return self.store.attempt(change)
+
+    def delete_metadata(self, principal: Principal, entity: str, id: str) -> None:
+        """Remove a metadata entry."""
+
+        def drop(connection: Any) -> None:
+            _changeable(connection, principal, entity, id)
+            records.drop(connection, tables.metadata_entry, id=id)
+
+        self.store.attempt(drop)
+
+
+def _need(connection: Any, principal: Principal, entity: str, level: str) -> None:
+    """Refuse who may do less than a level with an entity. Raises ApiError."""
+    row = rows.need(connection, tables.entity, entity)
+    access.need(access.to_entity(connection, principal, row), level, entity)
+
+
+def _seen(principal: Principal) -> list[str]:
+    """Return the domains that somebody sees."""
+    return list(DOMAINS) if principal.is_administrator else [TENANT]
+
+
+def _entry(connection: Any, principal: Principal, entity: str, id: str) -> MetadataEntry:
+    found = records.find(connection, tables.metadata_entry, entity=entity, id=id, domain=_seen(principal))
+    if found is None:
+        raise forbidden(id[:200])
+    return rows.metadata_entry(found)
+
+
+def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> MetadataEntry:
+    """Return an entry that somebody may change. Raises ApiError."""
+    _need(connection, principal, entity, READ_WRITE)
+    found = _entry(connection, principal, entity, id)
+    if found.readonly:
+        access.administrators_only(principal, id[:200])
+    return found
+
+
+def _value(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a value, which has to be of its type. Raises ApiError."""
+    typed = bodies.optional(given, "value", dict) or {}
+    kind = bodies.one_of(typed.get("type"), tuple(_TYPES), "type")
+    value = typed.get("value")
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "BoolEntry"):
+        raise bad(f"The value {str(value)[:100]} is no {kind}.")
+    if isinstance(value, str) and len(value) > LONGEST:
+        raise bad(f"The value is longer than {LONGEST} characters.")
+    return {"type": kind, "value": value}
+
+
+def _flags(body: Mapping[str, Any]) -> dict[str, bool]:
+    return {
+        "persistent": bool(bodies.optional(body, "persistent", bool)),
+        "readonly": bool(bodies.optional(body, "readOnly", bool)),
+    }
