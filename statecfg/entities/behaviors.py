@@ -76,7 +76,7 @@ def _wrong_path(name: str, root: Path | None) -> Iterator[str]:
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         yield f"{name!r} leads out of the project"
-    elif root is not None and not (root / path).is_file():
+    elif root is not None and not functions.is_there(root / path):
         there = sorted(str(each.relative_to(root)) for each in (root / path).parent.glob("*") if each.is_file())
         yield f"there is no {name} in the project; {suggest(name, there, 'there are') or 'write one'}"
     elif root is not None and not (root / path).resolve().is_relative_to(root.resolve()):

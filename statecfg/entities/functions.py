@@ -69,7 +69,7 @@ def wrong(id: Any, root: Path | None) -> str:
     if root is None:
         return ""
     path = file_of(root, found[1])
-    if not path.is_file():
+    if not is_there(path):
         modules = sorted(each.stem for each in (root / FOLDER).glob("*.py"))
         return f"there is no {path.relative_to(root)}; {suggest(found[1], modules, 'there are') or 'write one'}"
     if _writable(path):
@@ -87,6 +87,14 @@ def wrong(id: Any, root: Path | None) -> str:
 def file_of(root: Path, module: str) -> Path:
     """Return the file of a module."""
     return root.joinpath(FOLDER, *module.split(".")).with_suffix(".py")
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is such a file; none has a name that is too long for one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _writable(path: Path) -> bool:

@@ -140,7 +140,7 @@ def juju_log(call: Call) -> Any:
 
 def _level(name: str) -> int:
     """Return the number of a level; INFO, and a complaint, where nobody knows it."""
-    if name.isdigit():
+    if name.isascii() and name.isdigit() and len(name) < 10:
         return int(name)
     if name.upper() not in LEVELS:
         tool_output.complain("Invalid log level %s" % name)

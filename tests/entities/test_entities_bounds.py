@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statecfg import project
-from statecfg.entities import payload, schemas
+from statecfg.entities import behaviors, payload, schemas
 from statecfg.entities.problems import ApiError
 from statecfg.entities.worker import Worker
 from statecfg.store import sqlite
@@ -89,3 +89,11 @@ def test_a_behavior_goes_on_while_others_hold_the_store(tmp_path: Path, monkeypa
         assert (tmp_path / "ran").read_text() == "x"
     finally:
         sites.close()
+
+
+def test_no_file_has_a_name_that_is_too_long(tmp_path: Path) -> None:
+    (tmp_path / "behaviors").mkdir()
+    here = project.find(tmp_path)
+    for kind, id in (("Function", f"{'m' * 300}:run"), ("Playbook", f"{'p' * 300}.yml")):
+        (found,) = behaviors.check({"type": kind, "id": id}, here)
+        assert found.startswith("there is no ")

@@ -429,9 +429,10 @@ def test_ports_and_status_and_log(scene: Scene) -> None:
     }
     for line in logged:
         assert scene.call(*line.split()) == (0, "", "")
-    called = scene.call("juju-log", "-l", "XYZZY", "x")
-    assert (called.status, called.err) == (0, "Invalid log level XYZZY\n")
-    assert [(said["level"], said["text"]) for said in scene.said] == [*logged.values(), (20, "x")]
+    unknown = ("XYZZY", "²", "9" * 10)
+    for level in unknown:
+        assert scene.call("juju-log", "-l", level, "x") == (0, "", f"Invalid log level {level}\n")
+    assert [(said["level"], said["text"]) for said in scene.said] == [*logged.values(), *([(20, "x")] * len(unknown))]
 
 
 def test_a_long_message_is_logged_in_pieces(scene: Scene) -> None:
