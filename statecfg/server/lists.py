@@ -20,4 +20,6 @@ def page(asked: Asked, found: Page[T], shape: Callable[[T, float], shapes.Shape]
         return Answer(200, body)
     query = {name: asked.query[name] for name in ("filter", "sortAsc", "sortDesc") if asked.query.get(name)}
     following = urlencode({**query, "page": found.page + 1, "pageSize": found.page_size})
-    return Answer(200, body, {"Link": f'<{asked.address}?{following}>;rel="nextPage"'})
+    # The relation that clients of the API look for, and the one that all others do. Source: RFC 8288, 3.3.
+    links = ", ".join(f'<{asked.address}?{following}>;rel="{relation}"' for relation in ("nextPage", "next"))
+    return Answer(200, body, {"Link": links})

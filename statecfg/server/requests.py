@@ -57,9 +57,10 @@ def _shown(name: str) -> str:
 def _value(parameter: Parameter, text: str) -> Any:
     schema, value = parameter.schema, text
     if schema["type"] == "boolean":
-        if text not in ("true", "false"):
+        # Clients in Python send True and False; the original takes any case.
+        if text.lower() not in ("true", "false"):
             raise bad(f"{parameter.name} is true or false.")
-        return text == "true"
+        return text.lower() == "true"
     if schema["type"] == "integer":
         low, high = schema["minimum"], schema["maximum"]
         if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) <= high:

@@ -94,6 +94,7 @@ def test_a_task_that_is_not_waited_for_is_run_later(sites: Sites) -> None:
     ("words", "said"),
     [
         (["show", "nowhere"], "error[SC0802]: no such thing\n  there is no entity `nowhere`"),
+        (["delete", "las*"], "there is no entity `las*`"),
         (["create", "sit", "x"], "did you mean `site`?"),
         (["invoke", "last", "ecko"], "did you mean `echo`?"),
         (["type", "create", "-"], "error[SC0801]: refused\n  vendor is missing. (BAD_REQUEST)"),

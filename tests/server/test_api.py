@@ -171,6 +171,7 @@ def test_lists_come_in_pages(define: Any) -> None:
         "pageSize": 2,
     }
     seen += [each["name"] for each in answer.json()["values"]]
+    assert answer.links["next"]["url"] == answer.links["nextPage"]["url"]
     answer = client.get(answer.links["nextPage"]["url"])
     seen += [each["name"] for each in answer.json()["values"]]
     assert seen == ["e4", "e2", "e1", "e0"] and "link" not in answer.headers
@@ -305,8 +306,9 @@ def test_bodies_that_say_nothing_are_none(define: Any, served: Served) -> None:
         answer = client.post(f"{path}/resolve", content=content, headers={"Content-Type": "application/json"})
         assert (answer.status_code, answer.json()["entityState"]) == (200, "RESOLVED")
     refused(client.request("DELETE", path, json={"invokeHooks": False}), 400, "BAD_REQUEST")
+    refused(client.delete(path, params={"invokeHooks": "no"}), 400, "BAD_REQUEST")
     refused(client.request("DELETE", path, content=b"{}", headers={"Content-Type": ""}), 415, "UNSUPPORTED_MEDIA_TYPE")
-    assert client.request("DELETE", path, json={}).status_code == 202
+    assert client.request("DELETE", path, json={}, params={"invokeHooks": "False"}).status_code == 202
 
 
 @pytest.mark.parametrize(
