@@ -121,7 +121,7 @@ def test_what_hooks_say_of_secrets_and_in_floods(fabric: Fabric, pair: list[Host
     say = "config-get pw; config-get --format=json\n"
     flood = "yes 'a line that is said again and again' | head -n 200000; yes | tr -d '\\n' | head -c 20000\n"
     fabric.charm("a", {"config-changed": say + "config-get pw > /srv/pw\n", "start": flood})
-    fabric.play(LONELY)
+    fabric.play(LONELY.replace("PT1S", "PT1M"))
     ran = fabric("apply", "site.yml", "--yes", "-v", PW=SECRET)
     assert pair[0].read("/srv/pw") == f"{SECRET}\n"
     assert SECRET not in ran.out + ran.err and "<secret PW>" in ran.err
