@@ -51,8 +51,8 @@ FIELDS = {
     "message": Field("message"),
     "owner.name": Field("owner"),
     "owner": Field("owner"),
-    "org.name": Field("org"),
-    "org": Field("org"),
+    "org.name": Field("tenant"),
+    "org": Field("tenant"),
     "creationDate": Field("created", "time"),
     "lastModificationDate": Field("modified", "time"),
 }
@@ -62,12 +62,19 @@ class EntityCalls(Calls):
     """Calls about entities. What is missing and what may not be seen are refused alike, with 403."""
 
     def create_entity(
-        self, principal: Principal, type_id: str, body: Any, resolve: bool = False, invoke_hooks: bool = True
+        self,
+        principal: Principal,
+        type_id: str,
+        body: Any,
+        resolve: bool = False,
+        invoke_hooks: bool = True,
+        tenant: str = "",
     ) -> Task:
         """Make an entity (name, entity, externalId); its id is the task's `entity`.
 
         :param resolve: resolve it at once; without effect where a PostCreate hook is to run
         :param invoke_hooks: False only with Full Control of the type
+        :param tenant: name of the organization it is made for; "" for one's own. That gives nobody access
         """
         now = self.clock()
 
@@ -80,6 +87,7 @@ class EntityCalls(Calls):
                     raise bad(f"{'entity' if key == 'content' else key} is missing.")
             values = {"external_id": None, **given, "id": urn.entity(type_id), "type": type_id, "state": PRE_CREATED}
             values |= {"message": "", "revision": 1, "owner": principal.name, "org": principal.org}
+            values["tenant"] = tenant or principal.org
             records.add(connection, tables.entity, {**values, "created": now, "modified": now})
             entity = records.find(connection, tables.entity, id=values["id"])
             assert entity is not None

@@ -142,6 +142,7 @@ class Entity:
     :param message: why the state is RESOLUTION_ERROR; "" otherwise
     :param revision: one more with every change, of state too
     :param owner: name of the user who has it, of organization `org`
+    :param tenant: name of the organization it was made for: `org`, or what an administrator said
     :param created, modified: seconds since 1970
     """
 
@@ -155,6 +156,7 @@ class Entity:
     revision: int
     owner: str
     org: str
+    tenant: str
     created: float
     modified: float
 

@@ -97,7 +97,7 @@ def entity(item: model.Entity, version: float) -> Shape:
         "entity": item.content,
         "state": item.state,
         "owner": {"name": item.owner, "id": model.user_id(item.owner, item.org)},
-        "org": {"name": item.org, "id": model.org_id(item.org)},
+        "org": {"name": item.tenant, "id": model.org_id(item.tenant)},
     }
     if version < ENTITY_STATE:
         return found

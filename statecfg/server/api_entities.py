@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.entities import lifecycle, shapes
-from statecfg.entities.model import CREATE, Task
+from statecfg.entities.model import CREATE, Task, org_id
 from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
 from statecfg.server.parameters import HOOKS, RESOLVE, listing, listing_by
@@ -11,6 +11,8 @@ from statecfg.server.writing import TASK_LOCATION, location
 
 _ENTITIES = "/cloudapi/1.0.0/entities"
 _LISTING = listing_by(lifecycle.FIELDS)
+# The id of an organization, as URN or UUID: how clients say for whom they make something.
+TENANT_CONTEXT = "x-vmware-vcloud-tenant-context"
 _ENTITY = f"{_ENTITIES}/{{entity}}"
 
 
@@ -21,9 +23,25 @@ def _begun(asked: Asked, task: Task) -> str:
     return location(asked, task.id)
 
 
+def _tenant(asked: Asked) -> str:
+    """Return the organization that a client says it acts for, of those that it may see; else its user's own."""
+    given = asked.headers.get(TENANT_CONTEXT, "")
+    found = (org for org in asked.operations.orgs(asked.principal) if given in (org_id(org), _uuid(org_id(org))))
+    return next(found, "") if given else ""
+
+
+def _uuid(id: str) -> str:
+    return id.rpartition(":")[2]
+
+
 def _create(asked: Asked) -> Answer:
     task = asked.operations.create_entity(
-        asked.principal, asked.path["type"], asked.body, asked.query["resolveEntity"], asked.query["invokeHooks"]
+        asked.principal,
+        asked.path["type"],
+        asked.body,
+        asked.query["resolveEntity"],
+        asked.query["invokeHooks"],
+        _tenant(asked),
     )
     return Answer(202, None, {"Location": _begun(asked, task)})
 

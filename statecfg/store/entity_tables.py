@@ -70,7 +70,8 @@ implemented = Table(
     info=_NEW,
 )
 
-# `owner` and `org` are names; times are seconds since 1970.
+# `owner` is of `org`, and made it for the organization `tenant`, which is another only where the provider did: names,
+# all three. Times are seconds since 1970.
 entity = Table(
     "entity",
     metadata,
@@ -85,6 +86,7 @@ entity = Table(
     Column("revision", Integer, nullable=False),
     Column("owner", Text, nullable=False),
     Column("org", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("modified", Double, nullable=False),
     Index("entity_by_type", "type", "number"),

@@ -194,7 +194,7 @@ def test_ten_thousand_entities(scene: Scene) -> None:
     def fill(connection: Any) -> None:
         many = []
         row = {"type": kind.id, "external_id": None, "state": "RESOLVED", "message": "", "revision": 1}
-        row |= {"owner": "root", "org": "System", "created": 0.0, "modified": 0.0}
+        row |= {"owner": "root", "org": "System", "tenant": "System", "created": 0.0, "modified": 0.0}
         for number in range(10_000):
             content = {"foo": f"x{number % 100}", "spec": {"count": number % 7, "name": f"n{number}", "pad": "z" * 200}}
             own = {"id": f"urn:vcloud:entity:acme:many:{number}", "name": f"e{number}", "content": content}

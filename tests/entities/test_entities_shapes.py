@@ -9,7 +9,9 @@ import pytest
 from statecfg.entities import shapes
 from statecfg.entities.model import Behavior, Entity, EntityType, Page, Task
 
-ENTITY = Entity("urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, "ann", "sales", 0.0, 61.5)
+ENTITY = Entity(
+    "urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, "ann", "System", "sales", 0.0, 61.5
+)
 OLD = {"id", "entityType", "name", "externalId", "entity", "state", "owner", "org"}
 NEW = OLD | {"entityState", "message", "creationDate", "lastModificationDate"}
 
@@ -19,6 +21,7 @@ def test_an_entity(version: float, keys: set[str]) -> None:
     found = shapes.entity(ENTITY, version)
     assert set(found) == keys
     assert found["owner"]["name"] == "ann"
+    assert found["org"]["name"] == "sales"
     assert set(found["owner"]) == set(found["org"]) == {"name", "id"}
     assert found["state"] == found.get("entityState", "RESOLUTION_ERROR") == "RESOLUTION_ERROR"
     assert found.get("lastModificationDate") in (None, "1970-01-01T00:01:01.500Z")

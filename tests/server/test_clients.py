@@ -128,6 +128,22 @@ def test_entities_of_all_versions_of_a_type(define: Any) -> None:
     assert [each["id"] for each in found] == ids
 
 
+def test_the_provider_makes_entities_for_an_organization(served: Served, define: Any) -> None:
+    client, _, kind = define
+    with served.client("author") as author:
+        acme = author.get(f"{API}/sessions/current").json()["org"]
+        body = {"name": "theirs", "entity": {"foo": "x"}}
+        for context in (acme["id"], acme["id"].rpartition(":")[2], "unknown", "-"):
+            headers = {"X-VMWARE-VCLOUD-TENANT-CONTEXT": context}
+            made = client.post(f"{API}/entityTypes/{kind['id']}", json=body, headers=headers)
+            entity = client.get(f"{API}/entities/{client.get(made.headers['location']).json()['owner']['id']}").json()
+            assert entity["org"]["name"] == ("acme" if context.endswith(acme["id"][-8:]) else "System")
+            assert entity["owner"]["name"] == "a-administrator"
+            assert author.get(f"{API}/entities/{entity['id']}").status_code == 403
+        listed = client.get(f"{API}/entities/types/acme/{kind['nss']}/1?filter=org.name==acme").json()
+        assert listed["resultTotal"] == 2
+
+
 def test_what_is_no_behavior_of_an_interface_is_missing(define: Any) -> None:
     client, ask, _ = define
     path = f"{API}/interfaces/{ask['id'].replace('behavior-interface:ask', 'interface')}/behaviors"

@@ -71,7 +71,9 @@ def entity(store: Store) -> None:
     with store.transaction() as connection:
         connection.execute(insert(entities.entity_type).values({**kind, "hooks": {}, "readonly": False}))
         connection.execute(
-            insert(entities.entity).values({**one, "owner": "a", "org": "o", "created": 1.0, "modified": 1.0})
+            insert(entities.entity).values(
+                {**one, "owner": "a", "org": "o", "tenant": "o", "created": 1.0, "modified": 1.0}
+            )
         )
 
 
