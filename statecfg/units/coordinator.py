@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
     from statecfg.units.deployment import Deployment
 
-AT_ONCE = 4  # hooks on one host, of different units
 MOST = 25  # times that a unit's hook runs about the same remote unit in one run: more don't settle
 LOGGED = 200  # lines of hooks that wait to be entered in the store
 
@@ -313,9 +312,12 @@ class Coordinator:
                 self._let_go(host, "")
 
     def _feed(self, host: _Host) -> None:
-        """Begin the hooks that are due on a host, as many as may run at once."""
+        """Begin a hook that is due on a host where none runs: charms of one host share its packages and files.
+
+        Two that install at the same time would fail on each other's locks. Source of the rule: juju's machine lock.
+        """
         for unit in list(host.units.values()):
-            if self.cancel.is_set() or len(host.steps) >= AT_ONCE:
+            if self.cancel.is_set() or host.steps:
                 return
             if unit.over or unit.running or unit.quiet or unit.blocked or unit.dying != (host.phase == "before"):
                 continue
