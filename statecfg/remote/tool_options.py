@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 USAGE = 2  # exit status of a command line that is wrong
 FAILED = 1  # exit status of a command that can't be done
+# What may follow `--option=` of an option that takes no value. Source: Go's flags, in which today's tools are written.
+TRUTH = dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True)
+TRUTH.update((text, False) for text in ("0", "f", "F", "false", "False", "FALSE"))
 
 
 class ToolError(Exception):
@@ -134,8 +137,12 @@ class Syntax:
                     self.wrong("argument %s: expected one argument" % option.label)
                 value = rest.pop(0)
             elif not option.value and value is not None:
-                self.wrong("argument %s: ignored explicit argument %r" % (option.label, value))
-            options[name] = value or ""
+                if value not in TRUTH:
+                    self.wrong("argument %s: ignored explicit argument %r" % (option.label, value))
+                if not TRUTH[value]:
+                    options.pop(name, None)
+                    continue
+            options[name] = (value if option.value else None) or ""
         if "--help" not in options:
             if len(words) < self.least:
                 self.wrong("too few arguments")

@@ -43,6 +43,7 @@ class Context:
         self.hook: str = step["hook"]
         self.relation: Optional[Mapping[str, Any]] = step.get("relation")
         self.relations: Mapping[str, List[str]] = step.get("relations") or {}
+        self.services: Mapping[str, str] = step.get("services") or {}
         self.leader = bool(step.get("leader"))
         self.addresses: Mapping[str, str] = step.get("addresses") or {}
         self.goal: Mapping[str, Any] = step.get("goal") or {"units": {}, "relations": {}}
@@ -184,8 +185,7 @@ class Context:
 
     def _relation_service(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         relation = self._relation(arguments)
-        units = self._members(relation) + [(self.relation or {}).get("remote") or ""] * self._own(relation)
-        return _data(units[0].partition("/")[0] or None if units else None)
+        return _data(self.services.get(relation))
 
     def _config_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         settings, name = self._node(*CONFIG), arguments["option_name"]
@@ -238,7 +238,10 @@ class Context:
         return {}
 
     def _status_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        return _data({"status-data": {}, **self.status})
+        found = dict(self.status)
+        if not found["status"]:  # it never said: charms of today give back what they get here, and "" is no status
+            found["status"] = "maintenance" if self.relation is None else "unknown"
+        return _data({"status-data": {}, **found})
 
     def _goal_state(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         return _data(self.goal)

@@ -23,6 +23,10 @@ HELD = 5.0  # seconds that the output of what a hook left running is still read;
 MOST = 64 << 20  # bytes that a hook may say in all
 CLIENT = "JUJU_CLIENT_ID"  # the variable with the client id
 RECORD = "running"  # the file in a unit's directory that says which hook of it runs
+DISPATCH = "dispatch"  # a charm's program that takes the place of all its hooks, where it has one
+# What tools that build charms for juju 2 and later leave in them: hooks of these fail where they miss the newer names.
+BUILT = (DISPATCH, "layer.yaml", "charmcraft.yaml", "manifest.yaml")
+LIKE = "2.6.10"  # the last version of juju that, as this, knew no settings of whole services
 
 
 class Hook:
@@ -196,6 +200,8 @@ class _Said:
 def environment(step: Mapping[str, Any], charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
     """Return the environment of a hook: a closed set, with the names of the document and those of the original.
 
+    Those of juju 2 are there as well for the hooks of charms that were built for it.
+
     :param step: what is run, as the controller sent it
     :param charm: the charm's directory
     :param tools: the directory of the command-line tools
@@ -219,6 +225,25 @@ def environment(step: Mapping[str, Any], charm: str, tools: str, socket: str, to
         found["JUJU_RELATION"], found["JUJU_RELATION_ID"] = relation["name"], relation["id"]
         found["JUJU_REMOTE_UNIT"] = "" if relation.get("broken") else relation.get("remote") or ""
         found["JUJU_MEMBERS"] = " ".join(relation.get("members") or ())
+    if any(os.path.lexists(os.path.join(charm, name)) for name in BUILT):
+        found.update(_newer(step, charm))
+    return found
+
+
+def _newer(step: Mapping[str, Any], charm: str) -> Dict[str, str]:
+    """Return the variables that juju 2 has added."""
+    hook = step["hook"]
+    found = {
+        "JUJU_HOOK_NAME": hook,
+        "JUJU_DISPATCH_PATH": "hooks/" + hook,
+        "JUJU_CHARM_DIR": charm,
+        "JUJU_VERSION": LIKE,
+    }
+    relation = step.get("relation")
+    if relation:
+        found["JUJU_REMOTE_APP"] = step["services"][relation["id"]]
+        if hook.endswith("-relation-departed"):
+            found["JUJU_DEPARTING_UNIT"] = relation["remote"]
     return found
 
 

@@ -46,7 +46,9 @@ class Tool:
 def _log(name: str) -> Tool:
     options = (
         Option(
-            ("-l", "--level"), "LEVEL", "CRITICAL, ERROR, WARNING, INFO, DEBUG, TRACE or a number; INFO is what it is"
+            ("-l", "--level", "--log-level"),
+            "LEVEL",
+            "CRITICAL, ERROR, WARNING, INFO, DEBUG, TRACE or a number; INFO is what it is",
         ),
         Option(("--debug",), "", "as -l DEBUG"),
     )

@@ -144,6 +144,8 @@ class Units:
         self._install(step)
         charm = unit_files.charm_dir(self.place, unit)
         paths = [os.path.join(charm, HOOKS, name) for name in step["hooks"]]
+        dispatch = os.path.join(charm, unit_hooks.DISPATCH)
+        paths = [dispatch] if os.path.lexists(dispatch) else paths
         path = next((each for each in paths if os.path.lexists(each)), "")
         if not path:
             context.log(INFO, "Hook does not exist, skipping %s" % paths[0])

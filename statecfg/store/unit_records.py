@@ -137,6 +137,7 @@ class Step:
     :param hooks: files in the charm's hooks directory: the first one that is there is run
     :param relation: None for a hook that is about none
     :param relations: id of each relation that the unit is in → the units that the hook sees there, sorted
+    :param services: id of each of these relations → the service at its other end, the unit's own among peers
     :param leader: whether the unit is the leader of its service now
     :param timeout: seconds
     :param failed_before: the unit, or its relation, is in an error state
@@ -158,6 +159,7 @@ class Step:
     hooks: tuple[str, ...]
     relation: StepRelation | None
     relations: Mapping[str, tuple[str, ...]]
+    services: Mapping[str, str]
     leader: bool
     timeout: float
     failed_before: bool

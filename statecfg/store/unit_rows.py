@@ -84,6 +84,17 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
     ]
 
 
+def others(connection: Connection, owner: Row[Any]) -> dict[int, str]:
+    """Return the service at the other end of each relation of a service, its own among peers, by relation."""
+    touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
+    ends = select(relation.c.id, relation.c.service, relation.c.other).where(touching)
+    rows = connection.execute(ends).all()
+    found = {row.id: row.other if row.other and row.service == owner.id else row.service for row in rows}
+    named = connection.execute(select(service.c.id, service.c.name).where(service.c.id.in_(set(found.values()))))
+    called = {row.id: row.name for row in named}
+    return {number: called[other] for number, other in found.items()}
+
+
 def leader_of(connection: Connection, service_id: int) -> int | None:
     """Return the number of the unit that leads a service, None where it has none."""
     there = select(unit.c.number, unit.c.dying).where(unit.c.service == service_id, ~unit.c.gone)

@@ -33,6 +33,7 @@ def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | Non
 
 def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequence[Entered], due: Due) -> Step:
     about = next((each for each in there if each.number == due.relation), None)
+    others = unit_rows.others(connection, owner)
     seen = {each.number: due.members if each is about else tuple(sorted(each.members)) for each in there}
     return Step(
         unit=unit_name(owner.name, row.number),
@@ -43,6 +44,7 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequenc
         hooks=workflow.files(due.hook),
         relation=None if about is None else _relation(about, due),
         relations={identity(each.name, each.number): seen[each.number] for each in there},
+        services={identity(each.name, each.number): others[each.number] for each in there},
         leader=unit_rows.leader_of(connection, owner.id) == row.number,
         timeout=owner.timeout,
         failed_before=bool(row.error if about is None else about.failed),

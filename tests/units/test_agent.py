@@ -244,14 +244,15 @@ def test_outside_of_relations(agent: Agent, told: list[Json]) -> None:
 
 def test_relations_and_their_members(agent: Agent, told: list[Json]) -> None:
     relations = {"db:10": [], "db:2": ["wiki/0"], "db:0": ["wordpress/0", "wordpress/1"], "dbx:3": [], "x-db:4": []}
-    hook = Hook(agent, NODES, told, step(relations=relations))
+    services = {**dict.fromkeys(relations, "wiki"), "db:0": "wordpress"}
+    hook = Hook(agent, NODES, told, step(relations=relations, services=services))
     assert hook("relation_ids", relation_name="db") == {"ids": "db:0 db:2 db:10"}
     assert hook("relation_ids", relation_name="none") == {"ids": ""}
     assert hook("ListRelationsCommand") == {"members": "wordpress/0 wordpress/1"}
     assert hook("ListRelationsCommand", relation_id="db:2") == {"members": "wiki/0"}
     assert hook.code("ListRelationsCommand", relation_id="db:3") == "NoSuchRelation"
     assert [hook.data("relation_service", relation_id=each) for each in ("", "db:2", "db:10")] == [
-        *("wordpress", "wiki", None)
+        *("wordpress", "wiki", "wiki")
     ]
 
 

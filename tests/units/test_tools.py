@@ -126,6 +126,8 @@ READS: dict[str, tuple[int, str, str]] = {
     "relation-get --help=x": (2, "", "argument -h/--help: ignored explicit argument 'x'\n"),
     "relation-list --format=json": (0, '["wordpress/0", "wordpress/1"]\n', ""),
     "relation-list --app": (0, "wordpress\n", ""),
+    "relation-list --app=False": (0, "wordpress/0\nwordpress/1\n", ""),
+    "relation-list --app=perhaps": (2, "", "argument --app: ignored explicit argument 'perhaps'\n"),
     "relation-list -r 1": (0, "wordpress/0\nwordpress/1\n", ""),
     "relation-get -r 1 host wordpress/0": (0, "10.0.0.5\n", ""),
     "relation-list -r 9": (2, "", "NoSuchRelation: this unit has no relation '9'\n"),
@@ -410,7 +412,8 @@ def test_ports_and_status_and_log(scene: Scene) -> None:
     assert scene.call("open-port", " +443 ", "--format=json") == (0, "null\n", "")  # the one before; as the original
     assert scene.call("opened-ports").out == "443/tcp\n1000-2000/udp\nicmp\n"
     assert scene.call("opened-ports", "--format=json").out == '["443/tcp", "1000-2000/udp", "icmp"]\n'
-    assert scene.call("status-set", "active", "it's up") == (0, "", "")
+    assert scene.call("status-get", "--format=json").out == '{"message": "", "status": "unknown"}\n'
+    assert scene.call("status-set", "--application=False", "active", "it's up") == (0, "", "")
     assert scene.call("status-get").out == "active\n"
     status = json.loads(scene.call("status-get", "--format=json", "--include-data").out)
     assert status == {"message": "it's up", "status": "active", "status-data": {}}
@@ -420,6 +423,7 @@ def test_ports_and_status_and_log(scene: Scene) -> None:
     logged = {
         "juju-log hi there": (20, "hi there"),
         "juju-log -l ERROR boom": (40, "boom"),
+        "juju-log --log-level ERROR boom": (40, "boom"),
         "juju-log -l42 x": (42, "x"),
         "juju-log --debug x": (10, "x"),
         "function-log x": (20, "x"),

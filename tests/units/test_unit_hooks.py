@@ -187,6 +187,30 @@ def test_the_environment_is_closed(host: UnitHost, monkeypatch: pytest.MonkeyPat
     assert json.loads(host.log()[0][1])["JUJU_REMOTE_UNIT"] == ""
 
 
+@pytest.mark.parametrize("built", ["dispatch", "layer.yaml"])
+def test_charms_built_for_juju_2_find_its_variables(host: UnitHost, built: str) -> None:
+    script = "#!/bin/sh\nenv | grep -E '^JUJU_(HOOK|DISP|CHARM_|VERS|REMOTE_A|DEP)|^PWD' | sort\n"
+    program = "dispatch" if built == "dispatch" else "hooks/db-relation-departed"
+    host.begin({built: (0o644, b""), "hooks/db-relation-departed": (0o755, b"#!/bin/false\n")} | at(program, script))
+    departed = {**step()["relation"], "remote": "wordpress/2"}
+    assert host.run(step(hook="db-relation-departed", relation=departed))["ok"]
+    charm = host.place / "units" / "mysql-0" / "charm"
+    assert host.log()[0][1].splitlines() == [
+        f"JUJU_CHARM_DIR={charm}",
+        "JUJU_DEPARTING_UNIT=wordpress/2",
+        "JUJU_DISPATCH_PATH=hooks/db-relation-departed",
+        "JUJU_HOOK_NAME=db-relation-departed",
+        "JUJU_REMOTE_APP=wordpress",
+        "JUJU_VERSION=2.6.10",
+        f"PWD={charm}",
+    ]
+
+
+def at(program: str, script: str) -> dict[str, tuple[int, bytes]]:
+    """Return a program of a charm, as the order has it."""
+    return {program: (0o755, script.encode())}
+
+
 def test_settings_go_out_with_success_alone(host: UnitHost) -> None:
     script = python("put(a='b', c='d'); ask('open_port', port='80', proto='tcp'); sys.exit(os.path.exists('fail'))")
     done = hook(host, script)

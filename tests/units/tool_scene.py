@@ -53,6 +53,7 @@ class Scene:
             "hook": "config-changed",
             "leader": True,
             "relations": {"db:0": units, "db:1": units},
+            "services": {"db:0": "wordpress", "db:1": "wordpress"},
             "relation": None,
             "addresses": {"private-address": "10.0.0.1", "public-address": ""},
         }

@@ -99,6 +99,7 @@ def step(**more: Any) -> Json:
         "relation": {"id": "db:0", "number": 0, "name": "db", "remote": "wordpress/0", "broken": False}
         | {"members": ["wordpress/0", "wordpress/1"]},
         "relations": {"db:0": ["wordpress/0", "wordpress/1"], "db:1": ["wiki/0"]},
+        "services": {"db:0": "wordpress", "db:1": "wiki"},
         "leader": True,
         "timeout": 20.0,
         "addresses": {"private-address": "10.0.0.1", "public-address": ""},
