@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from statecfg.entities import patterns
 from statecfg.entities.model import Json
 from statecfg.entities.problems import bad
 
@@ -35,17 +37,23 @@ def check_schema(schema: Json) -> None:
         raise bad("The schema has a pattern that repeats something too often.", INVALID) from None
 
 
-def wrong(schema: Json, content: Any, nulls: bool = False) -> str:
+def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -> str:
     """Return what is wrong with an entity's content by its type's schema; "" for nothing.
 
     :param nulls: whether null may stand inside of it for whatever has no value yet, as clients write it
+    :param ours: the schema is our own, whose patterns are known to be quick
     """
     import referencing.exceptions
     from jsonschema.exceptions import best_match
 
+    text = json.dumps(schema, sort_keys=True)
+    bounded = '"pattern' in text and not ours
     try:
-        problems = _validator(json.dumps(schema, sort_keys=True)).iter_errors(content)
-        problem = best_match(each for each in problems if not (nulls and each.path and each.instance is None))
+        with patterns.SEARCHES.bounded() if bounded else contextlib.nullcontext():
+            problems = _validator(text, bounded).iter_errors(content)
+            problem = best_match(each for each in problems if not (nulls and each.path and each.instance is None))
+    except patterns.TooSlow:
+        return f"a pattern of the type's schema takes longer than {patterns.WORK:g} s"
     except referencing.exceptions.Unresolvable:
         return "the type's schema refers to something that it does not have"
     except RecursionError:
@@ -93,13 +101,13 @@ def _check_pattern(pattern: str) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _validator(text: str) -> Any:
+def _validator(text: str, bounded: bool) -> Any:
     import jsonschema
     import referencing
 
     schema = json.loads(text)
     extend: Any = jsonschema.validators.extend
-    kind = extend(_draft(schema), {"uniqueItems": _unique})
+    kind = extend(_draft(schema), {"uniqueItems": _unique, **(_BOUNDED if bounded else {})})
     # A registry that finds nothing: without it, jsonschema would fetch what a schema names.
     return kind(schema, registry=referencing.Registry())
 
@@ -125,3 +133,38 @@ def _hashable(value: Any) -> Any:
         # As a text, of which nobody can choose many with the same hash.
         return (float, str(int(value)) if value == int(value) else repr(value))
     return (type(value), value)
+
+
+# The keywords with patterns, as jsonschema has them, but for who looks for the patterns.
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(instance, str) and not patterns.SEARCHES.found(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, given: Json, instance: Any, schema: Any) -> Iterator[Any]:
+    for pattern, inner in given.items() if isinstance(instance, dict) else ():
+        for key, item in instance.items():
+            if patterns.SEARCHES.found(pattern, key):
+                yield from validator.descend(item, inner, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, given: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    import jsonschema
+
+    known = set(schema.get("properties", ()))
+    for key in instance if isinstance(instance, dict) else ():
+        if any(patterns.SEARCHES.found(pattern, key) for pattern in schema.get("patternProperties", ())):
+            known.add(key)
+    check = jsonschema.Draft7Validator.VALIDATORS["additionalProperties"]
+    yield from check(validator, given, instance, {"properties": known})
+
+
+_BOUNDED = {
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+}

@@ -143,7 +143,7 @@ def wrong(name: str, value: Any) -> str:
     either = [key for each in REQUESTS[name].get("anyOf", ()) for key in each["required"]]
     if either and isinstance(value, dict) and not any(key in value for key in either):
         return f"it has none of {', '.join(either)}"
-    return schemas.wrong(_whole(name), value)
+    return schemas.wrong(_whole(name), value, ours=True)
 
 
 @functools.cache

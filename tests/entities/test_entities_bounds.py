@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statecfg import project
-from statecfg.entities import behaviors, payload, schemas
+from statecfg.entities import behaviors, patterns, payload, schemas
 from statecfg.entities.problems import ApiError
 from statecfg.entities.worker import Worker
 from statecfg.store import sqlite
@@ -43,6 +43,27 @@ def test_what_is_equal_in_json_is_not_unique(items: list[Any], unique: bool) -> 
 def test_a_pattern_that_is_none_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ApiError, match="pattern"):
         schemas.check_schema({"properties": {"a": schema}})
+
+
+PATTERNED = {
+    "properties": {"name": {"pattern": "^([a-z]+)*$"}},
+    "patternProperties": {"^x-([a-z]+)*$": {"type": "string"}},
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("slow", [{"name": "a" * 60 + "!"}, {"x-" + "a" * 60 + "!": ""}])
+def test_a_pattern_that_would_take_years_is_given_up(slow: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While Python looks for one, no other thread runs: nobody could even log in."""
+    monkeypatch.setattr(patterns, "WORK", 0.1)
+    assert "takes longer than 0.1 s" in schemas.wrong(PATTERNED, slow)
+    for content, problem in (
+        ({"name": "abc", "x-abc": "1"}, ""),
+        ({"name": "ABC"}, "name: 'ABC' does not match '^([a-z]+)*$'"),
+        ({"x-abc": 1}, "x-abc: 1 is not of type 'string'"),
+        ({"y": 1}, "Additional properties are not allowed ('y' was unexpected)"),
+    ):
+        assert schemas.wrong(PATTERNED, content) == problem
 
 
 def test_a_number_may_be_too_large_for_arithmetic() -> None:

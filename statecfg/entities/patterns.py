@@ -1,0 +1,97 @@
+"""Patterns of types' schemas, tried where they can be ended: with some of them, a short text takes years.
+
+Python's `re` can't be stopped, and no other thread of ours runs while it works. So whatever might take long is tried by
+a process of its own, which the kernel ends when it has worked for too long.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import re
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+WORK = 2.0  # seconds of work for all patterns of one entity
+WAIT = 30.0  # seconds for one answer, on a machine however busy
+SHORT = 2000  # characters of a text in which a pattern with one repetition is found at once
+_REPEATED = re.compile(r"[*+?{]")
+_CHILD = """
+import json, re, signal, sys
+for line in sys.stdin:
+    said = json.loads(line)
+    if isinstance(said, float):
+        signal.setitimer(signal.ITIMER_PROF, said)
+    else:
+        print(int(re.search(*said) is not None), flush=True)
+"""
+
+
+class TooSlow(Exception):
+    """A pattern took too long."""
+
+
+class Searches:
+    """Looks for patterns in texts, for one entity at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._begun = False
+        atexit.register(self.close)
+
+    @contextlib.contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Give the time of one entity to all `found` inside."""
+        with self._lock:
+            self._begun = False
+            yield
+
+    def found(self, pattern: str, text: str) -> bool:
+        """Return whether a pattern is found in a text. Raises TooSlow."""
+        if len(text) <= SHORT and len(_REPEATED.findall(pattern)) <= 1:
+            return re.search(pattern, text) is not None
+        said = json.dumps([pattern, text]) + "\n"
+        if not self._begun:
+            said = f"{WORK}\n{said}"
+        child = self._running()
+        self._begun = True
+        assert child.stdin is not None and child.stdout is not None
+        answer = b""
+        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer
+            child.stdin.write(said.encode())
+            waiting = select.poll()
+            waiting.register(child.stdout, select.POLLIN)
+            answer = child.stdout.readline() if waiting.poll(WAIT * 1000) else b""
+        if not answer:
+            self.close()
+            raise TooSlow
+        return answer == b"1\n"
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is not None and self._child.poll() is not None and not self._begun:
+            self.close()
+        if self._child is None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-ISXutf8", "-c", _CHILD],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,  # Ctrl-C is for us
+            )
+        return self._child
+
+    def close(self) -> None:
+        """End the process."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+
+SEARCHES = Searches()
