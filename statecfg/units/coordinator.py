@@ -176,20 +176,23 @@ class Coordinator:
         while True:
             try:
                 host, frame, tell, address = self._frames.get(timeout=1.0)
-            except queue.Empty:  # the user may have stopped
-                self._pump()
-                continue
-            if frame["type"] == "close":
-                self._write_log()
-                return
+            except queue.Empty:
+                host, frame, tell, address = "", {"type": "look"}, None, ""
+            kind = frame["type"]
             try:
-                self._take(self.hosts[host], frame, tell, address)
-                self._pump()
+                if kind == "close":
+                    self._write_log()
+                elif kind != "look":  # at what the user may have stopped
+                    self._take(self.hosts[host], frame, tell, address)
+                if kind != "close":
+                    self._pump()
             except StoreError as wrong:
                 self._stop(str(wrong))
             except Exception as wrong:  # our own mistake: hosts are let go, and it is told
                 self._stop(f"statecfg failed: {wrong!r}")
-            if frame["type"] == "gone":
+            if kind == "close":
+                return
+            if kind == "gone":
                 self.hosts[host].left.set()
 
     def _stop(self, why: str) -> None:
