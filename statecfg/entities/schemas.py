@@ -60,6 +60,9 @@ def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
         return "the type's schema refers to itself without end"
     except OverflowError:
         return "a number is too large to be looked at by multipleOf"
+    except (AttributeError, TypeError, ValueError):
+        # What is referred to, from inside itself, may be any JSON, which nobody has looked at as a schema.
+        return "the type's schema refers to what is no schema"
     if problem is None:
         return ""
     place = ".".join(map(str, problem.absolute_path))

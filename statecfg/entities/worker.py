@@ -121,14 +121,20 @@ class Worker:
 
     def _settle(self, invocation: Invocation, outcome: Outcome, lease: _Lease) -> None:
         """Enter an outcome, for as long as the task is ours: what ran is not run again because the store is busy."""
+        entered = outcome
         while True:
             try:
-                self.operations.settle(invocation.claimed, invocation.id, outcome)
+                self.operations.settle(invocation.claimed, invocation.id, entered)
                 return
             except StoreError as problem:
                 self._note(problem)
                 if lease.lost.wait(APART):
                     raise
+            except Exception as problem:  # our own mistake: nor is it for that; the task says so
+                if entered is not outcome:
+                    raise
+                log.exception("what came of a task can't be entered: a mistake in statecfg")
+                entered = _mistake(problem)
 
     def _invoke(self, invocation: Invocation, lease: _Lease) -> Outcome | None:
         """Run one invocation; return what came of it, None where it was stopped."""
@@ -147,12 +153,14 @@ class Worker:
         except (StoreError, ApiError):
             raise
         except Exception as problem:  # our own mistake: the task says so, and the others go on
-            message = f"{type(problem).__name__}: {problem}; this is a mistake in statecfg"
-            return Outcome(
-                False, error={"majorErrorCode": 500, "minorErrorCode": "INTERNAL_SERVER_ERROR", "message": message}
-            )
+            return _mistake(problem)
         finally:
             news.flush()
+
+
+def _mistake(problem: Exception) -> Outcome:
+    message = f"{type(problem).__name__}: {problem}; this is a mistake in statecfg"
+    return Outcome(False, error={"majorErrorCode": 500, "minorErrorCode": "INTERNAL_SERVER_ERROR", "message": message})
 
 
 class _Lease:

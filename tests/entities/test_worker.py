@@ -124,3 +124,15 @@ def test_our_own_mistake_ends_no_worker(sites: Sites, caplog: pytest.LogCaptureF
         worker.stop()
     assert "a mistake in statecfg" in caplog.text
     assert not task(sites, broken).is_finished
+
+
+def test_our_own_mistake_runs_nothing_again(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
+    """What ran has an outcome that can't be entered, as of a type that something else wrote to."""
+    wrong = {"schema": {"$schema": "none"}}
+    kind = "urn:vcloud:type:acme:quick:1.0.0"
+    id = begin(sites, "quick", "abc")
+    sites.store.attempt(lambda connection: records.change(connection, tables.entity_type, wrong, id=kind))
+    ended = Worker(sites.calls, project.find(sites.root)).finish(id, 20, ME)
+    assert ended.error is not None
+    assert (ended.error["minorErrorCode"], sites.state("x")) == ("INTERNAL_SERVER_ERROR", "RESOLUTION_ERROR")
+    assert "a mistake in statecfg" in caplog.text
