@@ -25,10 +25,7 @@ def settings(words: Sequence[str], file: str) -> Dict[str, str]:
     found: Dict[str, str] = {}
     source = Input()
     if file:
-        from statecfg.remote.tool_yaml import parse
-
-        text = _text(source.read(file), file)
-        found.update(_json(text, file) if text.lstrip().startswith("{") else parse(text, file))
+        found.update(_file(_text(source.read(file), file), file))
     for word in words:
         if word in ("-", "@-"):
             found.update(_json(_text(source.read("-"), "standard input"), "standard input"))
@@ -43,6 +40,17 @@ def settings(words: Sequence[str], file: str) -> Dict[str, str]:
     for key, value in found.items():
         _check(key, value)
     return found
+
+
+def _file(text: str, path: str) -> Dict[str, str]:
+    """Return the settings of a file: JSON where it is that, YAML otherwise. Raises ToolError."""
+    from statecfg.remote.tool_yaml import parse
+
+    try:
+        found = _loaded(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):  # braces are YAML's as well
+        found = None
+    return parse(text, path) if found is None else _texts(found, path)
 
 
 def _pair(word: str, source: Input) -> Tuple[str, str]:
@@ -98,12 +106,20 @@ def _text(data: bytes, path: str) -> str:
 
 def _json(text: str, path: str) -> Dict[str, str]:
     """Return the settings of a JSON text. Raises ToolError."""
-    import json
-
     try:
-        found = json.loads(text, parse_int=str, parse_float=str, parse_constant=_constant)
+        return _texts(_loaded(text), path)
     except (ValueError, RecursionError) as problem:
         raise ToolError("%s: no JSON: %s" % (path, problem)) from None
+
+
+def _loaded(text: str) -> Any:
+    """Return what a JSON text says, its numbers as they are written. Raises ValueError, RecursionError."""
+    import json
+
+    return json.loads(text, parse_int=str, parse_float=str, parse_constant=_constant)
+
+
+def _texts(found: Any, path: str) -> Dict[str, str]:
     if not isinstance(found, dict):
         raise ToolError("%s: a JSON map of settings is needed" % path)
     return {key: _value(key, value, path) for key, value in found.items()}

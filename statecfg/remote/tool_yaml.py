@@ -1,4 +1,7 @@
-"""The YAML that charms' libraries hand to `relation-set --file`: a map of texts and nulls, each at the left margin."""
+"""The YAML that charms' libraries hand to `relation-set --file`: a map of texts and nulls.
+
+Each stands at the left margin, or all of them in braces, as PyYAML wrote them until 2019.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,13 @@ ENTRY = re.compile(
     r"(?:[ \t]+#[^\n]*)?[ \t]*(?:\n|\Z)",
     re.DOTALL,
 )
+# In braces, a plain text has no comma, bracket or brace, and may go on at the left margin.
+INSIDE = r"(?:[^\s:,\[\]{}]|:(?=[^\s,\[\]{}])|\s+(?=[^\s:#,\[\]{}]|:[^\s,\[\]{}]))*"
+BRACED = QUOTED + r"""|(?:[^\s\-?:,\[\]{}#&*!|>'"%@`]|[-?:](?=[^\s,\[\]{}]))""" + INSIDE
+ITEM = re.compile(
+    r"\s*(?:(?:\?\s+)?(?P<key>" + BRACED + r")\s*:(?:\s*(?P<value>" + BRACED + r"))?\s*(?P<end>[,}])|(?P<last>\}))",
+    re.DOTALL,
+)
 BREAK = r"[ \t]*\n[ \t\n]*"
 IN_QUOTES = re.compile(r"\\(?:x(?P<x>..)|u(?P<u>.{4})|U(?P<U>.{8})|\n[ \t]*|(?P<sign>.))|" + BREAK, re.DOTALL)
 
@@ -35,25 +45,31 @@ def parse(text: str, name: str) -> Dict[str, str]:
     Raises ToolError, with the line, where it is anything else.
     """
     text = text.replace("\r\n", "\n")
-    place = 4 if text.startswith("---\n") else 0
+    place = 4 if text.startswith(("---\n", "--- {")) else 0
     found: Dict[str, str] = {}
+    inside = over = False
     while True:
-        skipped = SKIPPED.match(text, place)
+        skipped = None if inside else SKIPPED.match(text, place)
         place = skipped.end() if skipped is not None else place
-        if place >= len(text):
+        if place >= len(text) and not inside:
             return found
+        if text[place : place + 1] == "{" and not (found or inside or over):
+            inside, place = True, place + 1
         where = "%s:%d" % (name, text.count("\n", 0, place) + 1)
-        entry = ENTRY.match(text, place)
+        entry = None if over else (ITEM if inside else ENTRY).match(text, place)
         if entry is None:
             raise ToolError("%s: only KEY: VALUE is taken here, where VALUE is a text or null" % where)
+        over = inside and (entry.group("last") or entry.group("end")) == "}"
+        inside, place = inside and not over, entry.end()
+        if over and entry.group("last"):
+            continue
         try:
-            key, value = _text(entry.group("long") or entry.group("key")), entry.group("value") or ""
+            key, value = _text(entry.groupdict().get("long") or entry.group("key")), entry.group("value") or ""
             if key in found:
                 raise ToolError("%s: %s stands twice" % (where, key))
             found[key] = "" if value in NULLS else _text(value)
         except (ValueError, OverflowError) as problem:
             raise ToolError("%s: %s" % (where, problem)) from None
-        place = entry.end()
 
 
 def _text(scalar: str) -> str:

@@ -253,6 +253,7 @@ SETS: dict[str, tuple[list[str], str, dict[str, str]]] = {
     "a file's data": (["a=@data"], "", {"a": "FILE\nDATA é\n"}),
     "standard input's data": (["a=@-"], "zzz\n", {"a": "zzz\n"}),
     "YAML": (["--file", "yaml"], "", {"a": "it's", "b": "80", "old": ""}),
+    "YAML in braces": (["--file", "-"], "{a: x, b: 1.10, old: null}\n", {"a": "x", "b": "1.10", "old": ""}),
     "YAML on stdin": (["--file", "-"], "a: 'x'\n", {"a": "x"}),
     "JSON where YAML may be": (["--file", "json", "b=2"], "", {"a": "j", "b": "2"}),
     "an empty map of YAML": (["--file", "-"], "{}\n", {}),
@@ -369,16 +370,18 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=120) | st.te
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
-@given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.none(), min_size=1, max_size=4))
-def test_yaml_of_libraries(given: dict[str, str | None]) -> None:
-    assert tool_yaml.parse(yaml.safe_dump(given), "f") == {key: value or "" for key, value in given.items()}
+@given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.none(), min_size=1, max_size=4), st.booleans(), st.booleans())
+def test_yaml_of_libraries(given: dict[str, str | None], braces: bool, start: bool) -> None:
+    text = yaml.safe_dump(given, default_flow_style=braces, explicit_start=start and braces)
+    assert tool_yaml.parse(text, "f") == {key: value or "" for key, value in given.items()}
 
 
 NO_MAPS_OF_TEXTS = {
     "a: [1]\n": 1, "a: 1\nb:\n - x\n": 2, "- a\n": 1, "a: |\n  x\n": 1, "a: b: c\n": 1, " a: b\n": 1, "a: 'x\n": 1,
     "a: &x y\n": 1, "a:\n  b: c\n": 1, 'a: "\\q"\n': 1, 'a: "\\U99999999"\n': 1, 'a: "\\xzz"\n': 1, "a: b\n\na: c\n": 3,
     "text": 1, "a: !!int 1\n": 1, "a: {b: c}\n": 1, "a: *x\n": 1, "a: 1\n---\nb: 2\n": 2, "a:b\n": 1,
-    "? [a]\n: b\n": 1, "a: 'b' c\n": 1, "a: @b\n": 1,
+    "? [a]\n: b\n": 1, "a: 'b' c\n": 1, "a: @b\n": 1, "{a: b\n": 1, "{a: b} c\n": 1, "{a: b}\nc: d\n": 2, "{a: [b]}": 1,
+    "{a: b}{c: d}": 1, "a: b\n{c: d}": 2, "{a: b, a: c}": 1, "{a b}": 1, "{,}": 1, "{{a: b}}": 1, "{a: {b: c}}": 1,
 }  # fmt: skip
 
 
@@ -391,6 +394,10 @@ def test_other_yaml_is_refused(text: str) -> None:
 def test_yaml_by_hand() -> None:
     text = "---\r\n# c\r\na: b # d\r\n\r\n\"c\": 'd'\r\ne:\r\n  f\r\n  g\r\n\r\n  h\r\ni: ~\r\nj: yes\r\n...\r\n"
     assert tool_yaml.parse(text, "f") == {"a": "b", "c": "d", "e": "f g\nh", "i": "", "j": "yes"}
+    text = "# c\n{a: b c, 'd':\n  e:f, ? g : , \"h\":'}', i:\n\nj}\n# d\n...\n"
+    assert tool_yaml.parse(text, "f") == {"a": "b c", "d": "e:f", "g": "", "h": "}", "i": "j"}
+    assert tool_yaml.parse("{}", "f") == tool_yaml.parse("{ }\n", "f") == tool_yaml.parse("--- {}\n", "f") == {}
+    assert tool_yaml.parse("{a: b,}", "f") == {"a": "b"}
 
 
 def test_what_sets_says_null_in_json(scene: Scene) -> None:
