@@ -80,9 +80,13 @@ def invoke(
 
 def missing_interpreter(program: str) -> str:
     """Return which interpreter of a script that could not be started is not there."""
-    words = _start(program)[2:].split(b"\n")[0].split()
-    interpreter = os.fsdecode(words[0]) if words and _start(program).startswith(b"#!") else ""
-    return " (its interpreter %s is missing)" % interpreter if interpreter and not os.path.exists(interpreter) else ""
+    words = _start(program)[2:].split(b"\n")[0].replace(b"\t", b" ").strip(b" ").split(b" ")
+    interpreter = os.fsdecode(words[0]) if _start(program).startswith(b"#!") else ""
+    if not interpreter or os.path.exists(interpreter):
+        return ""
+    if interpreter.endswith("\r"):  # the system takes it for a part of the name
+        return " (its lines end in CR LF, and must end in LF)"
+    return " (its interpreter %s is missing)" % interpreter
 
 
 def end_left(mark: str) -> None:

@@ -85,6 +85,12 @@ def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
     )
 
 
+def test_lines_that_end_as_on_other_systems(tmp_path: Path) -> None:
+    done = call(tmp_path, "#!/bin/sh\r\necho hello\r\n")
+    assert done.exit_status == 127
+    assert str(done.reason).endswith("No such file or directory (its lines end in CR LF, and must end in LF)")
+
+
 def test_a_program_that_is_missing_or_no_program(tmp_path: Path) -> None:
     assert hook_run.invoke(str(tmp_path), EVENT, {}, 20).exit_status == 127
     assert call(tmp_path, "\0\1\2 nothing that runs").exit_status in (126, 127)
