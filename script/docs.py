@@ -85,7 +85,6 @@ LIMITS = (
     ("statecfg.units.charms", "MAX_FILES", "number of a charm's files", ""),
     ("statecfg.units.declared", "LARGEST", "settings of a service, as JSON", "bytes"),
     ("statecfg.services", "TIMEOUT", "time for a unit's hook where its service gives none", "s"),
-    ("statecfg.units.coordinator", "AT_ONCE", "hooks of units under way at once on a host", ""),
     ("statecfg.units.coordinator", "MOST", "times that a unit's hook runs about one other unit in a run", ""),
     ("statecfg.remote.unit_context", "MOST", "what a unit's hook changes in all, as JSON", "bytes"),
     ("statecfg.remote.unit_hooks", "MOST", "what a unit's hook may say in all", "bytes"),
@@ -97,6 +96,8 @@ LIMITS = (
     ("statecfg.entities.webhook", "LARGEST", "answer of a behavior's webhook", "bytes"),
     ("statecfg.entities.calls", "LARGEST_PAGE", "objects on one page of the API's lists", ""),
     ("statecfg.entities.schemas", "LARGEST", "schema of an entity type", "bytes"),
+    ("statecfg.entities.patterns", "WORK", "work of looking for a schema's patterns in an entity", "s"),
+    ("statecfg.entities.payload", "LARGEST", "what the template of a webhook makes", "characters"),
 )  # fmt: skip
 
 ELSEWHERE = {
