@@ -47,6 +47,7 @@ def deploy(store: Store) -> None:
     told = {
         "why": "",
         "tried": "",
+        "failed": "",
         "charm": "",
         "configured": "",
         "addresses": {},
