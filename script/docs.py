@@ -93,6 +93,8 @@ LIMITS = (
     ("statecfg.entities.behaviors", "TIMEOUT", "time for a behavior that gives none", "s"),
     ("statecfg.entities.tasks", "LEASE", "time after which the task of a worker that fell silent is another's", "s"),
     ("statecfg.entities.functions", "LARGEST", "result of a behavior", "bytes"),
+    ("statecfg.entities.work", "DETAILS", "details of a task, the newest", "characters"),
+    ("statecfg.server.running", "PATIENCE", "time in which a request's headers have to arrive", "s"),
     ("statecfg.entities.webhook", "LARGEST", "answer of a behavior's webhook", "bytes"),
     ("statecfg.entities.calls", "LARGEST_PAGE", "objects on one page of the API's lists", ""),
     ("statecfg.entities.schemas", "LARGEST", "schema of an entity type", "bytes"),
