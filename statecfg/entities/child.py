@@ -1,6 +1,7 @@
 """The process in which one behavior runs: its request on stdin, its answer on the descriptor that its argument names.
 
-What the behavior prints is its own; who asks us keeps it. When stdin ends, whoever asked is gone, and so are we.
+What the behavior prints is its own; who asks us keeps it. When stdin ends, whoever asked is gone, and so are we, and
+all that was started here.
 """
 
 from __future__ import annotations
@@ -49,9 +50,13 @@ def _answer(request: Json, update: Callable[[Json], None]) -> Json:
 
 
 def _end_with(stream: BinaryIO) -> None:
-    """End, with all of our group, when a stream ends."""
+    """End, with all of our group and all that left it, when a stream ends."""
+    from statecfg.entities.processes import MARK
+    from statecfg.remote.process import kill_marked
+
     while stream.read(1):
         continue
+    kill_marked(MARK, os.environ[MARK], signal.SIGKILL, os.getpid())
     os.killpg(0, signal.SIGKILL)
 
 

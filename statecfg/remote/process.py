@@ -318,19 +318,19 @@ def _kill(group: int, mark: str, number: int) -> None:
     kill_marked(MARK, mark, number)
 
 
-def kill_marked(name: str, value: str, number: int) -> None:
-    """Signal every process that has a variable of this value in its environment."""
+def kill_marked(name: str, value: str, number: int, but: int = 0) -> None:
+    """Signal every process that has a variable of this value in its environment, but for one."""
     # Again and again, since what is about to die may be starting others.
     for _ in range(10 if number == signal.SIGKILL else 1):
-        if not _kill_marked(("%s=%s" % (name, value)).encode(), number):
+        if not _kill_marked(("%s=%s" % (name, value)).encode(), number, but):
             return
 
 
-def _kill_marked(needle: bytes, number: int) -> int:
+def _kill_marked(needle: bytes, number: int, but: int) -> int:
     """Signal every process with these words in its environment; return how many there were."""
     found = 0
     for name in os.listdir("/proc"):
-        if name.isdigit():
+        if name.isdigit() and int(name) != but:
             try:
                 with open("/proc/%s/environ" % name, "rb") as stream:
                     if needle in stream.read().split(b"\0"):

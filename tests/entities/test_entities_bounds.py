@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,11 +14,12 @@ from typing import Any
 import pytest
 
 from statecfg import project
-from statecfg.entities import behaviors, patterns, payload, schemas
+from statecfg.entities import behaviors, patterns, payload, processes, schemas
 from statecfg.entities.problems import ApiError
 from statecfg.entities.worker import Worker
 from statecfg.store import sqlite
 from tests.entities.sites import ME, Sites, behavior
+from tests.hosts import processes as hosts
 
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
@@ -118,3 +124,45 @@ def test_no_file_has_a_name_that_is_too_long(tmp_path: Path) -> None:
     for kind, id in (("Function", f"{'m' * 300}:run"), ("Playbook", f"{'p' * 300}.yml")):
         (found,) = behaviors.check({"type": kind, "id": id}, here)
         assert found.startswith("there is no ")
+
+
+LEAVING = """
+import pathlib, subprocess, time
+
+def run(entity, arguments, context):
+    left = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    pathlib.Path("left.new").write_text(str(left.pid))
+    pathlib.Path("left.new").rename("left")
+    time.sleep(300)
+"""
+ASKER = """
+import json, pathlib, sys, threading
+from statecfg.entities import processes
+processes.run(json.loads(sys.argv[1]), pathlib.Path.cwd(), 60, threading.Event(), print)
+"""
+
+
+def test_nothing_that_a_behavior_started_outlives_a_killed_server(tmp_path: Path) -> None:
+    (tmp_path / "behaviors").mkdir()
+    (tmp_path / "behaviors/leaving.py").write_text(LEAVING)
+    keys = ("entity_id", "entity_name", "type_id", "hook", "user", "task_id", "invocation_id", "token")
+    context = {**dict.fromkeys(keys, ""), "metadata": {}, "properties": {}}
+    asked = {"do": "function", "root": str(tmp_path), "id": "leaving:run", "entity": {}, "arguments": {}}
+    asker = subprocess.Popen(
+        [sys.executable, "-c", ASKER, json.dumps({**asked, "context": context})],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(processes.__file__).parent.parent.parent)},
+        start_new_session=True,
+    )
+    try:
+        there = tmp_path / "left"
+        hosts.wait_until(there.exists, 20, "the function")
+        left = int(there.read_text())
+    finally:
+        asker.kill()
+        asker.wait()
+    try:
+        hosts.wait_until(lambda: not hosts.alive(left), 20, "the end of what the function started")
+    except TimeoutError:
+        os.kill(left, signal.SIGKILL)
+        raise
