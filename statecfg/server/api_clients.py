@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from statecfg.entities.model import org_id
 from statecfg.entities.problems import ApiError, forbidden
-from statecfg.server import auth, writing
-from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Route
+from statecfg.server import api_sessions, auth, writing
+from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Handler, Route
 
 _SESSIONS = "/cloudapi/1.0.0/sessions"
 _LASTS = 3600  # seconds after which clients ask for a token again; ours may last longer
 
 
 def _session(asked: Asked) -> Answer:
-    return Answer(200, writing.session_xml(asked.base, asked.principal), media_type=writing.SESSION_XML)
+    value = writing.session(asked)
+    return Answer(200, writing.session_xml(value), media_type=writing.SESSION_XML) if asked.xml else Answer(200, value)
+
+
+def _log_in(asked: Asked) -> Answer:
+    """Log in as to the API's own sessions, and answer as the older API does."""
+    logged_in = api_sessions.logged_in(asked)
+    answer = _session(replace(asked, caller=logged_in.caller))
+    return replace(answer, headers={**logged_in.headers, "x-vcloud-authorization": logged_in.token})
 
 
 def _orgs(asked: Asked) -> Answer:
-    return Answer(
-        200, writing.orgs_xml(asked.base, asked.operations.orgs(asked.principal)), media_type=writing.ORGS_XML
-    )
+    value = writing.orgs(asked, asked.operations.orgs(asked.principal))
+    return Answer(200, writing.orgs_xml(value), media_type=writing.ORGS_XML) if asked.xml else Answer(200, value)
 
 
 def _org(asked: Asked) -> Answer:
-    for org in asked.operations.orgs(asked.principal):
-        if asked.path["org"] == org_id(org).rpartition(":")[2]:
-            return Answer(200, writing.org_xml(asked.base, org), media_type=writing.ORG_XML)
+    for name in asked.operations.orgs(asked.principal):
+        if asked.path["org"] == org_id(name).rpartition(":")[2]:
+            value = writing.org(asked, name)
+            return Answer(200, writing.org_xml(value), media_type=writing.ORG_XML) if asked.xml else Answer(200, value)
     raise forbidden(asked.path["org"][:200])
 
 
@@ -54,34 +64,18 @@ def _tokens(path: str, whose: str) -> Route:
     return Route("POST", path, ANYONE, _token, summary, {200: "GivenToken"}, (), "AskedToken", form=True)
 
 
+def _older(
+    method: str, path: str, permission: str, handler: Handler, summary: str, document: str, xml_type: str
+) -> Route:
+    """Return a route of the older API, which answers in XML unless it is asked for JSON."""
+    return Route(method, path, permission, handler, summary, {200: document}, xml="default", xml_type=xml_type)
+
+
 ROUTES = (
-    Route(
-        "GET",
-        "/api/session",
-        VIEWER,
-        _session,
-        "Show who is logged in (XML).",
-        {200: "Document"},
-        media_type=writing.SESSION_XML,
-    ),
-    Route(
-        "GET",
-        "/api/org",
-        VIEWER,
-        _orgs,
-        "List the organizations one may see (XML).",
-        {200: "Document"},
-        media_type=writing.ORGS_XML,
-    ),
-    Route(
-        "GET",
-        "/api/org/{org}",
-        VIEWER,
-        _org,
-        "Show an organization (XML).",
-        {200: "Document"},
-        media_type=writing.ORG_XML,
-    ),
+    _older("GET", "/api/session", VIEWER, _session, "Show who is logged in.", "ApiSession", writing.SESSION_XML),
+    _older("POST", "/api/sessions", ANYONE, _log_in, "Log in as older clients do.", "ApiSession", writing.SESSION_XML),
+    _older("GET", "/api/org", VIEWER, _orgs, "List the organizations one may see.", "Orgs", writing.ORGS_XML),
+    _older("GET", "/api/org/{org}", VIEWER, _org, "Show an organization.", "Org", writing.ORG_XML),
     *(
         Route("DELETE", path, VIEWER, _log_out, "Log out. The token stays valid.", {204: None})
         for path in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statecfg.entities.calls import part
@@ -23,8 +24,24 @@ def _wrong() -> ApiError:
     return ApiError(401, "UNAUTHORIZED", "User or token is wrong.", {"WWW-Authenticate": 'Basic realm="statecfg"'})
 
 
-def _log_in(asked: Asked) -> Answer:
-    """Log in with the scheme Basic: the user, or user@organization, and a token of that user as the password."""
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    """Who has logged in, by which token of theirs."""
+
+    caller: Principal
+    token: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Where clients look for the token."""
+        return {ACCESS_TOKEN: self.token, TOKEN_TYPE: "Bearer"}
+
+
+def logged_in(asked: Asked) -> LoggedIn:
+    """Log in with the scheme Basic: the user, or user@organization, and a token of that user as the password.
+
+    :raises ApiError: 401
+    """
     given = auth.basic(asked.headers)
     if given is None:
         raise _wrong()
@@ -32,16 +49,19 @@ def _log_in(asked: Asked) -> Answer:
     caller = asked.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None
     if caller is None or not _is(caller, user):
         raise _wrong()
-    return Answer(200, _session(caller), {ACCESS_TOKEN: token, TOKEN_TYPE: "Bearer"})
+    return LoggedIn(caller, token)
+
+
+def _log_in(asked: Asked) -> Answer:
+    found = logged_in(asked)
+    return Answer(200, _session(found.caller), found.headers)
 
 
 def _log_in_provider(asked: Asked) -> Answer:
-    given = auth.basic(asked.headers)
-    answer = _log_in(asked)
-    caller = asked.operations.principal_of(given[1]) if given is not None else None
-    if caller is None or not caller.is_administrator:
+    found = logged_in(asked)
+    if not found.caller.is_administrator:
         raise forbidden("the provider's organization")
-    return answer
+    return Answer(200, _session(found.caller), found.headers)
 
 
 def _is(caller: Principal, user: str) -> bool:

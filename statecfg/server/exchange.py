@@ -123,6 +123,7 @@ class Route:
     :param optional: whether the body may be left out
     :param form: whether the body is a form instead of JSON
     :param xml: "" no XML; "asked" where the client asks for it; "default" unless it asks for JSON
+    :param xml_type: the media type of that XML
     :param media_type: of the answers listed in `responses`
     :param documented: whether it is part of the API; what only the page uses is not
     :param denied: answers who gave no valid token, with 401, in place of an error in JSON
@@ -139,6 +140,7 @@ class Route:
     optional: bool = False
     form: bool = False
     xml: str = ""
+    xml_type: str = ""
     media_type: str = JSON
     denied: Handler | None = None
     documented: bool = True

@@ -97,8 +97,7 @@ def _response(route: Route, status: int, name: str | None) -> dict[str, Any]:
 
 
 def _xml(route: Route) -> dict[str, Any]:
-    media_type = {"asked": writing.TASK_XML, "default": writing.VERSIONS_XML}.get(route.xml)
-    return {media_type: {"schema": {"type": "string"}}} if media_type else {}
+    return {route.xml_type: {"schema": {"type": "string"}}} if route.xml else {}
 
 
 def _errors(route: Route) -> dict[str, Any]:

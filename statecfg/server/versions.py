@@ -47,7 +47,8 @@ def accepted(header: str) -> Accepted:
     for entry in header[:LONGEST].split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
         for name, _, value in (parameter.partition("=") for parameter in parameters):
-            if name.strip().lower() == "version" and version is None:
+            # Clients that don't know yet which versions there are say `version=`.
+            if name.strip().lower() == "version" and value.strip() and version is None:
                 version = _version(value.strip().strip('"'))
         if not form and (found := re.search(r"(?i)[/+](json|xml)$", media)):
             form = found[1].lower()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from statecfg.entities.model import org_id
 from statecfg.entities.problems import ApiError
 from statecfg.server import versions
 from statecfg.server.exchange import JSON, Answer, Asked
-
-if TYPE_CHECKING:
-    from statecfg.entities.model import Principal
 
 REQUEST_ID = "X-VMWARE-VCLOUD-REQUEST-ID"
 TASK_LOCATION = "X-VMWARE-VCLOUD-TASK-LOCATION"
@@ -103,30 +100,53 @@ def _login(base: str) -> str:
     return f"{base}/cloudapi/1.0.0/sessions"
 
 
-def session_xml(base: str, caller: Principal) -> bytes:
-    """Return who is logged in as an XML document: clients ask it whether they are administrators."""
-    own = {"type": SESSION_XML, "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
-    links = _element("Link", {"rel": "down", "type": ORGS_XML, "href": f"{base}/api/org/"})
-    links += _element("Link", {"rel": "down", **_org(base, caller.org)})
-    links += _element("Link", {"rel": "remove", "href": f"{base}/api/session"})
-    return _document("Session", {"xmlns": NAMESPACE, **own, "org": caller.org, "roles": caller.role}, links)
+def session(asked: Asked) -> dict[str, Any]:
+    """Return who is logged in: clients ask it whether they are administrators."""
+    caller, base = asked.principal, asked.base
+    links = [{"rel": "down", "type": _type("orgList", asked), "href": f"{base}/api/org/"}]
+    links.append({"rel": "down", **_org(asked, caller.org)})
+    links.append({"rel": "remove", "href": f"{base}/api/session"})
+    own = {"type": _type("session", asked), "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
+    return {**own, "org": caller.org, "roles": caller.role, "link": links}
 
 
-def orgs_xml(base: str, orgs: Iterable[str]) -> bytes:
-    """Return organizations, given by their names, as an XML document."""
-    inside = "".join(_element("Org", _org(base, org)) for org in orgs)
-    return _document("OrgList", {"xmlns": NAMESPACE, "type": ORGS_XML, "href": f"{base}/api/org/"}, inside)
+def session_xml(value: Mapping[str, Any]) -> bytes:
+    """Return the same as an XML document."""
+    links = "".join(_element("Link", link) for link in value["link"])
+    return _document("Session", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "link"}}, links)
 
 
-def org_xml(base: str, org: str) -> bytes:
-    """Return an organization as an XML document."""
-    inside = _element("FullName", {}, escape(org))
-    return _document("Org", {"xmlns": NAMESPACE, **_org(base, org)}, inside)
+def orgs(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
+    """Return organizations, given by their names."""
+    own = {"type": _type("orgList", asked), "href": f"{asked.base}/api/org/"}
+    return {**own, "org": [_org(asked, name) for name in names]}
 
 
-def _org(base: str, org: str) -> dict[str, str]:
-    id = org_id(org)
-    return {"type": ORG_XML, "name": org, "href": f"{base}/api/org/{id.rpartition(':')[2]}", "id": id}
+def orgs_xml(value: Mapping[str, Any]) -> bytes:
+    """Return the same as an XML document."""
+    inside = "".join(_element("Org", each) for each in value["org"])
+    return _document("OrgList", {"xmlns": NAMESPACE, "type": value["type"], "href": value["href"]}, inside)
+
+
+def org(asked: Asked, name: str) -> dict[str, str]:
+    """Return an organization."""
+    return {**_org(asked, name), "fullName": name}
+
+
+def org_xml(value: Mapping[str, str]) -> bytes:
+    """Return the same as an XML document."""
+    inside = _element("FullName", {}, _text(value["fullName"]))
+    return _document("Org", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "fullName"}}, inside)
+
+
+def _org(asked: Asked, name: str) -> dict[str, str]:
+    id = org_id(name)
+    href = f"{asked.base}/api/org/{id.rpartition(':')[2]}"
+    return {"type": _type("org", asked), "name": name, "href": href, "id": id}
+
+
+def _type(name: str, asked: Asked) -> str:
+    return f"application/vnd.vmware.vcloud.{name}+{'xml' if asked.xml else 'json'}"
 
 
 def task_xml(task: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,7 @@ OPEN = {
     "GET /api/versions",  # clients ask before they log in
     "POST /cloudapi/1.0.0/sessions",  # logging in
     "POST /cloudapi/1.0.0/sessions/provider",
+    "POST /api/sessions",
     "POST /oauth/provider/token",
     "POST /oauth/tenant/{org}/token",
     "POST /login",

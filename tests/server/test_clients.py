@@ -56,6 +56,26 @@ def test_the_session_leads_to_ones_organization(served: Served, role: str, org: 
         assert (other.status_code, ElementTree.fromstring(other.content).get("minorErrorCode")) == (403, FORBIDDEN)
 
 
+def test_the_older_api_answers_in_json_too(served: Served) -> None:
+    """What the SDK for plug-ins of the UI asks: the versions, saying none, then who is logged in."""
+    accept = "application/*+json;version={0};multisite=local,application/json;version={0}"
+    with served.client("", **{"Content-Type": "application/*+json"}) as client:
+        versions = client.get("/api/versions", headers={"Accept": accept.format("")}).json()["versionInfo"]
+        headers = {"Accept": accept.format(versions[-1]["version"])}
+        login = client.post("/api/sessions", auth=("a-author@acme", served.tokens["author"]), headers=headers)
+        assert (login.status_code, login.json()["org"], login.json()["user"]) == (200, "acme", "a-author")
+        given = [login.headers[f"x-vmware-vcloud-{name}"] for name in ("token-type", "access-token")]
+        assert given == ["Bearer", served.tokens["author"]]
+        headers["Authorization"] = " ".join(given)
+        session = client.get("/api/session", headers=headers)
+        assert session.json() == login.json() and session.headers["content-type"] == "application/json;version=39.1"
+        listed = client.get("/api/org", headers=headers).json()["org"]
+        assert [each["name"] for each in listed] == ["acme"]
+        assert client.get(listed[0]["href"], headers=headers).json() == {**listed[0], "fullName": "acme"}
+        for user in ("a-author@other", "a-viewer@acme"):
+            assert client.post("/api/sessions", auth=(user, served.tokens["author"])).status_code == 401
+
+
 def test_logging_out_ends_no_token(served: Served) -> None:
     with served.client("author") as client:
         own = client.get(f"{API}/sessions/current").json()["id"]
