@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +50,7 @@ class Option:
             return str(value)
         if self.type == "int" and whole and value in INTEGERS:
             return int(value)
-        if self.type == "float" and (whole or (isinstance(value, float) and math.isfinite(value))):
+        if self.type == "float" and (whole or isinstance(value, float)) and abs(value) <= sys.float_info.max:
             return float(value)
         if self.type == "boolean" and isinstance(value, bool):
             return value

@@ -192,7 +192,7 @@ def test_a_playbook_without_services_has_none(project):
     [
         ("string", ["x", '""', "'3'"], ["3", "true", "[a]", "{a: b}", "2.5"]),
         ("int", ["3", "-9223372036854775808"], ["'3'", "true", "2.5", "null"]),
-        ("float", ["3", "2.5"], ["'3'", "true", "x"]),
+        ("float", ["3", "2.5"], ["'3'", "true", "x", "1" + "0" * 400]),
         ("boolean", ["true", "false"], ["'true'", "1"]),
     ],
 )
