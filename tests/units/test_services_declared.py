@@ -10,7 +10,7 @@ import pytest
 from statecfg import dialects, prepare
 from statecfg.prepare import Choice, Work
 from statecfg.problems import InvalidInput, Problem
-from statecfg.services import OPTIONS
+from statecfg.services import OPTIONS, Option
 from tests.command import statecfg
 from tests.units.test_charms import write as program
 
@@ -187,12 +187,21 @@ def test_a_playbook_without_services_has_none(project):
 # Settings
 
 
+def test_a_number_that_no_float_can_be_is_refused():
+    """YAML has none such, Python has."""
+    option = Option("share", "float")
+    assert option.check(10**300) == 1e300
+    for value in (10**400, -(10**400), float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="it must be a number"):
+            option.check(value)
+
+
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [
         ("string", ["x", '""', "'3'"], ["3", "true", "[a]", "{a: b}", "2.5"]),
         ("int", ["3", "-9223372036854775808"], ["'3'", "true", "2.5", "null"]),
-        ("float", ["3", "2.5"], ["'3'", "true", "x", "1" + "0" * 400]),
+        ("float", ["3", "2.5"], ["'3'", "true", "x"]),
         ("boolean", ["true", "false"], ["'true'", "1"]),
     ],
 )
