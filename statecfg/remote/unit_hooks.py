@@ -25,7 +25,7 @@ CLIENT = "JUJU_CLIENT_ID"  # the variable with the client id
 RECORD = "running"  # the file in a unit's directory that says which hook of it runs
 DISPATCH = "dispatch"  # a charm's program that takes the place of all its hooks, where it has one
 # What tools that build charms for juju 2 and later leave in them: hooks of these fail where they miss the newer names.
-BUILT = (DISPATCH, "layer.yaml", "charmcraft.yaml", "manifest.yaml")
+BUILT = (DISPATCH, "layer.yaml", "charmcraft.yaml", "manifest.yaml", "src/charm.py")
 LIKE = "2.6.10"  # the last version of juju that, as this, knew no settings of whole services
 
 

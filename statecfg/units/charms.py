@@ -16,6 +16,7 @@ from statecfg import service_options
 from statecfg.hooks.exec_types import others_could_change
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
+from statecfg.remote.unit_hooks import DISPATCH
 from statecfg.remote.values import kind_of
 from statecfg.service_options import Option
 from statecfg.services import RELATION
@@ -32,6 +33,8 @@ LIFECYCLE = ("install", "config-changed", "start", "stop", "upgrade-charm", "upg
 EVENTS = ("joined", "changed", "departed", "broken")
 # Hooks that juju has and that never run here: a charm may bring them.
 ELSEWHERE = ("update-status", "leader-elected", "leader-settings-changed", "collect-metrics", "remove")
+# Files in what charms are built from, which has no hooks of its own yet.
+SOURCES = ("src/charm.py", "layer.yaml", "charmcraft.yaml")
 SKIPPED = (".git", ".hg", ".bzr", ".svn", "__pycache__")
 PLAIN = re.compile(r"[a-z][a-z0-9_-]*\Z")
 
@@ -92,7 +95,7 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
     if wrong:
         report(*wrong)
         return None
-    bare = not (directory / "hooks").is_dir()
+    bare = not any((directory / name).exists() for name in ("hooks", DISPATCH, *SOURCES))
     files = _Files(directory, bare)
     for _ in files.walk(directory):
         if files.size > MAX_BYTES or len(files.files) > MAX_FILES:
@@ -104,7 +107,12 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
     metadata = _map(directory / METADATA)
     endpoints = _endpoints(metadata, directory / METADATA)
     hooks = files.hooks(endpoints if metadata is not None else None)
-    if not hooks and not files.misspelt and metadata is None:
+    sources = [name for name in SOURCES if name in files.files]
+    nothing = not hooks and not files.misspelt and DISPATCH not in files.files
+    if nothing and sources:
+        detail = f"{directory} has {sources[0]} and no hook: it is what a charm is built from"
+        report(problem("SC0703", detail, "build it, and name the directory that came out", *places))
+    elif nothing and metadata is None:
         hint = f"put programs called {', '.join(LIFECYCLE[:4])} into its hooks/"
         report(problem("SC0703", f"nothing in {directory} is a hook", hint, *places))
     name = (metadata or {}).get("name")
@@ -195,10 +203,15 @@ class _Files:
             if not is_hook(name):
                 continue
             found.append(name)
-            if not self._executable(inside):
-                path = self._here(inside)
-                report(problem("SC0705", f"{path} is not executable", f"chmod a+x {path}", Place(str(path), 0)))
+            self._check_executable(inside)
+        if DISPATCH in self.files:
+            self._check_executable(DISPATCH)
         return tuple(found)
+
+    def _check_executable(self, inside: str) -> None:
+        if not self._executable(inside):
+            path = self._here(inside)
+            report(problem("SC0705", f"{path} is not executable", f"chmod a+x {path}", Place(str(path), 0)))
 
     def _here(self, inside: str) -> Path:
         return self.directory / (inside.removeprefix("hooks/") if self.bare else inside)

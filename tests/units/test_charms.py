@@ -171,6 +171,25 @@ def test_a_hook_that_is_not_executable(folder):
     assert (found.code, found.help) == ("SC0705", f"chmod a+x {path}")
 
 
+def test_a_charm_that_has_one_program_for_all_hooks(folder):
+    shutil.rmtree(folder / "hooks")
+    write(folder / "src/charm.py")
+    write(folder / "dispatch")
+    assert (sorted(read(folder).files), read(folder).hooks) == (["dispatch", "src/charm.py"], ())
+    (folder / "dispatch").chmod(0o644)
+    assert codes(folder) == ["SC0705"]
+
+
+@pytest.mark.parametrize("source", charms.SOURCES)
+def test_what_charms_are_built_from(folder, source):
+    shutil.rmtree(folder / "hooks")
+    write(folder / source)
+    write(folder / "metadata.yaml", "name: db\n", 0o644)
+    (found,) = refused(folder)
+    assert (found.code, found.help) == ("SC0703", "build it, and name the directory that came out")
+    assert f"has {source} and no hook" in found.detail
+
+
 def test_a_hook_that_is_a_link_to_what_is_not_executable(folder):
     write(folder / "hooks/hooks.py", mode=0o644)
     (folder / "hooks/start").symlink_to("hooks.py")
