@@ -177,4 +177,7 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
     call.connect(tool.anonymous)
     found = tool.run(call)
     if found is not do.NOTHING:
-        tool_output.write(found, line.options.get("--format", "smart"), sink, tool.formatters)
+        try:
+            tool_output.write(found, line.options.get("--format", "smart"), sink, tool.formatters)
+        except OSError as problem:
+            raise ToolError("%s: %s" % ("stdout" if sink == 1 else path, problem.strerror)) from None

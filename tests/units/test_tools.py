@@ -188,6 +188,7 @@ READS: dict[str, tuple[int, str, str]] = {
     "relation-get never mysql/0": (0, "", ""),
     "relation-get -o - host": (0, "10.0.0.5\n", ""),
     "relation-get -o /dev/null host": (0, "", ""),
+    "relation-get -o /dev/full host": (1, "", "relation-get: error: /dev/full: No space left on device\n"),
     "relation-get -s /nonexistent/s host": (1, "", "/nonexistent/s can't be asked: No such file or directory\n"),
     "relation-get --client-id x host": (1, "", "NoSuchClient: unknown client id\n"),
     "relation-get --client_id x host": (1, "", "NoSuchClient: unknown client id\n"),
