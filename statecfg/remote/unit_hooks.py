@@ -26,7 +26,7 @@ RECORD = "running"  # the file in a unit's directory that says which hook of it 
 DISPATCH = "dispatch"  # a charm's program that takes the place of all its hooks, where it has one
 # What tools that build charms for juju 2 and later leave in them: hooks of these fail where they miss the newer names.
 BUILT = (DISPATCH, "layer.yaml", "charmcraft.yaml", "manifest.yaml", "src/charm.py")
-LIKE = "2.6.10"  # the last version of juju that, as this, knew no settings of whole services
+LIKE = "2.8.0"  # the first version of juju that ran `dispatch`: libraries make links to all hooks for those before
 
 
 class Hook:

@@ -201,7 +201,7 @@ def test_charms_built_for_juju_2_find_its_variables(host: UnitHost, built: str) 
         "JUJU_DISPATCH_PATH=hooks/db-relation-departed",
         "JUJU_HOOK_NAME=db-relation-departed",
         "JUJU_REMOTE_APP=wordpress",
-        "JUJU_VERSION=2.6.10",
+        "JUJU_VERSION=2.8.0",
         f"PWD={charm}",
     ]
 
