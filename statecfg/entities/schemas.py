@@ -26,7 +26,7 @@ def check_schema(schema: Json) -> None:
     if len(json.dumps(schema)) > LARGEST:
         raise bad(f"The schema is larger than {LARGEST} bytes.", INVALID)
     try:
-        _draft(schema).check_schema(schema)
+        _check_draft(schema)
         _check_inside(schema)
     except jsonschema.SchemaError as problem:
         place = "/".join(map(str, problem.path))
@@ -68,6 +68,25 @@ def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
     place = ".".join(map(str, problem.absolute_path))
     text = problem.message if len(problem.message) <= SHOWN else f"{problem.message[:SHOWN]}…"
     return f"{place}: {text}" if place else text
+
+
+def _check_draft(schema: Json) -> None:
+    """Refuse what is no schema of its draft, but for true and false in the place of schemas in draft 4.
+
+    Clients' types have them there: only later drafts know them. Raises jsonschema.SchemaError.
+    """
+    import jsonschema
+    from jsonschema.exceptions import best_match
+
+    draft = _draft(schema)
+    meta = draft.META_SCHEMA
+    problem = best_match(
+        each
+        for each in draft(meta).iter_errors(schema)
+        if not (isinstance(each.instance, bool) and each.validator == "type" and each.schema == meta)
+    )
+    if problem is not None:
+        raise jsonschema.SchemaError.create_from(problem)
 
 
 def _draft(schema: Json) -> Any:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 Shape = dict[str, Any]
 
 ENTITY_STATE = 37.1  # from here on `entityState` beside `state`, creationDate and lastModificationDate
-HOOKS = 36.0  # types have hooks, and behaviors exist
+HOOKS = 36.0  # types have hooks and inheritedVersion, and behaviors exist
 WRITE_ONLY = ("_internal_", "_secure_")
 
 
@@ -81,7 +81,7 @@ def entity_type(item: model.EntityType, version: float) -> Shape:
         "maxImplicitRight": item.max_implicit_right,
     }
     if version < HOOKS:
-        del found["hooks"]
+        del found["hooks"], found["inheritedVersion"]
     if version < ENTITY_STATE:
         del found["maxImplicitRight"]
     return found

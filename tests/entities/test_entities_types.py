@@ -214,6 +214,9 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
         ({}, {"a": 1}, ""),
         ({"properties": {"a": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "number"}}}, {"a": 1}, ""),
         ({"properties": {"a": {"type": "number"}}}, {"a": "x"}, "a: 'x' is not of type 'number'"),
+        # In draft 4, false is no schema. A type of container-service-extension has it, and its entities are resolved.
+        ({"properties": {"additionalproperties": False}}, {"a": 1}, ""),
+        ({"properties": {"a": False, "b": True}}, {"a": 1, "b": 1}, "False schema does not allow 1"),
         # In draft 4, exclusiveMinimum is a boolean; from draft 6 on, a number.
         ({"properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}}, {"a": 1}, "a: 1 is less than"),
         ({"$schema": "http://json-schema.org/draft-07/schema#", "if": {}, "then": {"required": ["b"]}}, {}, "'b' is a"),
