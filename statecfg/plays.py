@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from statecfg import positions
@@ -167,16 +167,36 @@ def defining(
     variables = MappingProxyType(dict(vars) if isinstance(vars, Mapping) else {})
 
     def make(function: Callable[..., Any]) -> Play:
-        code = function.__code__
-        build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
-        place = Place(code.co_filename, code.co_firstlineno)
-        if code.co_argcount - len(function.__defaults__ or ()) > 1:
-            detail = f"{function.__name__} takes {code.co_argcount} arguments; a play is called with the host"
-            report(problem("SC0512", detail, "take values from host.vars", place))
         title = name if name and isinstance(name, str) else getattr(function, "__name__", "play").replace("_", "-")
+        if not isinstance(function, FunctionType):
+            place = positions.of_frame(sys._getframe(1))
+            hint = "write it above a function: def web(host): …"
+            report(problem("SC0512", f"{title} is {kind_of(function)}, and no function", hint, place))
+            return Play(title, pattern, _nothing, variables, place, place.file)
+        code = function.__code__
+        place = Place(code.co_filename, code.co_firstlineno)
+        build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
+        if wrong := _wrong_parameters(function):
+            detail = f"{function.__name__} {wrong}; a play is called with the host"
+            report(problem("SC0512", detail, "take values from host.vars", place))
+            build = _nothing
         return Play(title, pattern, build, variables, place, code.co_filename, prune=prune is True)
 
     return make
+
+
+def _wrong_parameters(function: FunctionType) -> str:
+    """Return why a function can't be called with a host alone; "" where it can."""
+    code = function.__code__
+    if code.co_argcount - len(function.__defaults__ or ()) > 1:
+        return f"takes {code.co_argcount} arguments"
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    needed = [each for each in by_name if each not in (function.__kwdefaults__ or {})]
+    return f"takes {', '.join(needed)} by name only" if needed else ""
+
+
+def _nothing(_host: HostContext) -> None:
+    """Build nothing: for a play that can't be called, which was reported."""
 
 
 def gathered(item: Defined) -> Defined:

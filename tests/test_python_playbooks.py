@@ -13,6 +13,7 @@ from statecfg.context import WireContext
 from statecfg.dialects import load
 from statecfg.plays import HostContext, Vars, evaluate
 from statecfg.problems import InvalidInput, Problem
+from tests.command import statecfg
 
 REPOSITORY = Path(__file__).parents[1]
 HEADER = "from statecfg import play\nfrom statecfg.resources import directory, file\n"
@@ -59,6 +60,22 @@ def test_mistakes_are_told_with_their_place(
     assert (found.code, Path(main.file).name, main.line, main.column) == (code, "site.py", *place), found
     assert words in found.detail
     assert "Traceback" not in str(found)
+
+
+def test_functions_that_no_host_can_be_given_to_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "site.py").write_text(
+        HEADER
+        + "from statecfg import deploy\n"
+        + "@play(hosts='all')\ndef one(host, port): pass\n"
+        + "@deploy(hosts='all')\ndef two(*, host): pass\n"
+        + "@play(hosts='all')\nclass Three: pass\n"
+    )
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: }\n")
+    said = statecfg("validate", "site.py", cwd=tmp_path, code=5).err
+    assert "one takes 2 arguments; a play is called with the host" in said
+    assert "two takes host by name only; a play is called with the host" in said
+    assert "Three is a type, and no function" in said
+    assert "3 problems found" in said
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
