@@ -184,14 +184,18 @@ def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
 @token.command("create", cls=Command, examples="statecfg entity token create alice --role author --org shop")
 @click.argument("name")
 @click.option(
-    "--role", type=click.Choice(["administrator", "author", "viewer"]), default="viewer", help="What they may."
+    "--role",
+    type=click.Choice(["administrator", "author", "viewer"]),
+    default="viewer",
+    help="What they may. Default: viewer.",
 )
-@click.option("--org", metavar="ORG", default="System", help="Their organization. Default: System.")
+@click.option("--org", metavar="ORG", help="Their organization; that of administrators, and only theirs, is System.")
 @click.option("--expires", metavar="DURATION", help="When it ends, from now on, as ISO 8601: P30D. Default: never.")
 @click.pass_obj
-def create_token(store: str | None, name: str, role: str, org: str, expires: str | None) -> None:
+def create_token(store: str | None, name: str, role: str, org: str | None, expires: str | None) -> None:
     """Make a token for a user, and write it to standard output: it is shown only now."""
     from statecfg import durations
+    from statecfg.entities.model import PROVIDER
     from statecfg.problems import InvalidInput, problem
 
     try:
@@ -200,8 +204,10 @@ def create_token(store: str | None, name: str, role: str, org: str, expires: str
         raise InvalidInput([problem("SC0605", str(error), durations.HELP)]) from None
     if lasting is not None and lasting <= 0:
         raise InvalidInput([problem("SC0605", f"`{expires}` is over at once", durations.HELP)])
+    if org is None and role != "administrator":
+        raise click.UsageError(f"Name the organization of {name} by --org, or give --role administrator.")
     with EntityCalls(store) as known:
-        say(known.calls.add_token(name, org, role, lasting))
+        say(known.calls.add_token(name, org or PROVIDER, role, lasting))
 
 
 @token.command("delete", cls=Command, examples="statecfg entity token delete 3")

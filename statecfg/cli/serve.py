@@ -128,6 +128,7 @@ def _listener(how: Serving) -> socket.socket:
     try:
         return running.listen(how.bind, how.port)
     except OSError as failed:
-        detail = f"{how.bind} port {how.port} can't be listened on: {failed.strerror or failed}"
+        why = (failed.strerror or str(failed)).partition(" (while attempting")[0]  # the address is said already
+        detail = f"{how.bind} port {how.port} can't be listened on: {why}"
         report(problem("SC0450", detail, "Choose another --port, or 0 for any; --bind is an address of this machine."))
         raise
