@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.unit_hooks import DISPATCH
 from statecfg.store import services
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
             for unit in units:
                 found.names[unit.host].append((unit.name, unit.service))
             for unit, step in _through(connection, units, run):
-                found.due[unit.host].append(shown(step))
+                found.due[unit.host].append({**shown(step), **_missing(step, deployment)})
             raise _TakeBack
     except _TakeBack:
         return found
@@ -89,6 +90,15 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
             else:
                 continue
             moved = True  # a unit that had nothing to do may have been told something
+
+
+def _missing(step: Step, deployment: Deployment) -> Json:
+    """Return the mark of a hook that the charm does not have; {} where it has it, or another charm is to be run."""
+    charm = deployment.charms.get(step.service)
+    if step.service not in deployment.charms or step.digest != (charm.digest if charm is not None else ""):
+        return {}
+    paths = {DISPATCH, *(f"hooks/{name}" for name in step.hooks)}
+    return {} if charm is not None and paths & set(charm.files) else {"missing": True}
 
 
 def shown(step: Step) -> Json:

@@ -274,6 +274,8 @@ class Coordinator:
             return
         woken = self.store.attempt(lambda on: services.commit_in(on, step, self.run, frame["changes"], now))
         unit.hooks.append(said)  # only what is kept is said to be done
+        if self.cancel.is_set():  # nobody looks for its next hook any more, by which its state is seen
+            self._see(unit)
         self._write_log()
         unit.quiet = False
         self._wake(woken)
@@ -285,8 +287,16 @@ class Coordinator:
             return
         unit.hooks.append({**(said or {**ahead.shown(step), "status": "failed"}), "error": why})
         self.store.attempt(lambda on: services.fail_in(on, step, self.run, why, time.time()))
+        if self.cancel.is_set():
+            self._see(unit)
         self._write_log()
         unit.quiet = False
+
+    def _see(self, unit: _Unit) -> None:
+        """Take the state that a unit is in by now from the store."""
+        with self.store.reading() as connection:
+            row = services.unit_in(connection, unit.id)
+        unit.state = row.state if row is not None else "gone"
 
     def _wake(self, ids: Sequence[int] | set[int] | None = None) -> None:
         for host in self.hosts.values():

@@ -126,7 +126,7 @@ def _opening(group: Group) -> str:
         many = code(about[0]) if len(about) == 1 else plural(len(about), "resource")
         lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {place}\n")
     for unit in host.get("units") or []:
-        due = ", ".join(units.hook_text(hook) for hook in unit.get("due") or ())
+        due = ", ".join(units.hook_text(hook) for hook in units.due_of(unit))
         said = f"would run {code(due)}" if due else f"{escaped(str(unit.get('state', '')))}"
         wrong = f": {code(str(unit['error']))}" if unit.get("error") else ""
         lines.append(f"- unit {code(str(unit['unit']))} {said}{wrong}\n")

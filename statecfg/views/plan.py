@@ -115,7 +115,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
         yield from left_lines(node, detail)
     yield from host_lines.owed(host)
     yield from hook_lines(host)
-    yield from units.due_lines(host)
+    yield from units.due_lines(host, bool(detail.verbose))
     kinds = Counter(fate.kind for fate in listed)
     if listed and kinds["unchanged"] == len(listed) and not units.due(host):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")

@@ -22,25 +22,38 @@ def hook_text(hook: Mapping[str, Any]) -> str:
     return f"{hook['hook']} ({about})" if about else str(hook["hook"])
 
 
+def due_of(unit: Mapping[str, Any], verbose: bool = False) -> list[Mapping[str, Any]]:
+    """Return the hooks of a unit that a plan says are due; those that its charm does not have only where verbose."""
+    return [hook for hook in unit.get("due") or () if verbose or not hook.get("missing")]
+
+
 def due(host: Mapping[str, Any]) -> int:
     """Return how many hooks of units are due on a host, as its plan says."""
-    return sum(len(unit.get("due") or ()) for unit in host.get("units") or ())
+    return sum(len(due_of(unit)) for unit in host.get("units") or ())
 
 
-def due_lines(host: Mapping[str, Any]) -> Iterator[Line]:
+def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
     """Yield the hooks of units that an apply would run, as far as can be known before their settings are."""
     for unit in host.get("units") or ():
-        hooks = [hook_text(hook) for hook in unit.get("due") or ()]
+        due = due_of(unit, verbose)
+        hooks = [hook_text(hook) + (" [not in the charm]" if hook.get("missing") else "") for hook in due]
         if hooks:
             yield make(("  ⚑ ", "change"), (str(unit["unit"]), "bold"), f"  {', '.join(hooks)}", hang=6)
-    yield from _at_rest(host, "due")
+    yield from _at_rest(host, "due", verbose)
 
 
-def _at_rest(host: Mapping[str, Any], part: str) -> Iterator[Line]:
-    """Yield how many units have no hooks in a part of a host's report."""
-    still = [unit for unit in host.get("units") or () if part in unit and not unit[part] and not unit.get("error")]
+def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line]:
+    """Yield how many units have no hooks in a part of a host's report, or none to be shown."""
+    here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
+    still = [unit for unit in here if not any(verbose or not _not_there(hook) for hook in unit[part])]
     if still:
-        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(still), 'unit')} with no hook due.")
+        why = "no hook due" if not any(unit[part] for unit in still) else "no hook for what is due"
+        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(still), 'unit')} with {why}.")
+
+
+def _not_there(hook: Mapping[str, Any]) -> bool:
+    """Tell whether a unit's charm does not have a hook that is due or was."""
+    return bool(hook.get("missing")) or hook.get("status") == "missing"
 
 
 def ran(host: Mapping[str, Any]) -> int:
@@ -69,4 +82,4 @@ def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
         for hook in hooks:
             for text in safe.block(str(hook["error"])) if hook.get("error") else ():
                 yield make("        ", (text, "remove"), hang=8)
-    yield from _at_rest(host, "hooks")
+    yield from _at_rest(host, "hooks", verbose)

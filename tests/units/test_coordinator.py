@@ -1,4 +1,4 @@
-"""The thread that leads units: what it does where the store fails while it waits."""
+"""The thread that leads units: what it looks ahead to, and does where the store fails or the user stops it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from typing import Any
 
 from statecfg.store import opened
 from statecfg.store.unit_records import Declared
+from statecfg.units import charms
 from statecfg.units.coordinator import Coordinator
 from statecfg.units.deployment import Deployment
+from statecfg.views import units as view
+from statecfg.views.lines import plain
 from tests.hosts import processes
+
+DONE = {"type": "unit-done", "ok": True, "ran": True, "error": "", "changes": {}, "seconds": 0.0}
 
 
 def test_hosts_are_let_go_when_the_store_fails_between_two_frames(tmp_path: Path) -> None:
@@ -42,3 +47,40 @@ def test_hosts_are_let_go_when_the_store_fails_between_two_frames(tmp_path: Path
             led.gone("one")
             led.close()
         assert led.report("one")[0]["error"] == led.problems[0]
+
+
+def test_who_stops_a_run_is_told_how_far_units_came(tmp_path: Path) -> None:
+    told: queue.Queue[dict[str, Any]] = queue.Queue()
+    stopped = threading.Event()
+    with opened(url=str(tmp_path / "store.db")) as store:
+        web = Declared("web", ("one",), "web", "d1", {}, {}, 60.0)
+        led = Coordinator(store, Deployment("shop", "shop/site.yml", [web]), "apply", "r1", {"one": {}}, stopped)
+        led.begin()
+        led.take("one", {"type": "units", "phase": "after", "ok": True}, told.put, "192.0.2.1")
+        frame = told.get(timeout=20)
+        stopped.set()  # while install runs
+        led.take("one", {**DONE, "id": frame["id"]}, told.put, "192.0.2.1")
+        assert told.get(timeout=20)["type"] == "units-go"
+        led.gone("one")
+        led.close()
+        (unit,) = led.report("one")
+    assert (unit["state"], [hook["hook"] for hook in unit["hooks"]]) == ("installed", ["install"])
+
+
+def test_a_plan_leaves_out_what_the_charm_does_not_have(tmp_path: Path) -> None:
+    for hook in ("install", "start"):
+        path = tmp_path / "web/hooks" / hook
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    charm = charms.read(tmp_path / "web")
+    assert charm is not None
+    with opened(url=str(tmp_path / "store.db")) as store:
+        web = Declared("web", ("one",), charm.name, charm.digest, {}, {}, 60.0)
+        for known, shown in (({"web": charm}, ["install", "start"]), ({}, ["install", "config-changed", "start"])):
+            deployment = Deployment("shop", "shop/site.yml", [web], charms=known)
+            led = Coordinator(store, deployment, "apply", "r1", {"one": {}}, threading.Event())
+            assert [hook["hook"] for hook in led.due["one"]] == ["install", "config-changed", "start"]
+            report = {"units": [{"unit": "web/0", "due": led.due["one"]}]}
+            assert view.due(report) == len(shown)
+            assert plain(view.due_lines(report, verbose=False)) == f"  ⚑ web/0  {', '.join(shown)}\n"
