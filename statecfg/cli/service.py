@@ -112,9 +112,11 @@ def remove_unit(store: str | None, unit: str) -> None:
     from statecfg.store import services
 
     with ServiceStore(store) as known:
-        row = known.service(known.unit(unit).service)
+        host, row = known.unit(unit).host, known.service(known.unit(unit).service)
         services.remove_unit(known.store, known.name, unit)
-        _say(f"{unit}: to be stopped and removed. {_LATER.format(known.file(row))}")
+        ends = f" Where no play is for {host}, `statecfg destroy --hosts {host} {known.file(row)}` does."
+        away = "" if host in row.hosts else ends
+        _say(f"{unit}: to be stopped and removed. {_LATER.format(known.file(row))}{away}")
 
 
 @command.command(
@@ -129,6 +131,7 @@ def relate(store: str | None, one: str, other: str | None) -> None:
 
     with ServiceStore(store) as known:
         ends = known.ends([one, *([other] if other is not None else [])])
+        known.fit(ends)
         new = services.relate(known.store, known.name, ends)
         playbooks = sorted({known.file(known.service(name)) for name, _ in ends})
     said = f"{' '.join(filter(None, (one, other)))}: "
@@ -245,7 +248,9 @@ def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color
         about: dict[str, str] = {}
         if name is not None and "/" in name:
             # Units that are gone have said something, too.
-            known.service(name.partition("/")[0])
+            service, _, number = name.partition("/")
+            if not (number.isdecimal() and int(number) < known.service(service).next):
+                known.unit(name)
             about = {"of_unit": name}
         elif name is not None:
             about = {"of_service": known.service(name).name}

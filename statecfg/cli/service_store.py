@@ -86,6 +86,20 @@ class ServiceStore:
             raise InvalidInput(wrong)
         return ends
 
+    def fit(self, ends: Sequence[End]) -> None:
+        """Check ends of a relation that is to be, as those that a playbook declares. Raises InvalidInput."""
+        from dataclasses import replace
+
+        from statecfg.problems import InvalidInput, collecting
+        from statecfg.services import Endpoint, Relation
+        from statecfg.units import declared
+
+        known = {name: each.endpoints for name, each in self.shown.services.items()}
+        with collecting() as found:
+            declared.check(Relation(tuple(Endpoint(*end) for end in ends)), known)
+        if found:
+            raise InvalidInput([replace(each, places=()) for each in found])
+
     def _no_service(self, name: str) -> Any:
         from statecfg.problems import problem, suggest
 

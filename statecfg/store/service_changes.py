@@ -74,6 +74,8 @@ def _service(row: Row[Any]) -> ServiceRow:
         timeout=row.timeout,
         hosts=tuple(row.hosts),
         without=row.without,
+        endpoints=row.endpoints,
+        next=row.next,
     )
 
 

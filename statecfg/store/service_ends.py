@@ -73,6 +73,7 @@ def _service(connection: Connection, project: str, playbook: str, each: Declared
         "alive": True,
         "charm": each.charm,
         "digest": each.digest,
+        "endpoints": {name: list(end) for name, end in each.endpoints.items()},
         "schema": dict(each.schema),
         "settings": dict(each.settings),
         "timeout": each.timeout,

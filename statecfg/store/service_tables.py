@@ -25,6 +25,7 @@ service = Table(
     Column("alive", Boolean, nullable=False),
     Column("charm", Text, nullable=False),
     Column("digest", String(64), nullable=False),
+    Column("endpoints", Json, nullable=False),
     Column("schema", Json, nullable=False),
     Column("settings", Json, nullable=False),
     Column("overrides", Json, nullable=False),

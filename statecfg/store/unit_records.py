@@ -47,6 +47,7 @@ class Declared:
     :param settings: option → value; none that is secret
     :param timeout: of each hook, seconds
     :param secrets: option → value, of the secret ones; they are compared with what they were, and never stored
+    :param endpoints: relation → (provides, requires or peers; interface): all that there are; empty where nothing says
     """
 
     name: str
@@ -57,6 +58,7 @@ class Declared:
     settings: Json
     timeout: float
     secrets: Json = field(default_factory=dict, repr=False)
+    endpoints: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,8 @@ class ServiceRow:
     :param overrides: option → value, as `service set` left them
     :param hosts: of its pattern when it was last deployed
     :param without: {"hosts": those whose unit was removed by hand, "relations": those that were ended by hand}
+    :param endpoints: as in `Declared`
+    :param next: the number of its next unit
     """
 
     id: int
@@ -247,3 +251,5 @@ class ServiceRow:
     timeout: float
     hosts: tuple[str, ...]
     without: Mapping[str, Sequence[str]]
+    endpoints: Mapping[str, Sequence[str]]
+    next: int

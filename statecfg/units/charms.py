@@ -62,6 +62,11 @@ class Charm:
     described: bool = False
     contents: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def related(self) -> dict[str, tuple[str, str]]:
+        """Return all relations that there are, as `endpoints` has them; empty where nothing says which."""
+        return {**IMPLICIT, **self.endpoints} if self.described else {}
+
     def content(self, name: str) -> bytes:
         """Return what a file holds. Raises InvalidInput where that is not what the charm's digest was made of."""
         path = self.files[name][1]

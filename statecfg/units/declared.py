@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statecfg.plays import Play
     from statecfg.service_options import Option
 
+Ends = Mapping[str, Sequence[str]]  # relation → (provides, requires or peers; interface)
 _LEFT = object()  # stands for a value that could not be evaluated, which was reported
 LARGEST = 65_000  # bytes of all settings as JSON: a hook reads them in one value of AMP, which has room for 65,535
 
@@ -169,11 +170,11 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
     :param works: the playbook's services; one that is wrong may be missing
     :param given: the relations as they are declared
     """
-    known = {work.service.name: work for work in reversed(works)}
+    known = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
     first: dict[tuple[Endpoint, ...], Relation] = {}
     for each in given:
         with going_on():
-            _check(each, known)
+            check(each, known)
             key = tuple(sorted(each.ends))
             before = first.setdefault(key, each)
             if before is not each:
@@ -187,7 +188,11 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
     return list(first.values())
 
 
-def _check(each: Relation, known: Mapping[str, ServiceWork]) -> None:
+def check(each: Relation, known: Mapping[str, Ends]) -> None:
+    """Report what is wrong with a relation between services.
+
+    :param known: the services that there are, each with the ends of relations that its charm has, as `Charm.related`
+    """
     parts = [_part(end, each, known) for end in each.ends]
     if len({end.service for end in each.ends}) < len(each.ends):
         hint = "peers are written with one end"
@@ -209,18 +214,15 @@ def _check(each: Relation, known: Mapping[str, ServiceWork]) -> None:
             report(problem("SC0714", f"{each.ends[0]} and {each.ends[1]} both stand in `{one}:`", hint, each.position))
 
 
-def _part(end: Endpoint, each: Relation, known: Mapping[str, ServiceWork]) -> tuple[str, str] | None:
+def _part(end: Endpoint, each: Relation, known: Mapping[str, Ends]) -> Sequence[str] | None:
     """Return the part that an end has in its charm, and its interface; None where nothing says, or it was reported."""
-    work = known.get(end.service)
-    if work is None:
+    there = known.get(end.service)
+    if there is None:
         hint = suggest(end.service, known, "there are")
         report(problem("SC0712", f"there is no service {end.service} for {end}", hint, each.position))
         return None
-    endpoints = work.charm.endpoints if work.charm is not None else None
-    if work.charm is None or not work.charm.described:
-        return None
-    found = (charms.IMPLICIT | dict(endpoints or {})).get(end.relation)
-    if found is None:
-        hint = suggest(end.relation, endpoints or {}, "it has")
+    found = there.get(end.relation)
+    if found is None and there:
+        hint = suggest(end.relation, [name for name in there if name not in charms.IMPLICIT], "it has")
         report(problem("SC0713", f"the charm of {end.service} has no relation {end.relation}", hint, each.position))
     return found

@@ -76,4 +76,5 @@ def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:
 def _declared(each: ServiceWork) -> Declared:
     name = each.service.name
     charm, digest = (each.charm.name, each.charm.digest) if each.charm is not None else (name, "")
-    return Declared(name, each.hosts, charm, digest, each.schema, each.settings, each.timeout, each.secrets)
+    ends = each.charm.related if each.charm is not None else {}
+    return Declared(name, each.hosts, charm, digest, each.schema, each.settings, each.timeout, each.secrets, ends)

@@ -39,6 +39,7 @@ def deploy(store: Store) -> None:
         "alive": True,
         "charm": "web",
         "digest": "",
+        "endpoints": {},
         "next": 1,
     }
     more = {"schema": {}, "settings": {}, "overrides": {}, "salt": "", "secrets": "", "leader": {}, "timeout": 1.0}

@@ -23,6 +23,8 @@ SCHEMA = {
     "key": {"type": "secret"},
 }
 
+ENDS = {"db": ("provides", "sql"), "ring": ("peers", "ring"), "log": ("requires", "log")}
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -31,7 +33,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root.mkdir()
     (root / "inventory.yml").write_text(INVENTORY)
     with opened(url=str(root / "store.db")) as store:
-        parts = declared("db", "h1", schema=SCHEMA, secrets={"key": "Hunter-2"}), declared("web", "h2")
+        parts = declared("db", "h1", schema=SCHEMA, secrets={"key": "Hunter-2"}, endpoints=ENDS), declared("web", "h2")
         deploy(store, *parts, related("web:db", "db:db"))
         settle(store, {"db db-relation-joined": lambda step: sets(step, user="ann", password="pw-1")})
         services.log(
@@ -142,6 +144,11 @@ def test_what_is_not_there_gets_a_suggestion(run: Run) -> None:
         (("unrelate", "web:bd", "db:db"), "SC0753", "did you mean `db:db web:db`?"),
         (("set", "bd", "a=1"), "SC0750", "did you mean `db`?"),
         (("log", "bd/0"), "SC0750", "did you mean `db`?"),
+        (("log", "db/7"), "SC0752", "did you mean `db/0`?"),
+        (("log", "db/x"), "SC0752", "did you mean `db/0`?"),
+        (("relate", "web:db", "db:bd"), "SC0713", "did you mean `db`?"),
+        (("relate", "db:rign"), "SC0713", "did you mean `ring`?"),
+        (("relate", "db:log"), "SC0714", "one provides, the other requires"),
     ):
         refused = run(*words, code=5)
         assert code in refused.err and help in refused.err, (words, refused.err)
@@ -151,7 +158,8 @@ def test_what_is_not_there_gets_a_suggestion(run: Run) -> None:
 
 def test_units_and_relations_by_hand(run: Run, shop: Path) -> None:
     assert run("add-unit", "db", "--host", "h3").out == f"db/1: a new unit on h3. {LATER} It needs a play for h3.\n"
-    assert run("remove-unit", "db/1").out == f"db/1: to be stopped and removed. {LATER}\n"
+    ends = "Where no play is for h3, `statecfg destroy --hosts h3 playbooks/web.yml` does."
+    assert run("remove-unit", "db/1").out == f"db/1: to be stopped and removed. {LATER} {ends}\n"
     assert "  db/1    new, dying  h3" in run("list").out.splitlines()
     assert run("relate", "db:ring").out == f"db:ring: related. {LATER}\n"
     assert run("relate", "db:ring").out == "db:ring: related before\n"
