@@ -69,13 +69,15 @@ def test_functions_that_no_host_can_be_given_to_are_told_at_once(tmp_path: Path)
         + "@play(hosts='all')\ndef one(host, port): pass\n"
         + "@deploy(hosts='all')\ndef two(*, host): pass\n"
         + "@play(hosts='all')\nclass Three: pass\n"
+        + "@deploy(host='all')\ndef four(host): pass\n"
     )
     (tmp_path / "inventory.yml").write_text("hosts: {web1: }\n")
     said = statecfg("validate", "site.py", cwd=tmp_path, code=5).err
     assert "one takes 2 arguments; a play is called with the host" in said
     assert "two takes host by name only; a play is called with the host" in said
     assert "Three is a type, and no function" in said
-    assert "3 problems found" in said
+    assert "help: did you mean `hosts`? (it takes: charm, " in said
+    assert "4 problems found" in said
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:

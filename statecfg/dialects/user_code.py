@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import inspect
 import io
 import re
 import signal
@@ -24,6 +25,7 @@ LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 ARITY = re.compile(
     r"(takes|missing|got (an unexpected|multiple values)|unexpected keyword)\b.*argument|positional argument"
 )
+UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 MANGLED = re.compile(r"\b[^\W\d]\w*\b")
 
 
@@ -173,7 +175,7 @@ def explain(error: BaseException, doing: str, deadline: float, state: str = "", 
         return _unknown_module(error, tail, places)
     said = _told(_said(error), places[0])
     if isinstance(error, TypeError) and ARITY.search(said):
-        return problem("SC0508", said + tail, "", *places)
+        return problem("SC0508", said + tail, _takes(said), *places)
     return problem("SC0504", f"{type(error).__name__}{': ' if said else ''}{said}{tail}", "", *places)
 
 
@@ -257,6 +259,13 @@ def suggest_name(error: NameError, place: Place) -> str:
         return f"(require statecfg.dialects.hy [{name}])"
     hint = suggest(name, known)
     return hint if hint.startswith("did you mean") else ""
+
+
+def _takes(said: str) -> str:
+    """Return a help text with the keyword that was probably meant, where one of our own functions was called."""
+    wrong = UNEXPECTED.match(said)
+    ours = getattr(import_module("statecfg"), wrong[1], None) if wrong else None
+    return suggest(wrong[2], inspect.signature(ours).parameters, "it takes") if wrong and callable(ours) else ""
 
 
 def _unknown_module(error: ImportError, tail: str, places: tuple[Place, ...]) -> Problem:

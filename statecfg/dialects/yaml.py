@@ -50,7 +50,10 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
     if top is None:
         return None
     is_service = "service" in top.items
-    yaml_text.known_keys(top, *(("a service", SERVICE_KEYS) if is_service else ("a play", KEYS)))
+    if is_service:
+        yaml_text.known_keys(top, "a service", SERVICE_KEYS)
+    else:
+        yaml_text.known_keys(top, "a play", KEYS, ("service", "relations"))
     stem = os.path.splitext(os.path.basename(path))[0]
     name = _name(top, "service" if is_service else "name") or (f"{stem}-{number}" if number else stem)
     variables = yaml_entries.play_variables(top.items.get("vars"))

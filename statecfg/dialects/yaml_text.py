@@ -166,11 +166,14 @@ def sequence(node: Node, what: str, example: str) -> Sequence | None:
     return None
 
 
-def known_keys(node: Mapping, what: str, valid: tuple[str, ...]) -> None:
-    """Report each key of the map that is not among `valid`, with the nearest one that is."""
+def known_keys(node: Mapping, what: str, valid: tuple[str, ...], others: tuple[str, ...] = ()) -> None:
+    """Report each key of the map that is not among `valid`, with the nearest one that is.
+
+    :param others: keys of other things that could stand there
+    """
     for key, written in node.keys.items():
         if key not in valid:
-            report(problem("SC0311", f"{what} has no key `{key}`", suggest(key, valid), written.place))
+            report(problem("SC0311", f"{what} has no key `{key}`", suggest(key, valid + others), written.place))
 
 
 def describe(node: Node) -> str:

@@ -393,6 +393,11 @@ def test_shapes_that_are_wrong(project, text, expected):
     assert brief(refused(project, text)) == expected
 
 
+@pytest.mark.parametrize(("text", "meant"), [("- sevice: db\n  hosts: db1", "service"), ("- relation: []", "relations")])
+def test_what_was_to_be_a_service_or_relations_is_guessed(project, text, meant):
+    assert f"did you mean `{meant}`?" in refused(project, text)[0].help
+
+
 @pytest.mark.parametrize("name", ["Db", "db-1", "1db", "db_x", "-db", "db-", "d/0", "a" * 101])
 def test_names_that_services_cannot_have(project, name):
     assert brief(refused(project, f"service: '{name}'\nhosts: db1\n")) == ["SC0701 1"]
