@@ -44,6 +44,8 @@ def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
 
 def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks in a part of a host's report, or none to be shown."""
+    if host.get("status") in ("unreachable", "refused", "locked"):  # hooks that are due have had no turn
+        return
     here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
     still = [unit for unit in here if not any(verbose or not _not_there(hook) for hook in unit[part])]
     if still:

@@ -84,3 +84,10 @@ def test_a_plan_leaves_out_what_the_charm_does_not_have(tmp_path: Path) -> None:
             report = {"units": [{"unit": "web/0", "due": led.due["one"]}]}
             assert view.due(report) == len(shown)
             assert plain(view.due_lines(report, verbose=False)) == f"  ⚑ web/0  {', '.join(shown)}\n"
+
+
+def test_units_of_a_host_that_was_not_met_are_not_said_to_be_at_rest() -> None:
+    host = {"units": [{"unit": "web/0", "state": "new", "hooks": []}]}
+    assert "Nothing to do" in plain(view.done_lines({**host, "status": "ok"}, verbose=False))
+    for status in ("unreachable", "refused", "locked"):
+        assert plain(view.done_lines({**host, "status": status}, verbose=False)) == ""

@@ -393,7 +393,9 @@ def test_shapes_that_are_wrong(project, text, expected):
     assert brief(refused(project, text)) == expected
 
 
-@pytest.mark.parametrize(("text", "meant"), [("- sevice: db\n  hosts: db1", "service"), ("- relation: []", "relations")])
+@pytest.mark.parametrize(
+    ("text", "meant"), [("- sevice: db\n  hosts: db1", "service"), ("- relation: []", "relations")]
+)
 def test_what_was_to_be_a_service_or_relations_is_guessed(project, text, meant):
     assert f"did you mean `{meant}`?" in refused(project, text)[0].help
 
