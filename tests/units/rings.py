@@ -70,7 +70,10 @@ class Rings:
         self.fabric.play("".join(items) + f"- relations:\n{relations}")
 
     def hooks(self) -> list[int]:
-        """Return the ids of the hooks that run on any of the hosts."""
+        """Return the ids of the hooks that run on any of the hosts.
+
+        Not of their subshells, which look like them until they have become a tool: without one, a hook goes on.
+        """
         found = []
         for host in self.hosts:
             for pid in processes.descendants(host.pid):
@@ -80,7 +83,8 @@ class Rings:
                     continue
                 if any(b"/charm/hooks/" in word for word in words[:3]):
                     found.append(pid)
-        return found
+        above = processes.parents()
+        return [pid for pid in found if above.get(pid) not in found]
 
     def round(self, kills: int, also: str = "") -> int:
         """Apply once, with up to so many hooks killed, and perhaps the client or an executor; return how many were."""
