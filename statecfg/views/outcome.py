@@ -10,7 +10,7 @@ from statecfg.views import safe, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
-from statecfg.views.tally import Fate, Group, Report, count, fates, fold, names, nodes, plural, unresolved
+from statecfg.views.tally import Fate, Group, Report, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -32,12 +32,6 @@ HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     "owed": ("!", "change", "failed, and is tried again by a later run"),
 }
 REMOVING = ("prune", "destroy")  # the modes that do nothing else
-UNTOUCHED = ("unreachable", "refused", "locked")
-
-
-def touched(host: Mapping[str, Any]) -> bool:
-    """Say whether anything may have been done on a host; what an untouched one reports is a plan at most."""
-    return host["status"] not in UNTOUCHED
 
 
 def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None = None) -> Iterator[Line]:

@@ -91,6 +91,14 @@ def sentence(kinds: Counter[Kind]) -> str:
     return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
 
 
+UNTOUCHED = ("unreachable", "refused", "locked")
+
+
+def touched(host: Mapping[str, Any]) -> bool:
+    """Say whether anything may have been done on a host; what an untouched one reports is a plan at most."""
+    return host["status"] not in UNTOUCHED
+
+
 def pending(report: Report) -> bool:
     """Say whether the plan holds anything that an apply would do or may find to do."""
     kinds = count(report["hosts"].values())

@@ -7,7 +7,7 @@ from typing import Any
 
 from statecfg.views import safe
 from statecfg.views.lines import Line, Style, make
-from statecfg.views.tally import plural
+from statecfg.views.tally import plural, touched
 
 _ENDS: dict[str, tuple[str, Style, str]] = {
     "ok": ("✓", "add", ""),
@@ -44,7 +44,7 @@ def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
 
 def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks in a part of a host's report, or none to be shown."""
-    if host.get("status") in ("unreachable", "refused", "locked"):  # hooks that are due have had no turn
+    if not touched(host):  # hooks that are due have had no turn
         return
     here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
     still = [unit for unit in here if not any(verbose or not _not_there(hook) for hook in unit[part])]

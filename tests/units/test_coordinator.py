@@ -81,7 +81,7 @@ def test_a_plan_leaves_out_what_the_charm_does_not_have(tmp_path: Path) -> None:
             deployment = Deployment("shop", "shop/site.yml", [web], charms=known)
             led = Coordinator(store, deployment, "apply", "r1", {"one": {}}, threading.Event())
             assert [hook["hook"] for hook in led.due["one"]] == ["install", "config-changed", "start"]
-            report = {"units": [{"unit": "web/0", "due": led.due["one"]}]}
+            report = {"status": "ok", "units": [{"unit": "web/0", "due": led.due["one"]}]}
             assert view.due(report) == len(shown)
             assert plain(view.due_lines(report, verbose=False)) == f"  ⚑ web/0  {', '.join(shown)}\n"
 
