@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from pathlib import Path
@@ -60,11 +61,16 @@ def test_a_playbook_written_out_line_by_line_is_read_in_linear_time(tmp_path: Pa
         lines = "".join(f'        file("/tmp/x/{number}", content=""),\n' for number in range(count))
         path.write_text(f"{HEADER}    return [\n{lines}    ]\n")
         (play,) = load(path, tmp_path)
-        started = time.process_time()
-        graph = evaluate(play, HostContext("h"))
-        spent = time.process_time() - started
-        assert len(graph.nodemap) == count
-        return spent
+        spent = []
+        for _ in range(3):
+            gc.collect()
+            gc.disable()  # it looks at all that the tests before have left
+            started = time.process_time()
+            graph = evaluate(play, HostContext("h"))
+            spent.append(time.process_time() - started)
+            gc.enable()
+            assert len(graph.nodemap) == count
+        return min(spent)
 
     seconds(10)
     assert seconds(4000) < 16 * seconds(500) + 0.5  # eight times as much, with room for noise; squares give 64

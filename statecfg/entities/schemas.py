@@ -82,7 +82,7 @@ def _check_draft(schema: Json) -> None:
     meta = draft.META_SCHEMA
     problem = best_match(
         each
-        for each in draft(meta).iter_errors(schema)
+        for each in draft(meta, format_checker=draft.FORMAT_CHECKER).iter_errors(schema)
         if not (isinstance(each.instance, bool) and each.validator == "type" and each.schema == meta)
     )
     if problem is not None:

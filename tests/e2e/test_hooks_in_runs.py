@@ -41,7 +41,7 @@ def site(host: Host, tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path / "site", [host])
     yield made
     assert not hooked.left_here(made), "a hook was left running here"
-    assert not rig.everything_ours(host), "something was left running on the host"
+    processes.wait_until(lambda: not rig.everything_ours(host), 20, "all to end on the host")
 
 
 def boot(host: Host, name: str) -> None:

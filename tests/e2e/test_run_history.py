@@ -102,30 +102,33 @@ def test_a_run_that_is_under_way_is_not_cut_off(site: Site, light_host: Host, pl
 @pytest.mark.parametrize("after", [1, 7, 20])
 def test_a_prune_killed_between_is_finished_by_the_next(site: Site, light_host: Host, place: str, after: int) -> None:
     top = text(place)[0]
-    # Each requires the one before: so each is a layer of its own when it goes.
-    before, chain = f"directory:{place}", []
-    for i in range(60):
+    # Each requires the one before: so each is a layer of its own when it goes. Where it is to be killed, one waits.
+    before, chain, hold = f"directory:{place}", [], f"{place}.hold"
+    undo = f"for i in $(seq 1500); do [ -e {hold} ] || exit 0; sleep 0.02; done"
+    for i in range(30):
+        if i == 30 - after:
+            chain.append(f"command('wait', argv=['true'], undo='{undo}', effects={{}}, requires=['{before}'])")
+            before = "command:wait"
         chain.append(f"file('{place}/f{i:02}', content='{i}\\n', requires=['{before}'])")
         before = f"file:{place}/f{i:02}"
     site.play(top, *chain)
     site("apply", "site.py", "--yes")
     site.play(top)
     owner = f"{site.name}/site.py"
-    ended: list[str] = []
+    light_host.write(hold, "")
 
     def kill(event: object) -> None:
-        if event.kind == "node-finished":  # type: ignore[attr-defined]
-            ended.append(event.data["name"])  # type: ignore[attr-defined]
-            if len(ended) == after:
-                for pid in rig.executors(light_host):
-                    os.kill(pid, signal.SIGKILL)
+        if event.kind == "action-started" and event.data["node"] == "command:wait":  # type: ignore[attr-defined]
+            for pid in rig.executors(light_host):
+                os.kill(pid, signal.SIGKILL)
 
     cut = rig.run(
         light_host, rig.define(directory(place, mode="0755")), "prune", listen=kill, playbook=owner, agreed=True
     )
     assert cut.host()["status"] == "unknown"
-    gone = {f"f{i:02}" for i in range(60)} - set(listed(light_host, place))
-    assert after <= len(gone) <= 60  # a busy machine hears of them late
+    light_host.run(["rm", hold])
+    processes.wait_until(lambda: not rig.everything_ours(light_host), 10, "the command to end")
+    assert listed(light_host, place) == [f"f{i:02}" for i in range(30 - after)]
     planned = site.report("plan", "site.py")
     assert set(names(planned["removals"]) + names(planned["left"])) >= {
         f"file:{place}/{name}" for name in listed(light_host, place)

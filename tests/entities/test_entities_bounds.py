@@ -45,9 +45,9 @@ def test_what_is_equal_in_json_is_not_unique(items: list[Any], unique: bool) -> 
     assert ("non-unique" in schemas.wrong({**DRAFT_7, "uniqueItems": True}, items)) is not unique
 
 
-@pytest.mark.parametrize("schema", [{"patternProperties": {"(": {}}}, {"pattern": "a{99999999999}"}])
+@pytest.mark.parametrize("schema", [{"patternProperties": {"(": {}}}, {"pattern": "("}, {"pattern": "a{99999999999}"}])
 def test_a_pattern_that_is_none_is_refused(schema: dict[str, Any]) -> None:
-    with pytest.raises(ApiError, match="pattern"):
+    with pytest.raises(ApiError, match=r"pattern|regex"):
         schemas.check_schema({"properties": {"a": schema}})
 
 
