@@ -245,16 +245,14 @@ def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color
     from statecfg.views import services as view
 
     with ServiceStore(store) as known:
-        about: dict[str, str] = {}
-        if name is not None and "/" in name:
-            # Units that are gone have said something, too.
-            service, _, number = name.partition("/")
-            if not (number.isdecimal() and int(number) < known.service(service).next):
-                known.unit(name)
-            about = {"of_unit": name}
-        elif name is not None:
-            about = {"of_service": known.service(name).name}
+        about = {} if name is None else {"of_unit" if "/" in name else "of_service": name}
         entries = services.lines(known.store, known.name, limit=limit, **about)
+        if name is not None and not entries:
+            # Services and units that are gone have said something, too.
+            service, slash, number = name.partition("/")
+            there = known.service(service)
+            if slash and not (number.isdecimal() and int(number) < there.next):
+                known.unit(name)
     _write(view.log_lines(entries), view.log_data(entries), as_json, no_color)
 
 

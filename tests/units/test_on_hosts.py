@@ -107,6 +107,8 @@ def test_destroy_ends_relations_and_units_before_what_they_stand_on(fabric: Fabr
             f"stop {unit} ",
         ]
     assert not pair[0].path("/srv/db").exists()
+    for name in ("db", "db/0"):  # what those said that are gone
+        assert fabric("service", "log", name, "--limit", "1", "--json").json()["log"][0]["hook"] == "stop"
     fabric.apply()
     assert sorted(fabric.units()) == ["db/1", "web/1"]
 
