@@ -97,7 +97,7 @@ def test_it_holds_on_its_own_thread_only(place: Path) -> None:
     inside, done = threading.Event(), threading.Event()
 
     def other() -> None:
-        inside.wait(5)
+        inside.wait(20)
         (place / "made").write_text("x")
         done.set()
 
@@ -105,7 +105,7 @@ def test_it_holds_on_its_own_thread_only(place: Path) -> None:
     thread.start()
     with reading_only():
         inside.set()
-        assert done.wait(5)
+        assert done.wait(20)
     thread.join()
     assert (place / "made").exists()
 

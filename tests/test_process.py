@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from statecfg.remote import process
 from statecfg.remote.process import CHILDREN, KEPT, run
+from tests.hosts.processes import wait_until
 
 ROOT = os.geteuid() == 0
 PYTHON = sys.executable
@@ -110,14 +112,14 @@ def test_past_its_deadline_it_is_stopped() -> None:
     before = time.monotonic()
     outcome = run(["sleep", "30"], 0.3)
     assert (outcome.status, outcome.reason) == (-15, "still running after 0.3 s, stopped")
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 20
 
 
 def test_one_that_ignores_term_is_killed(hasty: None) -> None:
     before = time.monotonic()
     outcome = run(["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], 0.3)
     assert outcome.status == -9
-    assert time.monotonic() - before < 4
+    assert time.monotonic() - before < 20
 
 
 DAEMON = f"""
@@ -136,17 +138,15 @@ END
 """
 
 
-@pytest.mark.parametrize("leaving", ["sleep 60 & echo $! >> $PIDS", "setsid sleep 60 & echo $! >> $PIDS", DAEMON])
-def test_past_the_deadline_its_descendants_die_too(
-    tmp_path: Path, pids: Callable[[], list[int]], hasty: None, leaving: str
-) -> None:
-    outcome = shell(leaving + "\nsleep 30", tmp_path, 1.5)
-    assert "still running" in outcome.reason
-    assert len(pids()) == 1
-    deadline = time.monotonic() + 2
-    while alive(pids()[0]) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not alive(pids()[0])
+LEAVING = ["sleep 60 & echo $! >> $PIDS", "setsid sleep 60 & echo $! >> $PIDS", DAEMON]
+
+
+def test_past_the_deadline_its_descendants_die_too(tmp_path: Path, pids: Callable[[], list[int]], hasty: None) -> None:
+    with ThreadPoolExecutor(len(LEAVING)) as pool:
+        outcomes = list(pool.map(lambda leaving: shell(leaving + "\nsleep 30", tmp_path, 4), LEAVING))
+    assert ["still running" in outcome.reason for outcome in outcomes] == [True] * len(LEAVING)
+    assert len(pids()) == len(LEAVING)
+    wait_until(lambda: not any(map(alive, pids())), 20, "what they started to end")
 
 
 @pytest.mark.parametrize("way", ["", "setsid "])
@@ -154,7 +154,7 @@ def test_a_background_child_holds_nobody_up(tmp_path: Path, pids: Callable[[], l
     """One that keeps the pipe open: the result is there at once, and the child lives on, as a daemon must."""
     before = time.monotonic()
     outcome = shell(f"echo said; {way}sleep 60 & echo $! > $PIDS", tmp_path)
-    assert time.monotonic() - before < 1.5
+    assert time.monotonic() - before < 20
     assert (outcome.status, outcome.output) == (0, b"said\n")
     assert alive(pids()[0])
 
@@ -162,7 +162,7 @@ def test_a_background_child_holds_nobody_up(tmp_path: Path, pids: Callable[[], l
 def test_a_background_child_that_never_stops_talking(tmp_path: Path, pids: Callable[[], list[int]]) -> None:
     before = time.monotonic()
     assert shell("yes & echo $! > $PIDS", tmp_path).status == 0
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 20
 
 
 def test_a_hundred_megabytes_of_output() -> None:
@@ -193,8 +193,8 @@ def test_a_slow_listener_loses_nothing() -> None:
 
 def test_one_that_closes_its_output_and_runs_on() -> None:
     before = time.monotonic()
-    assert run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.4; exit 5"], 10).status == 5
-    assert time.monotonic() - before < 2
+    assert run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.4; exit 5"], 60).status == 5
+    assert time.monotonic() - before < 20
 
 
 @pytest.fixture
@@ -210,16 +210,22 @@ def stopping() -> Iterator[threading.Timer]:
 def test_cut_off_with_the_run(stopping: threading.Timer) -> None:
     before = time.monotonic()
     assert run(["sleep", "30"], 60).reason == "stopped: the run was cut off"
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 20
 
 
-def test_what_must_not_be_cut_off_is_not(stopping: threading.Timer) -> None:
-    seen: list[int] = []
-    timer = threading.Timer(0.5, lambda: seen.append(CHILDREN.protected))
-    timer.start()
-    assert run(["sleep", "0.8"], 60, interruptible=False).status == 0
-    timer.join()
-    assert seen == [1] and CHILDREN.protected == 0
+def test_what_must_not_be_cut_off_is_not(stopping: threading.Timer, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
+    def let_go() -> None:
+        wait_until(lambda: CHILDREN.stopping and CHILDREN.protected == 1, 30, "it to run while all are stopped")
+        go.touch()
+
+    watching = threading.Thread(target=let_go)
+    watching.start()
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; sleep 0.3"
+    assert run(["/bin/sh", "-c", script], 60, interruptible=False).status == 0
+    watching.join()
+    assert CHILDREN.protected == 0
 
 
 def test_a_listener_that_fails_leaves_no_child(tmp_path: Path, pids: Callable[[], list[int]]) -> None:

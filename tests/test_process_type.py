@@ -23,6 +23,7 @@ from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Plan, Planner
 from statecfg.remote.real import Facets, RealMachine
 from statecfg.resources import process
+from tests.hosts.processes import wait_until
 from tests.test_types_cases import Unrecorded, layers
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -72,9 +73,7 @@ class Program:
         return found
 
     def entries(self) -> list[str]:
-        deadline = time.monotonic() + 10
-        while not self.diary.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: self.diary.exists() and self.diary.read_text().endswith("\n"), 60, "an entry")
         return self.diary.read_text().split()
 
 
@@ -178,6 +177,7 @@ def test_failures_are_told(program: Program) -> None:
     report = program.apply(**{"seconds": "0", "status": "3", "block?": True})
     assert report["outcome"] == "failed"
     assert "exit status 3" in report["reason"]
+    program.path.write_text("#!/bin/true\n")  # which ends at once also where Python takes its time to start
     report = program.apply(seconds="0")
     assert report["outcome"] == "failed"
     assert "ended at once" in report["reason"]

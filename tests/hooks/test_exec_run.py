@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from statecfg.remote import hook_run, process
 from statecfg.remote.hook_run import Invocation
 from tests.command import ROOT
+from tests.hosts.processes import wait_until
 from tests.test_process import alive
 
 EVENT = "node-booted"
@@ -40,7 +42,7 @@ def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
         os.kill(pid, signal.SIGKILL)
 
 
-def call(folder: Path, script: str, deadline: float = 20.0, given: object = None) -> Invocation:
+def call(folder: Path, script: str, deadline: float = 60.0, given: object = None) -> Invocation:
     program = folder / EVENT
     program.write_text(script)
     program.chmod(0o755)
@@ -107,7 +109,7 @@ def test_input_that_is_not_read(tmp_path: Path, script: str) -> None:
     started = time.monotonic()
     done = call(tmp_path, f"#!/bin/sh\n{script}\n", given="x" * 1_000_000)
     assert (done.exit_status, done.reason) == (0, "")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_much_in_and_much_out_at_once(tmp_path: Path) -> None:
@@ -125,15 +127,21 @@ HANGS = [
 ]
 
 
-@pytest.mark.parametrize("script", HANGS)
 @pytest.mark.usefixtures("hasty")
-def test_a_hang_ends_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]], script: str) -> None:
+def test_hangs_end_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]]) -> None:
+    def hang(number: int) -> Invocation:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        script = HANGS[number].replace(">>pids", ">>../pids")
+        return call(folder, f"#!/bin/sh\n{script}\n", 4, "x" * 1_000_000)
+
     started = time.monotonic()
-    done = call(tmp_path, f"#!/bin/sh\n{script}\n", 0.5, "x" * 1_000_000)
-    assert done.reason == "still running after 0.5 s, stopped"
-    assert time.monotonic() - started < 4
-    assert (tmp_path / "pids").read_text()
-    assert left() == []
+    with ThreadPoolExecutor(len(HANGS)) as pool:
+        ended = list(pool.map(hang, range(len(HANGS))))
+    assert [done.reason for done in ended] == ["still running after 4 s, stopped"] * len(HANGS)
+    assert time.monotonic() - started < 24
+    assert len((tmp_path / "pids").read_text().split()) == 7
+    wait_until(lambda: left() == [], 20, "all of them to end")
 
 
 STAYS = [
@@ -149,8 +157,8 @@ def test_what_stays_behind_is_ended(tmp_path: Path, left: Callable[[], list[int]
     started = time.monotonic()
     done = call(tmp_path, f"#!/bin/sh\n{script}\nwhile [ ! -s pids ]; do sleep 0.01; done; echo '{{}}'\n")
     assert (done.exit_status, done.stdout, done.reason) == (0, b"{}\n", "")
-    assert time.monotonic() - started < 5
-    assert left() == []
+    assert time.monotonic() - started < 20
+    wait_until(lambda: left() == [], 20, "it to end")
 
 
 def test_ended_by_a_signal(tmp_path: Path) -> None:
@@ -197,11 +205,11 @@ def test_a_flood_is_cut_off(tmp_path: Path, script: str) -> None:
     program.chmod(0o755)
     started = time.monotonic()
     argv = [sys.executable, "-c", FLOODED, str(tmp_path)]
-    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=ROOT, check=True)
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=ROOT, check=True)
     grown, reason = ran.stdout.strip().split(" ", 1)
     assert reason.startswith("output limit: more than ")
     assert int(grown) < 16 << 10  # KiB
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 40
 
 
 def test_no_descriptor_is_left(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,17 +19,18 @@ import pytest
 from statecfg.hooks import answers, exchange, http_hooks
 from statecfg.hooks.http_hooks import Failure
 from tests.hooks.http.servers import Asked, answer, serving
+from tests.hosts.processes import wait_until
 
 LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 LATE_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
 
 
-def ask(url: str, seconds: float = 1.0) -> Failure:
+def ask(url: str, seconds: float = 20.0) -> Failure:
     """Call a hook; return what went wrong, which it did in time."""
     started = time.monotonic()
     error = http_hooks.call(url, seconds, "x", "pre-reconcile", {"kind": "K"}, {"a": {"kind": "A"}}).error
-    assert time.monotonic() - started < seconds + 1
+    assert time.monotonic() - started < seconds + 15
     assert error is not None
     return error
 
@@ -40,7 +44,7 @@ def drip(start: bytes, drop: bytes) -> Callable[[socket.socket, Asked], None]:
 
     def talk(line: socket.socket, _: Asked) -> None:
         line.sendall(start)
-        for _ in range(300):
+        for _ in range(1200):
             line.sendall(drop)
             time.sleep(0.05)
 
@@ -59,42 +63,44 @@ def no_http(line: socket.socket, _: Asked) -> None:
     line.sendall(b"SSH-2.0-OpenSSH_9.9\r\n")
 
 
-def test_a_service_that_stalls() -> None:
-    with serving(stall) as server:
-        assert ask(server.url) == Failure(
-            f'executing hook request to {server.url}: Post "{server.url}": {LATE}', permanent=True
-        )
+LATE_ONES = {
+    "stalls": (stall, f'executing hook request to URL: Post "URL": {LATE}'),
+    "drips headers": (
+        drip(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n"),
+        f'executing hook request to URL: Post "URL": {LATE}',
+    ),
+    "drips its body": (drip(HEAD, b" "), f"hook response from URL could not be parsed: {LATE_BODY}"),
+    "drips an error": (
+        drip(HEAD.replace(b"200 OK", b"500 X"), b" "),
+        f"hook response from URL returning 500 could not be read: {LATE_BODY}",
+    ),
+}
 
 
-def test_one_that_drips_headers() -> None:
-    with serving(drip(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n")) as server:
-        assert ask(server.url) == Failure(
-            f'executing hook request to {server.url}: Post "{server.url}": {LATE}', permanent=True
-        )
+@pytest.fixture(scope="module")
+def late() -> dict[str, Failure]:
+    """Give what comes of calls of services that are late, all at a time, with time enough to come to the body."""
+
+    def call(name: str) -> Failure:
+        with serving(LATE_ONES[name][0]) as server:
+            error = ask(server.url, 4)
+        return replace(error, message=error.message.replace(server.url, "URL"))
+
+    with ThreadPoolExecutor(len(LATE_ONES)) as pool:
+        return dict(zip(LATE_ONES, pool.map(call, LATE_ONES), strict=True))
 
 
-def test_one_that_drips_its_body() -> None:
-    with serving(drip(HEAD, b" ")) as server:
-        text = f"hook response from {server.url} could not be parsed: {LATE_BODY}"
-        assert ask(server.url) == Failure(text, permanent=True)
-
-
-def test_one_that_drips_an_error() -> None:
-    with serving(drip(HEAD.replace(b"200 OK", b"500 X"), b" ")) as server:
-        assert ask(server.url) == Failure(
-            f"hook response from {server.url} returning 500 could not be read: {LATE_BODY}"
-        )
+@pytest.mark.parametrize("name", LATE_ONES)
+def test_one_that_stalls_or_drips(late: dict[str, Failure], name: str) -> None:
+    assert late[name] == Failure(LATE_ONES[name][1], permanent=name != "drips an error")
 
 
 def test_the_thread_of_a_late_call_ends() -> None:
-    import threading
-
     with serving(drip(HEAD, b" ")) as server:
         ask(server.url, 0.5)
-        end = time.monotonic() + 5
-        while time.monotonic() < end and any(each.name == "statecfg-http-hook" for each in threading.enumerate()):
-            time.sleep(0.02)
-        assert not [each for each in threading.enumerate() if each.name == "statecfg-http-hook"]
+        wait_until(
+            lambda: all(each.name != "statecfg-http-hook" for each in threading.enumerate()), 20, "the thread to end"
+        )
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -112,7 +118,7 @@ def test_one_that_sends_100_megabytes_costs_a_few(status: int) -> None:
     tracemalloc.start()
     try:
         with serving(flood) as server:
-            error = ask(server.url, 10)
+            error = ask(server.url, 40)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -129,10 +135,10 @@ def test_one_that_sends_100_megabytes_costs_a_few(status: int) -> None:
 def test_a_body_of_just_the_limit_is_read() -> None:
     body = b'{"object":{"kind":"' + b"k" * (http_hooks.MAX_REPLY - 22) + b'"}}'
     with serving(answer(200, body)) as server:
-        reply = http_hooks.call(server.url, 10, "x", "finalize", {"kind": "K"})
+        reply = http_hooks.call(server.url, 40, "x", "finalize", {"kind": "K"})
     assert len(body) == http_hooks.MAX_REPLY and reply.error is None and reply.object is not None
     with serving(answer(200, body + b" ")) as server:
-        assert "larger than 4,194,304 bytes" in ask(server.url, 10).message
+        assert "larger than 4,194,304 bytes" in ask(server.url, 40).message
 
 
 @pytest.mark.parametrize(
@@ -162,7 +168,7 @@ def test_a_redirection_within_the_host_is_followed() -> None:
             answer(200, '{"object":{"kind":"K"}}')(line, asked)
 
     with serving(talk) as server:
-        reply = http_hooks.call(server.url, 5, "x", "finalize", {"kind": "K"})
+        reply = http_hooks.call(server.url, 20, "x", "finalize", {"kind": "K"})
     assert reply.error is None and reply.object == {"kind": "K"}
     # As Go's client does it: 307 repeats the request, 302 makes it a GET.
     assert [(each.line.split()[0], bool(each.body)) for each in server.asked] == [
@@ -183,7 +189,7 @@ def test_a_redirection_to_another_host_is_not() -> None:
 
 def test_redirections_in_a_circle_end() -> None:
     with serving(answer(308, Location="/v1")) as server:
-        error = ask(server.url, 5)
+        error = ask(server.url)
     assert "stopped after 10 redirects" in error.message and len(server.asked) == exchange.MAX_REDIRECTS + 1
 
 
@@ -198,10 +204,10 @@ def test_nobody_who_waits_is_left_behind_when_we_connect() -> None:
             each.setblocking(False)
             each.connect_ex(place)
         started = time.monotonic()
-        error = ask(f"http://127.0.0.1:{place[1]}/v1", 20)
+        error = ask(f"http://127.0.0.1:{place[1]}/v1", 40)
         for each in full:
             each.close()
-    assert exchange.CONNECT - 0.5 < time.monotonic() - started < exchange.CONNECT + 2
+    assert exchange.CONNECT - 0.5 < time.monotonic() - started < exchange.CONNECT + 20
     assert error.message.endswith(f"dial tcp 127.0.0.1:{place[1]}: i/o timeout")
 
 
@@ -225,7 +231,7 @@ def test_a_certificate_nobody_knows_is_refused(certificate: Path, monkeypatch: p
         error = ask(server.url)
         assert error.permanent and "tls: failed to verify certificate: self-signed certificate" in error.message
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate.parent / "cert.pem"))
-        assert http_hooks.call(server.url, 5, "x", "finalize", {"kind": "K"}).error is None
+        assert http_hooks.call(server.url, 20, "x", "finalize", {"kind": "K"}).error is None
         other = server.url.replace("127.0.0.1", "localhost")
         assert "tls: failed to verify certificate: Hostname mismatch" in ask(other).message
 
@@ -240,4 +246,4 @@ def test_proxies_of_the_environment_are_left_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     with serving(answer(200)) as server:
-        assert http_hooks.call(server.url, 5, "x", "finalize", {"kind": "K"}).error is None
+        assert http_hooks.call(server.url, 20, "x", "finalize", {"kind": "K"}).error is None

@@ -66,14 +66,14 @@ def end(process: subprocess.Popen[bytes], *, ends_after_children: bool = False) 
         except ProcessLookupError:
             continue  # ended with its parent, as it should
     try:
-        process.wait(10)
+        process.wait(30)
     finally:
         process.kill()
         process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
             stream.close()
-    wait_until(lambda: not any(alive(pid) for pid in below), 10, f"processes below {process.pid} to end")
+    wait_until(lambda: not any(alive(pid) for pid in below), 30, f"processes below {process.pid} to end")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -97,7 +97,7 @@ def test_the_recorded_bytes_are_answered_as_they_were(hook: Hook, record: Json) 
     sent = bytes.fromhex(record["request"]).replace(b"\0\x09client_id\0\x01c", b"\0\x09client_id\0\x20" + token)
     answer = bytes.fromhex(record["answer"])
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(30)
         connection.connect(hook.agent.path)
         for at in range(0, len(sent), 7):  # as it comes, in pieces
             connection.sendall(sent[at : at + 7])
@@ -115,7 +115,7 @@ def test_one_connection_for_many_questions(hook: Hook) -> None:
     decoder = amp.Decoder()
     answers: list[dict[str, bytes]] = []
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(30)
         connection.connect(hook.agent.path)
         boxes = [{**asked, "_ask": tag} for tag in tags]
         boxes += [asked, {**asked, "_ask": b"2", "_command": "nonsense"}]
@@ -343,7 +343,7 @@ def test_whose_line_for_the_log_it_is(agent: Agent, hook: Hook, told: list[Json]
         start_new_session=True,
     ) as sender:
         other.context.session = sender.pid
-        sender.communicate(b"\n", timeout=20)
+        sender.communicate(b"\n", timeout=60)
     other.context.session = 0
     ask(agent.path, **logs, message="nobody's")
     other.end()
@@ -410,7 +410,7 @@ def test_connections_that_stay_open_keep_nobody_out(hook: Hook) -> None:
         for _ in range(unit_agent.MOST + 20):
             connection = socket.socket(socket.AF_UNIX)
             kept.append(connection)
-            connection.settimeout(10)
+            connection.settimeout(30)
             connection.connect(hook.agent.path)
             connection.sendall(log)
             assert read_box(connection) == {"_answer": "7"}
@@ -426,7 +426,7 @@ def test_connections_that_stay_open_keep_nobody_out(hook: Hook) -> None:
 def test_a_command_that_wants_no_answer(hook: Hook) -> None:
     blob = json.dumps({"a": "1"})
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(30)
         connection.connect(hook.agent.path)
         connection.sendall(box({"client_id": hook.token, "json_blob": blob, "_command": "relation_set"}))
         connection.sendall(box({"client_id": hook.token, "_ask": "2", "_command": "is_leader"}))
@@ -437,7 +437,7 @@ def test_a_command_that_wants_no_answer(hook: Hook) -> None:
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.0\r\n\r\n", b"\0\x01a\xff", b"\1\0", b"\0\1a\0\1b\0\1a\0\1c\0\0", b""])
 def test_what_is_no_amp_does_no_harm(hook: Hook, sent: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(30)
         connection.connect(hook.agent.path)
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
@@ -447,7 +447,7 @@ def test_what_is_no_amp_does_no_harm(hook: Hook, sent: bytes) -> None:
         + b'\0\x09json_blob\0\x0a{"a": "\xe4"}\0\0'
     )
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(30)
         connection.connect(hook.agent.path)
         connection.sendall(latin)
         assert read_box(connection)["_error_code"] == "UNKNOWN"
@@ -459,7 +459,7 @@ def test_a_hook_that_ends_while_it_asks(agent: Agent, told: list[Json]) -> None:
 
     def never(node: list[str], over: threading.Event) -> Json:
         asked.set()
-        assert over.wait(10)
+        assert over.wait(60)
         raise UnitError("NotReached", "the controller gave no answer")
 
     context = Context(step(), never, told.append)
@@ -470,11 +470,11 @@ def test_a_hook_that_ends_while_it_asks(agent: Agent, told: list[Json]) -> None:
         target=lambda: answers.append(ask(agent.path, client_id=token, json_blob=blob, _command="relation_set"))
     )
     thread.start()
-    assert asked.wait(10)
+    assert asked.wait(30)
     begun = time.monotonic()
     assert context.finish() == EMPTY
-    assert time.monotonic() - begun < 2
-    thread.join(10)
+    assert time.monotonic() - begun < 20
+    thread.join(60)
     assert answers[0]["_error_code"] == "NotReached"
     assert ask(agent.path, client_id=token, json_blob=blob, _command="relation_set")["_error_code"] == "NoSuchClient"
     assert context.finish() == EMPTY
@@ -488,7 +488,7 @@ def test_another_user_is_not_let_in(hook: Hook) -> None:
     env = {"JUJU_AGENT_SOCKET": hook.agent.path, "JUJU_CLIENT_ID": hook.token}
 
     def run(text: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([PYTHON, "-IS", "-c", text], env=env, capture_output=True, text=True, timeout=20)
+        return subprocess.run([PYTHON, "-IS", "-c", text], env=env, capture_output=True, text=True, timeout=60)
 
     def as_nobody() -> subprocess.CompletedProcess[str]:
         return run(become + program)

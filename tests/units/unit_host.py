@@ -81,7 +81,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 def ask(path: str, **fields: str) -> dict[str, str]:
     """Ask an agent, over a connection of its own; return the answer without its tag."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
+        connection.settimeout(60)
         connection.connect(path)
         connection.sendall(box({**fields, "_ask": "1"}))
         found = read_box(connection)
@@ -159,7 +159,7 @@ class UnitHost:
         self.send(type="unit", id=self.number, do="hook", step=given)
         return self.number
 
-    def done(self, number: int, seconds: float = 20.0) -> Json:
+    def done(self, number: int, seconds: float = 60.0) -> Json:
         """Return how a hook ended."""
         return self.frame(lambda each: each["type"] == "unit-done" and each["id"] == number, seconds)
 
@@ -167,7 +167,7 @@ class UnitHost:
         """Run a hook to its end."""
         return self.done(self.start(given))
 
-    def frame(self, wanted: Any, seconds: float = 20.0) -> Json:
+    def frame(self, wanted: Any, seconds: float = 60.0) -> Json:
         """Wait for a frame."""
         deadline = time.monotonic() + seconds
         with self.arrived:
@@ -189,7 +189,7 @@ class UnitHost:
     def go(self, stop: str = "") -> str:
         """End the phase; return what it returned."""
         self.send(type="units-go", stop=stop)
-        self.phase.join(20)
+        self.phase.join(60)
         assert not self.phase.is_alive()
         return self.stop[-1]
 
@@ -221,7 +221,7 @@ class UnitHost:
             if self.phase.is_alive():
                 CHILDREN.stop()
                 self.send(type="units-go", stop="")
-                self.phase.join(20)
+                self.phase.join(60)
             self.units.close()
         CHILDREN.stopping = False
         self.closing = True

@@ -64,7 +64,7 @@ def serving(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
         over.set()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()
 
 
