@@ -39,7 +39,7 @@ def connections(host: Host) -> Iterator[dict[str, Connection]]:
         connection.close()
 
 
-def read_until(stream: Stream, word: bytes, seconds: float = 10) -> bytes:
+def read_until(stream: Stream, word: bytes, seconds: float = 30) -> bytes:
     got = b""
     deadline = time.monotonic() + seconds
     while word not in got:
@@ -89,7 +89,7 @@ def test_a_wrong_password_is_sent_once(connections: dict[str, Connection], monke
     begun = time.monotonic()
     with pytest.raises(BecomeFailed, match="sudo rejected the password"):
         open_become(connections["asked"], GREETER, Become(password="wrong"))
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 20
     assert sent == [b"wrong\n"]
 
 
@@ -126,7 +126,7 @@ def test_a_program_that_does_not_exist(connections: dict[str, Connection]) -> No
 
 def test_a_program_that_fails_by_itself_is_not_blamed_on_sudo(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], ["sh", "-c", "echo 'No such file' >&2; exit 3"], Become())
-    assert stream.read(10) == b""
+    assert stream.read(30) == b""
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def python(code: str, *args: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code, *args]
 
 
-def read_all(stream: Stream, seconds: float = 30) -> bytes:
+def read_all(stream: Stream, seconds: float = 60) -> bytes:
     parts = []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -53,13 +53,13 @@ def read_all(stream: Stream, seconds: float = 30) -> bytes:
     raise AssertionError(f"no end within {seconds} s, after {sum(map(len, parts))} bytes")
 
 
-def read_some(stream: Stream, seconds: float = 10) -> bytes:
+def read_some(stream: Stream, seconds: float = 30) -> bytes:
     data = stream.read(seconds)
     assert data is not None, f"nothing within {seconds} s"
     return data
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"did not become true within {seconds} s"
@@ -98,7 +98,7 @@ def test_nothing_to_read_is_none_and_the_end_is_empty(connection: Connection) ->
     begun = time.monotonic()
     assert stream.read(0.1) is None
     assert stream.read(0) is None
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 20
     stream.write(b"go\n")
     assert read_all(stream) == b"go\n"
     assert stream.read(1) == b""
@@ -140,7 +140,7 @@ def test_three_megabytes_unread_on_both_do_not_hang(connection: Connection) -> N
     assert stream.exit_status() is None
     begun = time.monotonic()
     stream.close()
-    assert time.monotonic() - begun < 6
+    assert time.monotonic() - begun < 20
 
 
 def test_a_flood_on_stderr_does_not_block_stdout(connection: Connection) -> None:
@@ -178,24 +178,24 @@ def test_large_input_while_output_is_read(connection: Connection) -> None:
     got = bytearray()
     while len(got) < len(data):
         got += read_some(stream)
-    writer.join(10)
+    writer.join(60)
     assert bytes(got) == data
 
 
 def test_a_background_child_that_keeps_stdout_does_not_hide_data(connection: Connection) -> None:
-    stream = connection.open(["sh", "-c", "sleep 30 & echo $!; echo END"])
+    stream = connection.open(["sh", "-c", "sleep 90 & echo $!; echo END"])
     begun = time.monotonic()
     got = b""
     while b"END\n" not in got:
         got += read_some(stream)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     pid = int(got.split()[0])
     stream.close()
     if connection.peer == "local":
         wait_until(lambda: not alive(pid))
     else:
         os.kill(pid, 9)
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 60
 
 
 def test_writing_to_a_program_that_never_reads_ends(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_writing_to_a_program_that_never_reads_ends(connection: Connection, monk
     begun = time.monotonic()
     with pytest.raises(ConnectionLost, match="has read nothing for 1 s"):
         stream.write(b"x" * (16 * MEGABYTE))
-    assert 1.0 <= time.monotonic() - begun < 5
+    assert 1.0 <= time.monotonic() - begun < 20
 
 
 def test_writing_to_a_program_that_has_ended_fails(connection: Connection) -> None:
@@ -235,7 +235,7 @@ def test_closing_wakes_a_reader_in_another_thread(connection: Connection) -> Non
 
     def read() -> None:
         try:
-            ends.append(stream.read(20))
+            ends.append(stream.read(60))
         except TransportError as error:
             ends.append(error)
 
@@ -243,7 +243,7 @@ def test_closing_wakes_a_reader_in_another_thread(connection: Connection) -> Non
     reader.start()
     time.sleep(0.2)
     stream.close()
-    reader.join(3)
+    reader.join(20)
     assert ends, "the reader still waits"
 
 
@@ -299,6 +299,6 @@ def test_a_local_program_that_ignores_sigterm_is_killed(monkeypatch: pytest.Monk
     pid = int(read_some(stream))
     begun = time.monotonic()
     connection.close()
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20
     assert not alive(pid)
     assert stream.exit_status() == -9

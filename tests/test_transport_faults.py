@@ -38,7 +38,7 @@ def test_no_banner_in_time(silent: int) -> None:
     begun = time.monotonic()
     with pytest.raises(Unreachable, match="no SSH banner"):
         talk(Target("x", "127.0.0.1", silent, "u"), Settings(ssh_config="none", banner_timeout=0.5))
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 9  # and not the 10 s of who says nothing
 
 
 def test_a_black_hole_ends_within_the_timeout() -> None:
@@ -55,7 +55,7 @@ def test_a_black_hole_ends_within_the_timeout() -> None:
         begun = time.monotonic()
         with pytest.raises(Unreachable, match=r"no answer from 127.0.0.1 port .* within 1 s"):
             talk(Target("x", "127.0.0.1", port, "u"), Settings(ssh_config="none", connect_timeout=1))
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 9
         for sock in fill:
             sock.close()
 
@@ -66,14 +66,14 @@ def hostile(answer: Callable[[socket.socket], None]) -> Unreachable:
 
         def serve() -> None:
             with contextlib.suppress(OSError), listener.accept()[0] as sock:
-                sock.settimeout(10)
+                sock.settimeout(30)
                 answer(sock)
 
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(Unreachable) as caught:
             talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), Settings(ssh_config="none"))
-        thread.join(10)
+        thread.join(60)
     return caught.value
 
 
@@ -106,19 +106,19 @@ def test_sshd_killed_in_the_middle_is_a_lost_connection(server: Sshd) -> None:
     connection = connect(server.target(), server.settings())
     stream = connection.open(["cat"])
     stream.write(b"x")
-    assert stream.read(10) == b"x"
+    assert stream.read(30) == b"x"
     for pid in server.sessions():
         os.kill(pid, signal.SIGKILL)
     begun = time.monotonic()
     with pytest.raises(ConnectionLost, match="connection was lost"):
-        while stream.read(10) is not None:
+        while stream.read(30) is not None:
             pass
     with pytest.raises(ConnectionLost):
         stream.write(b"y")
     with pytest.raises(ConnectionLost):
         connection.open(["true"])
     connection.close()
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20
 
 
 def test_a_stopped_sshd_neither_holds_a_writer_nor_a_close(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_a_stopped_sshd_neither_holds_a_writer_nor_a_close(server: Sshd, monkeyp
             stream.write(b"x" * 64_000_000)
         stream.close()
         connection.close()
-        assert time.monotonic() - begun < 6
+        assert time.monotonic() - begun < 20
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGKILL)
@@ -176,7 +176,7 @@ def test_many_at_once_survive_a_strict_maxstartups(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(90)
+            thread.join(120)
     assert len(outcomes) == 50
     assert not [o for o in outcomes if isinstance(o, TransportError)]
 
@@ -198,16 +198,16 @@ def test_a_silent_partition_is_noticed(
     connection = connect(target, settings)
     stream = connection.open(["cat"])
     stream.write(b"x")
-    assert stream.read(10) == b"x"
+    assert stream.read(30) == b"x"
     rules = DROP % ("drop", "drop" if both_ways else "accept")
     subprocess.run([*host.enter_network(), "nft", rules], check=True)
     begun = time.monotonic()
     with pytest.raises(ConnectionLost, match="connection was lost"):
-        while time.monotonic() - begun < 20:
+        while time.monotonic() - begun < 60:
             if not both_ways:
                 stream.write(b"heartbeat")
             assert stream.read(1) is None
-    assert time.monotonic() - begun < 12
+    assert time.monotonic() - begun < 40
     connection.close()
 
 
@@ -240,7 +240,7 @@ def test_a_server_that_ignores_the_window_is_cut_off(tmp_path: Path) -> None:
             with listener.accept()[0] as sock, paramiko.Transport(sock) as transport:
                 transport.add_server_key(host_key)
                 transport.start_server(server=Flooding())
-                channel = transport.accept(10)
+                channel = transport.accept(30)
                 time.sleep(0.2)
                 channel.out_window_size = 1 << 40
                 with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
@@ -253,10 +253,10 @@ def test_a_server_that_ignores_the_window_is_cut_off(tmp_path: Path) -> None:
         settings = Settings(ssh_config="none", known_hosts=(str(tmp_path / "known"),), use_agent=False)
         connection = connect(target, settings)
         stream = connection.open(["anything"])
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
         with pytest.raises(ConnectionLost):
-            while stream.read(5):
+            while stream.read(30):
                 pass
         connection.close()
     assert sent < 30_000_000

@@ -104,7 +104,7 @@ def test_a_flood_before_login_is_cut_off(server: Server, flood: paramiko.Message
     asked = threading.Event()
 
     def evil(transport: paramiko.Transport) -> None:
-        asked.wait(20)
+        asked.wait(60)
         server.pour(transport, flood, 300_000_000)
         server.ends.set()
 
@@ -114,8 +114,8 @@ def test_a_flood_before_login_is_cut_off(server: Server, flood: paramiko.Message
     with pytest.raises(AuthenticationFailed, match="more than 1048576 bytes before login") as caught:
         connect(server.target(), server.settings())
     assert "\n" not in str(caught.value)
-    assert time.monotonic() - begun < 10
-    thread.join(20)
+    assert time.monotonic() - begun < 40
+    thread.join(60)
     assert not thread.is_alive()
     assert server.sent < 20_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
@@ -135,8 +135,8 @@ def test_an_endless_identification_costs_little() -> None:
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="it sent a banner line longer than 255 bytes"):
             talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), Settings(ssh_config="none"))
-        assert time.monotonic() - begun < 5
-        thread.join(10)
+        assert time.monotonic() - begun < 20
+        thread.join(60)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
 
 
@@ -145,7 +145,7 @@ def test_an_identification_that_trickles_ends_in_time() -> None:
 
         def trickle() -> None:
             with contextlib.suppress(OSError), listener.accept()[0] as sock:
-                for _ in range(100):
+                for _ in range(600):
                     sock.sendall(b"x")
                     time.sleep(0.1)
 
@@ -155,8 +155,8 @@ def test_an_identification_that_trickles_ends_in_time() -> None:
         with pytest.raises(Unreachable, match="it sent no SSH banner in time"):
             settings = Settings(ssh_config="none", banner_timeout=1.0)
             talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), settings)
-        assert time.monotonic() - begun < 4
-        thread.join(15)
+        assert time.monotonic() - begun < 20
+        thread.join(60)
 
 
 def test_a_flood_of_new_keys_neither_holds_a_reader_nor_a_close(tmp_path: Path) -> None:
@@ -167,14 +167,14 @@ def test_a_flood_of_new_keys_neither_holds_a_reader_nor_a_close(tmp_path: Path) 
         begun = time.monotonic()
         # Each exchange of keys takes its time, and more of it on a busy machine.
         while time.monotonic() - begun < 2 or (
-            sshd.log().count("SSH2_MSG_NEWKEYS received") <= 10 and time.monotonic() - begun < 20
+            sshd.log().count("SSH2_MSG_NEWKEYS received") <= 10 and time.monotonic() - begun < 60
         ):
             asked = time.monotonic()
             assert stream.read(0.2) != b""
-            assert time.monotonic() - asked < 1.5
+            assert time.monotonic() - asked < 15
         begun = time.monotonic()
         connection.close()
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 20
         with pytest.raises(ConnectionLost):
             while stream.read(1):
                 pass
@@ -218,12 +218,12 @@ print(round(time.monotonic() - begun, 1))
 @pytest.mark.parametrize(
     ("kind", "words", "most"),
     [
-        ("stall", "Unreachable looking up web.example.com took more than 10 s", 12),
-        ("nxdomain", "Unreachable cannot look up web.example.com: Name or service not known", 2),
+        ("stall", "Unreachable looking up web.example.com took more than 10 s", 20),
+        ("nxdomain", "Unreachable cannot look up web.example.com: Name or service not known", 20),
     ],
 )
 def test_a_name_server_that_stalls_or_knows_nothing(tmp_path: Path, kind: str, words: str, most: float) -> None:
-    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:8 attempts:5\n")
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:25 attempts:5\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")
     script = (
         'ip link set lo up; mount --bind "$1/resolv.conf" /etc/resolv.conf; '
@@ -232,9 +232,9 @@ def test_a_name_server_that_stalls_or_knows_nothing(tmp_path: Path, kind: str, w
     begun = time.monotonic()
     done = subprocess.run(
         ["unshare", "-n", "-m", "sh", "-ec", script, "sh", str(tmp_path), sys.executable, "-c", LOOKUP, kind],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     said, took = done.stdout.splitlines()
     assert said == words
     assert float(took) <= most
-    assert time.monotonic() - begun < most + 5
+    assert time.monotonic() - begun < most + 20

@@ -15,6 +15,7 @@ import pytest
 
 from statecfg.transport import Connection, ConnectionLost, Settings, Target, TransportError, Unreachable, connect
 from statecfg.transport.ssh_connection import SshConnection
+from tests.hosts import processes
 from tests.test_transport_way import write_config
 from tests.transport_sshd import Sshd, running_sshd, stop, talk
 
@@ -55,7 +56,7 @@ def at_once(number: int, work: Callable[[int], object]) -> list[object]:
 
 
 def echoes(connection: Connection) -> bool:
-    return connection.open(["echo", "hi"]).read(20) == b"hi\n"
+    return connection.open(["echo", "hi"]).read(60) == b"hi\n"
 
 
 def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: Sshd, settings: Settings) -> None:
@@ -64,7 +65,7 @@ def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: 
     def one(index: int) -> bool:
         connection = connect(Target("inner"), settings)
         try:
-            together.wait(30)
+            together.wait(60)
             return echoes(connection)
         finally:
             connection.close()
@@ -90,7 +91,7 @@ def test_hosts_that_come_and_go_leave_the_others_alone(jump: Sshd, settings: Set
 
     assert at_once(6, one) == [True] * 6
     stream.write(b"still here")
-    assert stream.read(20) == b"still here"
+    assert stream.read(60) == b"still here"
     kept.close()
     assert jump.log().count("Accepted publickey") == 1
     assert "Disconnecting" not in jump.log()
@@ -120,10 +121,7 @@ def test_the_last_one_to_leave_closes_it(jump: Sshd, settings: Settings) -> None
     first.close()
     assert echoes(second)
     second.close()
-    deadline = time.monotonic() + 5
-    while jump.sessions():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    processes.wait_until(lambda: not jump.sessions(), 20, "the session to end")
     talk(Target("inner"), settings)
     assert jump.log().count("Accepted publickey") == 2
 
@@ -132,10 +130,10 @@ def test_a_jump_host_that_dies_is_named_once(jump: Sshd, settings: Settings) -> 
     connection = connect(Target("inner"), settings)
     stream = connection.open(["cat"])
     stream.write(b"x")
-    assert stream.read(10) == b"x"
+    assert stream.read(30) == b"x"
     stop(jump)
     with pytest.raises(ConnectionLost, match="the connection to jump host gate was lost") as caught:
-        stream.read(10)
+        stream.read(30)
     assert str(caught.value).count("gate") == 1
     connection.close()
 
@@ -145,7 +143,7 @@ def test_a_target_that_dies_is_not_blamed_on_the_jump_host(inner: Sshd, settings
     stream = connection.open(["cat"])
     stop(inner)
     with pytest.raises(ConnectionLost) as caught:
-        stream.read(10)
+        stream.read(30)
     assert "gate" not in str(caught.value)
     connection.close()
 
@@ -155,7 +153,7 @@ def test_a_jump_host_that_died_is_connected_to_anew(jump: Sshd, settings: Settin
     for pid in jump.sessions():
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(ConnectionLost):
-        kept.open(["cat"]).read(5)
+        kept.open(["cat"]).read(30)
     talk(Target("inner"), settings)
     kept.close()
     assert jump.log().count("Accepted publickey") == 2
@@ -188,7 +186,7 @@ def test_all_who_wait_for_a_jump_host_learn_that_it_is_down(
         begun = time.monotonic()
         quick = Settings(ssh_config=settings.ssh_config, banner_timeout=1.0)
         outcomes = at_once(20, lambda index: talk(Target(f"h{index}", address="inner"), quick))
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 16
     assert {str(o).partition(": ")[2] for o in outcomes} == {
         "jump host gate: it sent no SSH banner in time\n  Is it an SSH server?"
     }

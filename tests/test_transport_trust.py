@@ -6,7 +6,6 @@ import contextlib
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from statecfg.transport import (
     TransportError,
     connect,
 )
+from tests.hosts import processes
 from tests.transport_sshd import Sshd, make_key, running_sshd, talk
 
 
@@ -167,10 +167,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     path = tmp_path / "agent"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 5
-        while not path.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        processes.wait_until(path.exists, 20, "the agent to listen")
         monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
         yield
     finally:

@@ -127,11 +127,11 @@ def stop(server: Sshd) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         server.process.kill()
-    server.process.wait(10)
+    server.process.wait(30)
 
 
 def _wait_until_listening(server: Sshd) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while "Server listening" not in (server.log() if (server.root / "log").exists() else ""):
         if server.process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"sshd did not start: {server.log()}")
