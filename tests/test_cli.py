@@ -229,33 +229,44 @@ def test_a_failing_resource_is_told_with_its_cause(statecfg):
     assert re.search(r"Applied: .*1 failed, 1 skipped on 1 host", failed.stdout)
 
 
-def slow(statecfg, seconds=30):
+# A command that goes on until it is let go, and for no more than some 30 seconds.
+UNTIL = "touch {scratch}; for n in $(seq 600); do [ -e {scratch}.go ] && exit; sleep 0.05; done"
+
+
+def slow(statecfg):
     (statecfg.base / "slow.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import command\n\n@play(hosts='@local')\ndef p(host):\n"
-        f"    one = command('one', shell='touch {statecfg.scratch}; sleep {seconds}')\n"
+        f"    one = command('one', shell='{UNTIL.format(scratch=statecfg.scratch)}')\n"
         "    return command('two', argv=['true'], requires=[one])\n"
     )
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
 
 
+def is_stopping(process):
+    """Wait until a command says that it stops; return False where it ends without."""
+    return any("Stopping" in line for line in process.stderr)
+
+
 def test_interrupted_once_nothing_new_begins(statecfg):
-    slow(statecfg, seconds=2)
+    slow(statecfg)
     process = statecfg.start("apply", "slow.py", "--yes")
     try:
         until(statecfg.scratch.exists)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        assert is_stopping(process)
+        time.sleep(1.5)  # until the executor has heard it too
+        Path(f"{statecfg.scratch}.go").touch()
+        out, err = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()
     assert process.returncode == 130, err
-    assert "Stopping" in err
     assert "command:two" not in out or "not attempted" in out
     assert "Traceback" not in err
 
@@ -266,11 +277,11 @@ def test_interrupted_twice_it_leaves_at_once(statecfg):
     try:
         until(statecfg.scratch.exists)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        assert is_stopping(process)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 130
-        assert time.monotonic() - began < 2
+        assert process.wait(timeout=60) == 130
+        assert time.monotonic() - began < 15
         assert "Traceback" not in process.stderr.read()
     finally:
         process.kill()

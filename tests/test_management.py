@@ -16,6 +16,7 @@ import pytest
 from statecfg.graph import Graph
 from statecfg.resources import command, directory, file, symlink
 from tests import managed
+from tests.hosts import processes
 from tests.managed import Machine, Said, hook
 from tests.managed_types import t_lasting, t_several
 from tests.undo import different, snapshot
@@ -512,7 +513,10 @@ def test_a_place_that_fills_up_in_mid_run(machine: Machine, host: Path, small: C
 
 def test_two_runs_at_once(machine: Machine, host: Path) -> None:
     """One has the host; the other is told who, does nothing, and both are told apart afterwards."""
-    slow = command("slow", shell=f"touch {host}/begun; sleep 1; touch {host}/mark", creates=f"{host}/mark")
+    script = (
+        f"touch {host}/begun; for n in $(seq 600); do [ -e {host}/go ] && break; sleep 0.05; done; touch {host}/mark"
+    )
+    slow = command("slow", shell=script, creates=f"{host}/mark")
     other = managed.started(machine.folder / "second")
     try:
         import threading
@@ -520,9 +524,7 @@ def test_two_runs_at_once(machine: Machine, host: Path) -> None:
         found: list[Said] = []
         thread = threading.Thread(target=lambda: found.append(machine.run(slow)))
         thread.start()
-        deadline = time.monotonic() + 20
-        while not (host / "begun").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        processes.wait_until((host / "begun").exists, 60, "the command to begin")
         second = Machine(machine.folder / "second", other.server, number=500)
         second.folder = machine.folder / "second"
         (second.folder / "state").symlink_to(machine.place)
@@ -535,6 +537,7 @@ def test_two_runs_at_once(machine: Machine, host: Path) -> None:
         other.server.stdin.flush()
         assert other.server.stdout.readline() == "0\n"
         assert b'"locked"' in said.read_bytes() or b"locked" in said.read_bytes()
+        (host / "go").touch()
         thread.join()
         assert found[0].end["status"] == "ok"
         assert [run for (run,) in machine.query("SELECT id FROM run")] == ["r0001"]

@@ -176,11 +176,11 @@ def test_what_a_function_prints_is_bounded_and_is_no_answer(site: Site) -> None:
 def test_a_function_is_ended_at_its_deadline_with_all_it_started(site: Site) -> None:
     note = site.root / "note"
     begun = time.monotonic()
-    found = site.run(invocation(function("slow", invocation_timeout=1), {"note": str(note)}))
-    assert message(found) == "sites:slow: it was still running after 1 s, and was stopped"
-    assert time.monotonic() - begun < 8
+    found = site.run(invocation(function("slow", invocation_timeout=3), {"note": str(note)}))
+    assert message(found) == "sites:slow: it was still running after 3 s, and was stopped"
+    assert time.monotonic() - begun < 30
     for pid in map(int, note.read_text().split()):
-        processes.wait_until(lambda pid=pid: not processes.alive(pid), 5, f"the end of {pid}")  # type: ignore[misc]
+        processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"the end of {pid}")  # type: ignore[misc]
 
 
 def test_a_function_ends_with_who_runs_it(site: Site) -> None:
@@ -189,11 +189,11 @@ def test_a_function_ends_with_who_runs_it(site: Site) -> None:
     if runner == 0:
         site.begin(invocation(function("slow"), {"note": str(note)}), threading.Event())
         os._exit(0)
-    processes.wait_until(lambda: note.exists() and len(note.read_text().split()) == 2, 10, "the function")
+    processes.wait_until(lambda: note.exists() and len(note.read_text().split()) == 2, 60, "the function")
     child = int(note.read_text().split()[0])
     os.kill(runner, 9)
     os.waitpid(runner, 0)
-    processes.wait_until(lambda: not processes.alive(child), 5, "the end of the function")
+    processes.wait_until(lambda: not processes.alive(child), 20, "the end of the function")
     os.kill(int(note.read_text().split()[1]), 9)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from statecfg.store import Busy, hooks, hosts
 from statecfg.store.database import Store
 from statecfg.store.hooks import Spec
 from tests.hooks.exec.workshop import BOOTED, BOUND, COUNTER, Workshop
+from tests.hosts import processes
 
 ECHO = "#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n"
 QUIET = "#!/bin/sh\nexit 0\n"
@@ -233,12 +233,10 @@ def test_what_is_set_while_a_program_runs_is_kept(shop: Workshop) -> None:
     shop.engine.trigger(BOOTED, shop.host)
     runs = threading.Thread(target=shop.engine.drain)
     runs.start()
-    end = time.monotonic() + 20
-    while not (folder / "began").exists() and time.monotonic() < end:
-        time.sleep(0.01)
+    processes.wait_until((folder / "began").exists, 60, "the program to begin")
     hooks.set_keys(shop.store, "h", {"b": 5}, {"a": {}, "b": {}})
     (folder / "go").touch()
-    runs.join(20)
+    runs.join(60)
     assert shop.configuration("h") == {"a": 2, "b": 5}
 
 

@@ -21,7 +21,7 @@ OBJECT = {"kind": "K", "status": {"s": 1}}
 
 def post(url: str, body: Any, path: str = "/v1") -> tuple[int, str, str]:
     """Send a request by hand; return status, content type and body of the answer."""
-    line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
         line.request("POST", path, body if isinstance(body, bytes) else json.dumps(body))
         answer = line.getresponse()
@@ -109,14 +109,14 @@ def test_a_condition_takes_the_place_of_the_one_of_its_type() -> None:
 
 
 def test_it_answers_several_at_once() -> None:
-    service, met = HookService(), threading.Barrier(4, timeout=10)
+    service, met = HookService(), threading.Barrier(4, timeout=30)
     service.pre_reconcile(lambda request: met.wait())
     with service.serving() as url:
         threads = [threading.Thread(target=post, args=(url, body())) for _ in range(4)]
         for each in threads:
             each.start()
         for each in threads:
-            each.join(10)
+            each.join(60)
     assert not met.broken
 
 
@@ -124,8 +124,8 @@ def test_it_answers_several_at_once() -> None:
 def test_a_request_without_a_length_or_too_long_is_refused(service: HookService, length: str) -> None:
     with service.serving() as url:
         place = urlsplit(url)
-        with socket.create_connection((place.hostname, place.port), timeout=10) as line:
+        with socket.create_connection((place.hostname, place.port), timeout=30) as line:
             line.sendall(f"POST /v1 HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
             started = time.monotonic()
             answer = line.recv(4096)
-    assert answer.startswith(b"HTTP/1.1 413 ") and time.monotonic() - started < 5
+    assert answer.startswith(b"HTTP/1.1 413 ") and time.monotonic() - started < 20

@@ -211,9 +211,9 @@ class Drive:
         """Return a task when it has ended."""
         headers = {"Accept": "application/*+json;version=36.0"}
         headers["Authorization"] = f"Bearer {self.given['administrator']}"
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while time.monotonic() < end:
-            with urllib.request.urlopen(urllib.request.Request(location, headers=headers), timeout=10) as answer:
+            with urllib.request.urlopen(urllib.request.Request(location, headers=headers), timeout=30) as answer:
                 task = json.load(answer)
             if task["status"] in ("success", "error"):
                 return task

@@ -39,7 +39,7 @@ def made(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any
     return found
 
 
-def finished(client: httpx.Client, address: str, seconds: float = 20.0) -> dict[str, Any]:
+def finished(client: httpx.Client, address: str, seconds: float = 60.0) -> dict[str, Any]:
     """Return a task when it has ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -24,7 +24,7 @@ from tests.command import ROOT
 from tests.hosts import processes
 
 ROLES = ("viewer", "author", "administrator")
-STARTS = 20.0  # seconds within which a server has to answer
+STARTS = 60.0  # seconds within which a server has to answer
 ACCEPT = "application/json;version={}"
 
 
@@ -44,13 +44,13 @@ class Served:
         if role:
             given["Authorization"] = f"Bearer {self.tokens.get(role, role)}"
         return httpx.Client(
-            base_url=self.url, headers=given, timeout=30, verify=False
+            base_url=self.url, headers=given, timeout=60, verify=False
         )  # plain HTTP: no certificates to load
 
     def end(self) -> tuple[int, str]:
         """End it as an operator would; return its exit status and what it wrote to stderr."""
         self.process.terminate()
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
 

@@ -338,7 +338,7 @@ def test_targets_are_taken_as_they_are(served: Served, target: str, status: int)
 def test_what_is_no_http_ends_with_the_connection(served: Served, line: bytes) -> None:
     host, _, port = served.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), 10) as raw:
-        raw.settimeout(10)
+        raw.settimeout(30)
         try:
             raw.sendall(line)
             raw.shutdown(socket.SHUT_WR)

@@ -43,7 +43,7 @@ def test_many_listen_and_the_store_is_looked_at_once_for_all(opened: Store, monk
         stream = changes.follow(topics, lambda: False)
         assert parsed(await anext(stream))[0] == "hello"
         greeted.append(topics)
-        found = parsed(await asyncio.wait_for(anext(stream), 10))
+        found = parsed(await asyncio.wait_for(anext(stream), 30))
         await stream.aclose()  # type: ignore[attr-defined]
         return found
 
@@ -69,7 +69,7 @@ def test_who_is_no_administrator_hears_of_entities_alone(opened: Store, monkeypa
         stream = Live(opened).follow(OPEN_TOPICS, lambda: False)
         assert parsed(await anext(stream))[0] == "hello"
         await asyncio.to_thread(hosts.tag, opened, "web1", ["canary"])
-        found = parsed(await asyncio.wait_for(anext(stream), 10))
+        found = parsed(await asyncio.wait_for(anext(stream), 30))
         await stream.aclose()  # type: ignore[attr-defined]
         return found
 
@@ -85,9 +85,9 @@ def test_a_store_that_fails_is_said_and_so_is_its_return(opened: Store) -> None:
         stream = changes.follow(topics, lambda: False)
         found = [parsed(await anext(stream))]
         path.write_bytes(b"no store at all" * 1000)
-        found.append(parsed(await asyncio.wait_for(anext(stream), 10)))
+        found.append(parsed(await asyncio.wait_for(anext(stream), 30)))
         path.write_bytes(sound)
-        found.append(parsed(await asyncio.wait_for(anext(stream), 10)))
+        found.append(parsed(await asyncio.wait_for(anext(stream), 30)))
         await stream.aclose()  # type: ignore[attr-defined]
         return found
 
@@ -105,5 +105,5 @@ def test_a_server_that_ends_ends_its_streams(served: Served) -> None:
         begun = time.monotonic()
         served.process.terminate()
         assert list(lines)[-1:] in ([], [""])
-        assert served.process.wait(15) == 0
-        assert time.monotonic() - begun < 5
+        assert served.process.wait(60) == 0
+        assert time.monotonic() - begun < 15  # and not when requests under way are given up, 20 s later

@@ -16,7 +16,7 @@ from tests.server.serving import Served
 
 CLIENTS = 200
 # For all of them: of the server's own time, whatever else the machine is busy with, and by the clock.
-PROCESSOR_SECONDS, SECONDS = 6.0, 20.0
+PROCESSOR_SECONDS, SECONDS = 6.0, 60.0
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def processor_time(served: Served) -> float:
 async def one(served: Served, kind: str, number: int) -> tuple[str, str]:
     """Be a client of its own: create an entity, and read it; return its id and name."""
     headers = {"Authorization": f"Bearer {served.tokens['administrator']}", "Accept": "application/json;version=37.1"}
-    async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=30, verify=False) as client:
+    async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=60, verify=False) as client:
         body = {"name": f"n{number}", "entity": {"foo": "x", "size": number}}
         answer = await client.post(f"{API}/entityTypes/{kind}?resolveEntity=true", json=body)
         assert answer.status_code == 202, answer.text
@@ -68,7 +68,7 @@ def test_two_hundred_clients_at_once_lose_nothing(served: Served, kind: str) -> 
 def test_a_page_of_another_clients_entities_is_whole_while_they_are_made(served: Served, kind: str) -> None:
     async def read_and_write() -> None:
         headers = {"Authorization": f"Bearer {served.tokens['administrator']}"}
-        async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=30, verify=False) as client:
+        async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=60, verify=False) as client:
             writing = [asyncio.create_task(one(served, kind, number)) for number in range(20)]
             while not all(task.done() for task in writing):
                 page = (await client.get(f"{API}/entities?pageSize=128")).json()

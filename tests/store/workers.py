@@ -104,7 +104,7 @@ def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
 
 def hold_turn(pipe: Pipe, url: str, name: str) -> None:
     """Take the turn and say so; then, for each word heard, say whether it is still ours."""
-    with opened(url=url) as store, store.turn(name, 5) as turn:
+    with opened(url=url) as store, store.turn(name, 60) as turn:
         pipe.send("held")
         while True:
             pipe.recv()
