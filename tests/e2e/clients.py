@@ -17,6 +17,8 @@ def definition(name: str, arguments: list[str]) -> Definition:
     if name == "chain":
         root, count, seconds, text = arguments
         return rig.chain(root, int(count), float(seconds), text)
+    if name == "held":
+        return rig.held(*arguments)
     root, count, text = arguments
     return rig.small_files(root, int(count), text)
 

@@ -86,7 +86,7 @@ class Site:
 
     def http(self, url: str, name: str = "greeting", **spec: Any) -> None:
         """Register an HTTP hook."""
-        hook = {"version": "v1", "address": {"uri": url}, "timeout": "PT2S"}
+        hook = {"version": "v1", "address": {"uri": url}, "timeout": "PT20S"}
         hook["capabilities"] = ["pre-reconcile", "finalize"]
         self.register(name, {"hook": {**hook, **spec.pop("hook", {})}, **spec})
 
@@ -178,8 +178,8 @@ def running_here(site: Site) -> list[int]:
 
 
 def left_here(site: Site) -> list[int]:
-    """Return what hooks have left on this machine, a moment after they were ended."""
-    end = time.monotonic() + 3
+    """Return what hooks have left on this machine, some moments after they were ended."""
+    end = time.monotonic() + 20
     while (found := running_here(site)) and time.monotonic() < end:
         time.sleep(0.05)
     return found

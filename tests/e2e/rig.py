@@ -104,13 +104,13 @@ class Client:
     process: subprocess.Popen[str]
     lines: list[str] = field(default_factory=list)
 
-    def await_line(self, text: str, seconds: float = 30) -> None:
+    def await_line(self, text: str, seconds: float = 60) -> None:
         """Wait until it prints a line that holds a text."""
         processes.wait_until(lambda: any(text in line for line in list(self.lines)), seconds, f"{text!r}")
 
     def end(self) -> str:
         """Wait for its end; return all it printed."""
-        self.process.wait(60)
+        self.process.wait(120)
         return "".join(self.lines)
 
 
@@ -185,6 +185,13 @@ def small_files(root: str, count: int, text: str = "new") -> Definition:
     folder = directory(root)
     files = [file(f"{root}/f{i}", content=f"{text} {i}\n", mode="0644", requires=[folder]) for i in range(count)]
     return define(folder, *files)
+
+
+def held(root: str) -> Definition:
+    """Return a command, in a directory of its own, that goes on until `go` is there, for half a minute at most."""
+    before = directory(root)
+    script = f"for n in $(seq 600); do [ -e {root}/go ] && exit; sleep 0.05; done"
+    return define(before, command("wait-0", shell=script, creates=f"{root}/go", requires=[before]))
 
 
 def chain(root: str, count: int, seconds: float, text: str) -> Definition:
