@@ -102,5 +102,5 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     finally:
         if demo.poll() is None:
             processes.end(demo)  # type: ignore[arg-type]
-    processes.wait_until(lambda: not mentions(str(scratch)), 10, "everything below the demonstration to end")
+    processes.wait_until(lambda: not mentions(str(scratch)), 30, "everything below the demonstration to end")
     assert not list(scratch.iterdir())

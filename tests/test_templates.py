@@ -127,7 +127,7 @@ def test_line_of_a_block():
 def test_limits(text):
     start = time.monotonic()
     assert problem_of(templates.evaluate, text + ".", {}, HERE).code == "SC0323"
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
 
 
 def test_files(tmp_path):

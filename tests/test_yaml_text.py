@@ -197,11 +197,11 @@ def test_large_file(tmp_path):
     path = tmp_path / "big.yml"
     with path.open("wb") as stream:
         stream.truncate(100 * 1024 * 1024)
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(InvalidInput) as caught:
         yaml_text.load(path, "a map")
     assert caught.value.problems[0].code == "SC0302"
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 

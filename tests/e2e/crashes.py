@@ -17,7 +17,7 @@ from tests.hosts import Host, processes
 FILES = 6
 PAUSE = 0.05
 SPAN = 0.6  # seconds that the apply takes, from its first action on
-GONE = 15.0  # seconds after which nothing of ours may be left on the host
+GONE = 30.0  # seconds after which nothing of ours may be left on the host
 
 
 def kill_executor(host: Host, client: rig.Client) -> None:

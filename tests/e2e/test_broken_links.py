@@ -65,7 +65,7 @@ def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -
         seen[report["status"]] = seen.get(report["status"], 0) + 1
     print(f"cut after k bytes {way} the host, {POINTS} k below {size}: {seen}")
     assert seen.get("ok", 0) <= 3
-    processes.wait_until(lambda: rig.lock_is_free(target), 2, "the lock to be free")
+    processes.wait_until(lambda: rig.lock_is_free(target), 20, "the lock to be free")
 
 
 def test_cut_while_the_executor_is_sent(target: Host, place: str, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_reset_in_mid_frame(target: Host, place: str, tmp_path: Path) -> None:
     assert rig.run(target, definition, "plan").host()["status"] == "ok"
     done = cut_at(target, definition, tmp_path / "known_hosts", 6000, "from", reset=True)
     assert re.search(r"connection|reset|closed", done.host()["error"]["summary"])
-    assert done.seconds < 5
+    assert done.seconds < 14  # and not when the host is taken for gone
     assert rig.run(target, definition).host()["status"] == "ok"
 
 

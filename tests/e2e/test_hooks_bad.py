@@ -23,7 +23,7 @@ from tests.e2e.conftest import or_skip
 from tests.e2e.hooked import Site
 from tests.hooks.http.servers import Asked, answer, serving
 from tests.hooks.test_http_bad_services import HEAD, drip, stall
-from tests.hosts import Host
+from tests.hosts import Host, processes
 
 BIG = 1 << 20
 PROGRAMS = {
@@ -106,7 +106,8 @@ def bad_site(root: Any, machines: list[Host], policy: str = "continue") -> Site:
                 f"{name}-{where}",
                 {
                     "exec": {"type": name, "configuration": configuration}, "events": ["post-create"], "where": where,
-                    "select": {"hosts": host.name, "tags": [name]}, "deadline": "PT1S", "onFailure": policy,
+                    "select": {"hosts": host.name, "tags": [name]}, "onFailure": policy,
+                    "deadline": "PT1S" if name == "hangs" else "PT1M",
                 },
             )  # fmt: skip
     return site
@@ -132,11 +133,11 @@ def bad(machines: list[Host], tmp_path_factory: pytest.TempPathFactory) -> tuple
 def test_bad_programs_are_bounded_and_the_run_goes_on(bad: tuple[Site, Ended], machines: list[Host]) -> None:
     site, ended = bad
     print(f"{ended.seconds:.1f} s, {ended.memory:.0f} MiB")
-    assert (ended.code, ended.memory < 250, ended.seconds < 60) == (0, True, True), ended.err
+    assert (ended.code, ended.memory < 250, ended.seconds < 120) == (0, True, True), ended.err
     for host in ended.report["hosts"].values():
         assert host["status"] == "ok" and set(hooked.outcomes(host).values()) == {"changed"}
     assert not hooked.left_here(site)
-    assert [rig.everything_ours(host) for host in machines] == [[], []]
+    processes.wait_until(lambda: not any(map(rig.everything_ours, machines)), 20, "all to end on the hosts")
     assert len(ended.err) < 40_000 and "\0" not in ended.err
 
 
@@ -183,10 +184,11 @@ def test_bad_services_are_bounded_and_the_run_goes_on(machines: list[Host], tmp_
         with serving(answer(200)) as gone:
             pass
         for name, url in {**urls, "refuses": gone.url}.items():
-            site.http(url, name, onFailure="continue", hook={"timeout": "PT1S"})
+            timeout = "PT1S" if name in ("stalls", "drips") else "PT30S"
+            site.http(url, name, onFailure="continue", hook={"timeout": timeout})
         ended = measured(site, "apply", "site.yml", "--yes")
     (host,) = ended.report["hosts"].values()
-    assert (ended.code, host["status"], ended.memory < 250, ended.seconds < 30) == (0, "ok", True, True), ended.err
+    assert (ended.code, host["status"], ended.memory < 250, ended.seconds < 100) == (0, "ok", True, True), ended.err
     fired = {each["hook"]: each for each in host["fired"]}
     expected = {**{name: words for name, (_, words) in SERVICES.items()}, "refuses": "onnection refused"}
     assert {each["status"] for each in fired.values()} == {"continued"} and sorted(fired) == sorted(expected)

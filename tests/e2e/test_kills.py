@@ -98,7 +98,7 @@ def test_killed_while_hooks_fire_and_nodes_go(lived: Found, who: str) -> None:
 def test_children_end_with_the_controller(target: Host, place: str) -> None:
     with rig.client(target, "chain", place, "1", "600", "word") as client:
         client.await_line("action-started command:wait-0")
-        processes.wait_until(lambda: "sleep" in names(target), 5, "the command to run")
+        processes.wait_until(lambda: "sleep" in names(target), 30, "the command to run")
         client.process.kill()
         killed = time.monotonic()
         processes.wait_until(lambda: not rig.everything_ours(target), crashes.GONE, "all to end")
@@ -130,7 +130,7 @@ class Cut:
 
         self.thread = threading.Thread(target=work)
         self.thread.start()
-        assert self.acting.wait(20)
+        assert self.acting.wait(60)
 
     def listen(self, event: fleet.Event) -> None:
         if event.kind == "action-started" and self.until in event.data["node"]:
@@ -198,13 +198,13 @@ def fall_silent(host: Host, how: str) -> tuple[Host, rig.Done, float]:
     heal = SILENCES[how](host)
     begun = time.monotonic()
     try:
-        done = cut.end(40)
+        done = cut.end(90)
         seconds = time.monotonic() - begun
         if "lost" in how:
-            processes.wait_until(lambda: not rig.executors(host), 30, f"the executor to end: {how}")
+            processes.wait_until(lambda: not rig.executors(host), 50, f"the executor to end: {how}")
     finally:
         heal()
-    processes.wait_until(lambda: not rig.everything_ours(host), 20, f"all to end: {how}")
+    processes.wait_until(lambda: not rig.everything_ours(host), 30, f"all to end: {how}")
     return host, done, seconds
 
 
@@ -214,7 +214,7 @@ def stop_client(host: Host) -> dict[str, Any]:
         client.await_line("action-started command:wait-0")
         os.kill(client.process.pid, signal.SIGSTOP)
         stopped = time.monotonic()
-        processes.wait_until(lambda: not rig.everything_ours(host), 30, "the executor to end")
+        processes.wait_until(lambda: not rig.everything_ours(host), 60, "the executor to end")
         print(f"client stopped: executor gone after {time.monotonic() - stopped:.1f} s")
         os.kill(client.process.pid, signal.SIGCONT)
         report: dict[str, Any] = json.loads(client.end().splitlines()[-1])
@@ -242,7 +242,7 @@ def lose_all_for_a_while(host: Host) -> rig.Done:
     nft(host, DROP)
     time.sleep(6)
     nft(host, "delete table inet t")
-    return cut.end(30)
+    return cut.end(60)
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +260,7 @@ def silenced() -> Iterator[Found]:
 def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: Found, how: str) -> None:
     host, done, seconds = given(silenced, how)
     print(f"{how}: given up after {seconds:.1f} s: {done.host()['error']['summary']}")
-    assert seconds < 25  # what the host still says, hearing nothing, keeps it alive for some seconds
+    assert seconds < 45  # what the host still says, hearing nothing, keeps it alive for some seconds
     is_unknown(done, "/srv/silent")
     assert not list(host.path("/srv/silent").glob("f*")), "it went on"
     assert rig.lock_is_free(host)
@@ -281,7 +281,7 @@ def test_a_partition_before_any_action(silenced: Found) -> None:
     print(f"partition before: {done.seconds:.1f} s: {report['error']}")
     assert report["status"] == "unreachable"
     assert report["error"]["hint"]
-    assert done.seconds < 12
+    assert done.seconds < 30
 
 
 def test_a_partition_that_heals_is_no_fault(silenced: Found) -> None:

@@ -142,7 +142,7 @@ class Model:
     def settle(self) -> None:
         """Run all to a good end; then everybody knows everybody, and nothing is left over."""
         self.run += 1
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while self.running or self.begin(0):
             assert time.monotonic() < deadline, "it never ends"
             self.end(0, None) if self.running else None
