@@ -42,10 +42,14 @@ def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
         os.kill(pid, signal.SIGKILL)
 
 
-def call(folder: Path, script: str, deadline: float = 60.0, given: object = None) -> Invocation:
+def write(folder: Path, script: str) -> None:
     program = folder / EVENT
     program.write_text(script)
     program.chmod(0o755)
+
+
+def call(folder: Path, script: str, deadline: float = 60.0, given: object = None) -> Invocation:
+    write(folder, script)
     return hook_run.invoke(str(folder), EVENT, {"given": given}, deadline)
 
 
@@ -129,15 +133,17 @@ HANGS = [
 
 @pytest.mark.usefixtures("hasty")
 def test_hangs_end_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]]) -> None:
-    def hang(number: int) -> Invocation:
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        script = HANGS[number].replace(">>pids", ">>../pids")
-        return call(folder, f"#!/bin/sh\n{script}\n", 4, "x" * 1_000_000)
+    def hang(folder: Path) -> Invocation:
+        return hook_run.invoke(str(folder), EVENT, {"given": "x" * 1_000_000}, 4)
 
+    folders = [tmp_path / str(number) for number in range(len(HANGS))]
+    # All are written before the first is started: what is forked meanwhile would hold them open, and so busy.
+    for folder, script in zip(folders, HANGS, strict=True):
+        folder.mkdir()
+        write(folder, "#!/bin/sh\n" + script.replace(">>pids", ">>../pids") + "\n")
     started = time.monotonic()
     with ThreadPoolExecutor(len(HANGS)) as pool:
-        ended = list(pool.map(hang, range(len(HANGS))))
+        ended = list(pool.map(hang, folders))
     assert [done.reason for done in ended] == ["still running after 4 s, stopped"] * len(HANGS)
     assert time.monotonic() - started < 24
     assert len((tmp_path / "pids").read_text().split()) == 7
