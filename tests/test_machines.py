@@ -405,14 +405,16 @@ def test_a_plan_predicts_what_really_happens(before: list[Any], steps: list[Any]
 @given(steps=st.lists(STEPS, max_size=14))
 def test_memory_is_like_a_host(steps: list[Any]) -> None:
     """The machine that node types are tried on behaves as an empty directory of a host does."""
-    memory = MemoryMachine({"/top": None})
+    # Far below what only one of them has: links with `..` through links lead up, a step at a time.
+    above = ["/1" * depth for depth in range(1, 17)]
+    memory = MemoryMachine(dict.fromkeys(above))
     with tempfile.TemporaryDirectory(dir=MEMORY) as made:
-        top = os.path.realpath(made) + "/top"
+        top = os.path.realpath(made) + above[-1]
         real = RealMachine()
-        real.mkdir(top)
+        os.makedirs(top)
         for step in steps:
-            assert bool(take(memory, "/top", step)) == bool(take(real, top, step))
-        mine, theirs = view(memory, "/top"), view(real, top)
+            assert bool(take(memory, above[-1], step)) == bool(take(real, top, step))
+        mine, theirs = view(memory, above[-1]), view(real, top)
         for key in mine:
             if key.startswith(("read", "list")) and not isinstance(mine[key], bytes):
                 assert mine[key] == theirs[key], key
