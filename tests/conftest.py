@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from statecfg import resources
 from statecfg.remote.nodetype import REGISTRY
@@ -23,6 +24,10 @@ from tests.hosts.fixtures import (
 
 __all__ = ["apt_packages", "booted", "light_host", "make_booted_host", "make_light_hosts", "make_sshd", "sshd"]
 
+
+# Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time.
+settings.register_profile("suite", derandomize=True)
+settings.load_profile("suite")
 
 OURS = {name: getattr(resources, name) for name in resources.available()}
 
