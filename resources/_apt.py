@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import re
 import time
 
-from statecfg.remote.model import CheckError, Unknown, ok
+from statecfg.remote.model import CheckError, Unknown, error, ok
 from statecfg.remote.nodetype import table
 from statecfg.remote.ops import op
+from statecfg.resources import _leftover
 from statecfg.resources._paths import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Sequence, Set
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
     from statecfg.remote.model import Action, Result
     from statecfg.remote.world import Machine, World
@@ -28,11 +31,18 @@ LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait for another apt to e
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
 # A configuration file that was changed on the host stays as it is; a question about it would never be answered.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0")
+GONE = {"gone": True}  # an entry of the facet `asked`: the package is to be removed
+# What apt's answers depend on: the packages installed, its configuration and its lists.
+INPUTS = ("packages", ("/etc/apt", "/var/lib/apt", "/var/lib/dpkg", "/etc/dpkg"))
 # What a package brings beside itself is known only once its scripts have run.
 BRINGS = ["files", "units", "users", "groups"]
 
 _FIELD = re.compile(r"^(Package|Status|Version|Architecture): (.*)$", re.M)
 _MARK = re.compile(r"^(Package|Auto-Installed): (.*)$", re.M)
+_NEEDS = "${db:Status-Status}\\t${Package}\\t${Pre-Depends}, ${Depends}\\t${Recommends}\\t${Provides}\\n"
+_NAMED = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+# What makes apt refuse a transaction whatever newer lists say: packages that exclude each other.
+_EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove ")
 _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M)
 
 
@@ -72,6 +82,33 @@ def automatic(host: Any) -> Dict[str, Entry]:
         if fields.get("Auto-Installed") == "1":
             found[fields.get("Package", "")] = {"auto": True}
     return found
+
+
+@table("asked")
+def asked(host: Any) -> Dict[str, Entry]:
+    """Load what this run asks apt for: nothing so far. Planned installs and removals are entered here."""
+    return {}
+
+
+@table("dependencies")
+def dependencies(host: Any) -> Dict[str, Entry]:
+    """Load what installed packages need of each other: name → `hard` and `soft`, lists of installed packages."""
+    said = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
+    rows = [line.split("\t") for line in said.splitlines() if line.count("\t") == 4]
+    rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
+    by_name: Dict[str, Set[str]] = {}
+    for _, name, _, _, provides in rows:
+        for provided in (name, *(each.strip().partition(" ")[0] for each in provides.split(","))):
+            by_name.setdefault(provided, set()).add(name)
+
+    def named(text: str) -> List[str]:
+        found: Set[str] = set()
+        for alternative in text.replace("|", ",").split(","):
+            match = _NAMED.match(alternative.strip())
+            found |= by_name.get(match.group(), set()) if match else set()
+        return sorted(found)
+
+    return {name: {"hard": named(depends), "soft": named(recommends)} for _, name, depends, recommends, _ in rows}
 
 
 @table("apt")
@@ -116,8 +153,9 @@ def install(machine: Machine, packages: List[Entry]) -> Result:
         updated = update_lists(machine, min(ages))
         if updated["status"] != "ok":
             return updated
-    effect: Entry = {"packages": {}, "automatic": {}, "unknown": BRINGS}
+    effect: Entry = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
+        effect["asked"][package["name"]] = {"version": package["version"], "gone": False}
         effect["automatic"][package["name"]] = None
         effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
     for package in packages:
@@ -131,19 +169,60 @@ def install(machine: Machine, packages: List[Entry]) -> Result:
 def remove(machine: Machine, packages: List[Entry]) -> Result:
     """Remove packages, and those that can't be without them, in one transaction.
 
-    :param packages: each with `name`, `purge` and `others`, the packages that go along
+    Fails without removing anything if apt would by now remove a package that is not named here.
+
+    :param packages: each with `name`, `purge`, `others`, the packages that go along, and, not always, `instead`,
+        those that apt then installs because packages that stay need one of a kind: name → version, and `units`, those
+        that are up and are stopped before; if apt fails, they are started again
     """
-    effect: Entry = {"packages": {}, "unknown": BRINGS}
+    effect: Entry = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
-        effect["packages"].update(dict.fromkeys((package["name"], *package["others"])))
+        gone = (package["name"], *package["others"])
+        effect["packages"].update(dict.fromkeys(gone))
+        effect["asked"].update(dict.fromkeys(gone, GONE))
+        effect["packages"].update({name: installed(each) for name, each in package.get("instead", {}).items()})
+    foreseen = set(effect["packages"])
+    effect["units"] = _leftover.effect(packages)
+    result = ok()
     for verb, purge in (("remove", False), ("purge", True)):
         names = [package["name"] for package in packages if package["purge"] is purge]
+        units = [unit for package in packages if package["purge"] is purge for unit in package.get("units", ())]
         if names:
             argv = ["apt-get", "-qy", *LOCK, *KEEP, verb, "--", *names]
-            result = machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
+            stopped: List[str] = []
+            check = functools.partial(ready, machine, [verb, "--", *names], foreseen, units, stopped)
+            result = machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False, first=check)
             if result["status"] != "ok":
+                if stopped:
+                    _leftover.start_again(machine, stopped)
                 return result
-    return ok()
+    return result
+
+
+def ready(
+    machine: Machine, argv: Sequence[str], foreseen: Set[str], units: Sequence[str], stopped: List[str]
+) -> Optional[Result]:
+    """Stop the units of packages that are about to go; return why they must not go, None where they may.
+
+    :param stopped: takes the units whose stop was begun
+    """
+    refused = unforeseen(machine, argv, foreseen)
+    if refused is None and units:
+        stopped += units
+        result = _leftover.stop(machine, units)
+        refused = result if result["status"] != "ok" else None
+    return refused
+
+
+def unforeseen(machine: Machine, argv: Sequence[str], foreseen: Set[str]) -> Optional[Result]:
+    """Return an error if apt would by now remove or install a package that the plan doesn't name, None otherwise."""
+    try:
+        others = sorted(set(simulate(machine, argv)) - foreseen)
+    except CheckError as problem:
+        return error(str(problem))
+    if not others:
+        return None
+    return error("nothing was removed: apt would also change %s, which was not planned; plan again" % ", ".join(others))
 
 
 @op(turn="apt")
@@ -175,7 +254,8 @@ def first(world: World) -> List[Action]:
 
 def simulate(world: World, argv: Sequence[str]) -> Dict[str, Optional[str]]:
     """Return what apt would do: name → version installed, None for removed. Raises CheckError with apt's words."""
-    probe = world.probe(["apt-get", "-s", "-q", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv])
+    command = ["apt-get", "-s", "-q", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv]
+    probe = world.probe(command, inputs=INPUTS)
     if probe.status != 0:
         lines = (probe.text + probe.errors.decode("utf-8", "replace")).splitlines()
         said = [line.strip() for line in lines if line.strip() and not line.endswith("...")]
@@ -189,40 +269,23 @@ def installed_now(world: World) -> Set[str]:
     return {name for name, entry in world.table("packages").items() if "version" in entry}
 
 
-def removable(world: World, names: Set[str]) -> Set[str]:
-    """Return those of the packages that can go together without any other. Raises CheckError, Unknown."""
-    while names and set(simulate(world, ["purge", "--", *sorted(names)])) - names:
-        names = {name for name in names if not set(simulate(world, ["purge", "--", name])) - names}
-    return names
-
-
-def unneeded(world: World, names: Set[str]) -> Set[str]:
-    """Return what nothing needs any more once these packages are gone; what nothing needs now is left out."""
-    useless = set(simulate(world, ["autoremove"]))
-    return set(simulate(world, ["purge", "--auto-remove", "--", *sorted(names)])) - useless - names
-
-
-def really_installed(world: World) -> Set[str]:
-    """Return the packages that the host has at this moment, also where the plan has removed them before."""
-    said = world.probe(["dpkg-query", "--show", "--showformat=${Package}\\n"])
-    return set(said.text.split())
-
-
 def conffiles(world: World, name: str) -> List[str]:
     """Return the paths of a package's configuration files."""
-    said = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name]).text
+    said = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name], inputs=INPUTS).text
     return [line.split()[0] for line in said.splitlines() if line.strip()]
 
 
-def unknown_package(world: World, name: str, version: Optional[str]) -> CheckError:
-    """Return why apt can't install a package: no such name (with the nearest), or no such version."""
-    madison = world.probe(["apt-cache", "madison", "--", name]).text
+def unknown_package(world: World, name: str, version: Optional[str]) -> Optional[CheckError]:
+    """Return why apt can't find a package: no such name (with the nearest), or no such version; None if it can."""
+    madison = world.probe(["apt-cache", "madison", "--", name], inputs=INPUTS).text
     versions = [line.split("|")[1].strip() for line in madison.splitlines() if line.count("|") >= 2]
+    if any(fnmatch.fnmatchcase(known, version or "*") for known in versions):
+        return None
     if versions:
         return CheckError("apt knows no version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
     if not fetched(world):
         return CheckError("apt has no lists of packages yet; update_cache: 86400 fetches them when they are that old")
-    known: Set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]]).text.split())
+    known: Set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
     near = nearest(name, known)
     help = near or "; update_cache fetches newer lists"
     return CheckError("apt knows no package %s%s" % (name, help))
@@ -230,23 +293,80 @@ def unknown_package(world: World, name: str, version: Optional[str]) -> CheckErr
 
 def candidate(world: World, name: str) -> bool:
     """Return whether apt has something to install under this name."""
-    text = world.probe(["apt-cache", "policy", "--", name]).text
+    text = world.probe(["apt-cache", "policy", "--", name], inputs=INPUTS).text
     return "Candidate: " in text and "Candidate: (none)" not in text
 
 
-def choice(world: World, name: str, version: Optional[str], unpacked: Optional[str]) -> Dict[str, Any]:
-    """Return what apt would install for a package, or configure. Raises CheckError where it can't or would not."""
-    asked = name + ("=" + version if version else "")
+def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) -> Dict[str, Optional[str]]:
+    """Return what apt would do about all these at once, see `simulate`; removals that follow are in it, too.
+
+    :param wanted: name → its `version` (None: apt's choice), or `gone`
+    """
+    gone = sorted(name for name, entry in wanted.items() if entry.get("gone"))
+    named = [
+        name + ("=" + entry["version"] if entry.get("version") else "")
+        for name, entry in sorted(wanted.items())
+        if not entry.get("gone")
+    ]
+    if not named:
+        return simulate(world, ["purge" if purge else "remove", "--", *gone]) if gone else {}
+    if not gone:
+        return simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", *named])
+    return simulate(world, ["--allow-downgrades", "install", "--", *named, *(name + "-" for name in gone)])
+
+
+def together(world: World, wanted: Mapping[str, Entry]) -> Dict[str, Optional[str]]:
+    """Return what apt would do about all these at once. Raises CheckError if it would remove what is not `gone`."""
+    steps = transaction(world, wanted)
+    removed = sorted(name for name, version in steps.items() if version is None)
+    removed = [name for name in removed if not wanted.get(name, {}).get("gone")]
+    if removed:
+        raise CheckError("apt would remove %s for it" % ", ".join(removed))
+    return steps
+
+
+def unneeded(world: World, names: Iterable[str]) -> Set[str]:
+    """Return what nothing needs any more once these packages are gone, or already now."""
+    # A mere suggestion of another package does not make a dependency needed.
+    argv = ["-o", "APT::AutoRemove::SuggestsImportant=false", "purge", "--auto-remove", "--", *sorted(names)]
+    return {name for name, version in simulate(world, argv).items() if version is None}
+
+
+def stale(world: World, age: Optional[int]) -> Optional[bool]:
+    """Tell whether apt's lists are older than `age` seconds; None if an earlier node is going to fetch them."""
+    moment = (world.entry("apt", "lists") or {}).get("updated", 0)
+    if moment == UPDATED:
+        return None
+    return age is not None and time.time() - moment > age
+
+
+def excluded(problem: CheckError) -> bool:
+    """Tell whether apt refuses because packages exclude each other, and not because it lacks one."""
+    return _EXCLUDED.search(str(problem)) is not None
+
+
+def choice(
+    world: World, name: str, version: Optional[str], unpacked: Optional[str], before: Mapping[str, Entry]
+) -> Dict[str, Optional[str]]:
+    """Return what apt would do to install a package. Raises CheckError where it can't or would not.
+
+    :param unpacked: the version of the package if it is unpacked already
+    :param before: what else apt has done by then, see `transaction`
+    """
+    wanted = {"version": version}
     try:
-        steps = simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", asked])
+        steps = together(world, {**before, name: wanted})
     except CheckError as problem:
         if "virtual package" in str(problem):
             raise
         if version or not candidate(world, name):
-            raise unknown_package(world, name, version) from None
+            why = unknown_package(world, name, version)
+            if why is not None:
+                raise why from None
         raise
-    if name not in steps and steps:
-        raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(sorted(steps))))
-    if not steps and unpacked is None:
+    if name not in steps and unpacked is None:
+        alone = sorted(together(world, {name: wanted}))
+        if alone:
+            raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(alone)))
         raise CheckError("%s is no package itself; one that provides it is installed: name that one" % name)
-    return {"name": name, "version": steps.pop(name, unpacked), "others": steps}
+    return steps

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 REMEMBERED = 64 << 20  # bytes of content that are kept for one node
 SMALL = 1 << 20  # bytes of a file that are kept although its content is not the node's to change, yet
+DEEPEST = 200  # levels of directories that are kept for one node
 ENTRIES = 10000  # files, directories and links that are kept for one node
 
 
@@ -86,6 +87,8 @@ class Looking:
                 stat = self.world.stat(posixpath.join(root, path))
                 if stat is None:
                     continue
+                if path.count("/") > DEEPEST:
+                    raise LookupError("%s holds directories more than %d levels deep" % (root, DEEPEST))
                 self.entries += 1
                 if self.entries > ENTRIES:
                     raise LookupError("%s holds more than %d files" % (root, ENTRIES))
@@ -225,6 +228,8 @@ class Undoing:
                 self.actions.append(_tree.put(path, was["content"], was["mode"], owner, group))
             else:
                 self.left.append("%s does not come back as it was: its content is not known" % path)
+        elif kind == "file" and "content" in was and now.owner != was["owner"]:
+            self.actions.append(_tree.put(path, was["content"], was["mode"], *self._owners(path, was)))
         else:
             self.attributes(path, now, was, ("mode", "owner", "group"))
 

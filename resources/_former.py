@@ -1,4 +1,4 @@
-"""Packages as they were before a node came: what goes again, what comes back, and at which version."""
+"""Packages as they were before a node came: what was there, what came with a package, and what comes back."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import posixpath
 
 from statecfg.remote.model import ActionSpec, CheckError, Unknown
 from statecfg.remote.ops import op
-from statecfg.resources import _apt, _before
+from statecfg.remote.removal import Former
+from statecfg.resources import _before, _paths, _together
+from statecfg.resources._manager import manager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-    from statecfg.remote.model import Action, Blob, Result
+    from statecfg.remote.model import Action, Blob, Node, Result
     from statecfg.remote.world import Machine, World
+
+    Known = Tuple[Mapping[str, Any], Mapping[str, Any]]  # the attributes of a node, and its memory
+
+SHIPPED = ".dpkg-dist"
+CONFIGURED = "-"  # in place of a version: only configuration files of the package are there
 
 
 @op
@@ -25,31 +32,103 @@ def put_back(
     return made if made["status"] != "ok" else machine.write(path, content, mode, owner, group)
 
 
-def newcomer_undone(world: World, name: str, memory: Mapping[str, Any], leaving: Iterable[str]) -> ActionSpec:
-    """Return what purges a package that was not there, and those that came for it and that nothing else needs.
+def context(world: World, brought: Container[str]) -> str:
+    """Return what stands beside a package, a line each: name and version.
 
-    :param leaving: the packages of all nodes that go in this run
+    :param brought: what came with packages of other nodes: as if it were not there
     """
-    before = set(memory["context"].read().decode().split("\n"))
-    real = _apt.really_installed(world)
-    # What goes in the same run keeps neither this package here nor what came along for both.
-    mine = {each for each in leaving if each not in before and each.partition(":")[0] in real}
-    going = _apt.removable(world, {name, *mine})
-    if name not in going:
-        others = sorted(set(_apt.simulate(world, ["purge", "--", name])) - {name})
-        return ActionSpec(left=["%s stays: %s by now needs it" % (name, " or ".join(others))])
-    along = sorted(other for other in _apt.unneeded(world, going) if other not in before)
-    items: List[Dict[str, Any]] = [{"name": each, "purge": True, "others": []} for each in along]
-    items.append({"name": name, "purge": memory["entry"] is None, "others": []})
-    return ActionSpec([*_apt.first(world), _apt.remove(items)])
+    lines = []
+    for name, entry in sorted(world.table("packages").items()):
+        if "version" not in entry:
+            lines.append("%s %s" % (name, CONFIGURED))
+        elif name not in brought:
+            lines.append("%s %s" % (name, entry["version"]))
+    return "\n".join(lines)
+
+
+def before(memory: Mapping[str, Any]) -> Dict[str, str]:
+    """Return what was there before a package: name → version, "" if a ledger of 0.3.0 knows only the name."""
+    lines = memory["context"].read().decode().split("\n")
+    return {name: version for name, _, version in (line.partition(" ") for line in lines)}
+
+
+def newcomer(node: Node) -> bool:
+    """Tell whether a node that goes brought a package that was not there before."""
+    if node.type != "package" or node.attrs.get("absent") or getattr(node, "heir", None) is not None:
+        return False
+    entry = remembered(node).get("entry", {})
+    return entry is None or "version" not in entry
+
+
+def remembered(node: Node) -> Mapping[str, Any]:
+    """Return what the ledger remembers of a node that goes."""
+    found: Mapping[str, Any] = node.row["memory"] if isinstance(node, Former) else {}
+    return found
+
+
+def needed(needs: Mapping[str, Mapping[str, List[str]]], name: str, soft: bool = True) -> Set[str]:
+    """Return all installed packages that a package needs, directly or not.
+
+    :param soft: those that are only recommended, too
+    """
+    found: Set[str] = set()
+    waiting = [name if name in needs else name.partition(":")[0]]  # of a foreign architecture
+    while waiting:
+        entry = needs.get(waiting.pop(), {})
+        more = {*entry.get("hard", ()), *(entry.get("soft", ()) if soft else ())} - found
+        found |= more
+        waiting.extend(more)
+    return found - {name}
+
+
+def along(world: World, name: str, memory: Mapping[str, Any]) -> Set[str]:
+    """Return the packages that came with one and are only there because others need them."""
+    there = before(memory)
+    close = {each for each in needed(world.table("dependencies"), name) if there.get(each, CONFIGURED) == CONFIGURED}
+    found = close.union(memory.get("brought") or ())
+    return {each for each in found if world.entry("automatic", each) and world.entry("packages", each)}
+
+
+def brought_by(world: World, others: Iterable[Known]) -> Set[str]:
+    """Return all packages that nodes under management have brought, with what came along."""
+    found: Set[str] = set()
+    needs = world.table("dependencies")
+    for attrs, memory in others:
+        name, entry = attrs["name"], memory.get("entry", {})
+        if name in needs and not attrs.get("absent") and (entry is None or "version" not in entry):
+            found.add(name)
+            found |= along(world, name, memory)
+    return found
+
+
+def learned(world: World, name: str, memory: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what came along for a package and what was upgraded for it, now that it is installed."""
+    brought = along(world, name, memory)
+    if "upgraded" in memory:  # what has another version since its first run has it from elsewhere
+        return {"brought": sorted(brought)}
+    there, table, needs = before(memory), world.table("packages"), world.table("dependencies")
+    other = {
+        each: [version, table[each]["version"]]
+        for each, version in there.items()
+        if version not in ("", CONFIGURED, table.get(each, {}).get("version", version))
+    }
+    close = needed(needs, name) & set(other)
+    # Packages that are upgraded in step with one that is needed.
+    close |= {each for each in other if close.intersection(needs.get(each, {}).get("hard", ()))}
+    upgraded = {each: versions for each, versions in sorted(other.items()) if each in close - {name}}
+    return {"brought": sorted(brought), "upgraded": upgraded}
 
 
 def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSpec:
-    """Return what installs again what a node removed, with the configuration that it purged."""
+    """Return what installs again what a node removed, with the configuration that it purged.
+
+    Configuration comes back before its package: then the package's service starts with it.
+    """
     was = memory["entry"] or {}
     gone = memory.get("gone") or ([(name, was["version"])] if "version" in was else [])
     automatic = memory.get("automatic") or ([name] if memory["auto"] else [])
     spec = installed_again(world, gone, automatic)
+    first: List[Action] = []
     for path, entry in sorted((memory.get("files") or {}).items()):
         if entry is None or "content" not in entry:
             continue
@@ -57,10 +136,17 @@ def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSp
         if now is None or now.kind == "file":
             undoing = _before.Undoing(world, {})
             if now is None or now.size != content.size or world.digest(path) != content.sha256:
-                spec.actions.append(put_back(path, content, entry["mode"], entry["owner"], entry["group"]))
+                put = put_back(path, content, entry["mode"], entry["owner"], entry["group"])
+                there = world.entry("users", entry["owner"]) and world.entry("groups", entry["group"])
+                if there and world.stat(path + SHIPPED) is None:
+                    first.append(put)
+                    spec.actions.append(_paths.remove(path + SHIPPED))  # dpkg puts the package's own beside it
+                else:
+                    spec.actions.append(put)
             else:
                 undoing.attributes(path, now, entry, ("mode", "owner", "group"))
                 spec.actions.extend(undoing.actions)
+    spec.actions[:0] = first
     spec.left.extend(memory.get("lost") or ())
     return spec
 
@@ -83,19 +169,19 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
             left.append(why)
         if item is not None:
             items.append(item)
-    actions: List[Action] = [*_apt.first(world), _apt.install(items)] if items else []
+    actions: List[Action] = [*manager(world).first(world), manager(world).install(items)] if items else []
     changing = {item["name"] for item in items}
     for name in automatic:
         there = (world.entry("packages", name) or {}).get("version") is not None
         if name in changing or (there and world.entry("automatic", name) is None):
-            actions.append(_apt.mark_automatic(name))
+            actions.append(manager(world).mark_automatic(name))
     return ActionSpec(actions, left=left)
 
 
 def _item(world: World, name: str, version: str, there: Optional[str]) -> Tuple[Optional[Dict[str, Any]], str]:
     """Return what to install, and what to say about it where it is not the version that was."""
     try:
-        return _apt.choice(world, name, version, None), ""
+        return _chosen(world, name, version), ""
     except Unknown:
         return {"name": name, "version": version, "others": {}}, ""
     except CheckError as problem:
@@ -103,6 +189,13 @@ def _item(world: World, name: str, version: str, there: Optional[str]) -> Tuple[
         if there is not None:
             return None, "%s: it stays at %s" % (why, there)
         try:
-            return _apt.choice(world, name, None, None), "%s: it gets the newest" % why
+            return _chosen(world, name, None), "%s: it gets the newest" % why
         except CheckError:
             return None, "%s: it does not come back: %s" % (why, problem)
+
+
+def _chosen(world: World, name: str, version: Optional[str]) -> Dict[str, Any]:
+    asked = {each: entry for each, entry in _together.asked(world).items() if each != name}
+    steps = manager(world).choice(world, name, version, None, asked)
+    others = {each: found for each, found in steps.items() if found is not None and each != name and each not in asked}
+    return {"name": name, "version": steps.get(name), "others": others}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 
+from statecfg.remote import access
 from statecfg.remote.accounts import user_name
 from statecfg.remote.model import CheckError, Unknown
 from statecfg.remote.ops import op
@@ -92,9 +93,14 @@ def attribute_actions(
         if owner is not None or group is not None:
             actions.append(chown(path, owner, group))
     # A change of owner takes the set-user-id and set-group-id bits away, so they are given again after it.
-    if mode is not None and (mode != stat.mode or (actions and mode & 0o6000)):
+    if mode is not None and (mode != stat.mode or (actions and mode & 0o6000) or access.excess(stat.acl, mode)):
         actions.append(chmod(path, mode))
     return actions
+
+
+def changes_hands(stat: Stat, owner: Optional[str]) -> bool:
+    """Tell whether a file comes from, or goes to, another user, who may still have it open: then it is written anew."""
+    return stat.owner not in ("root", user_name(os.geteuid())) or (owner or stat.owner) != stat.owner
 
 
 def followed(world: World, path: str) -> str:

@@ -108,6 +108,7 @@ else:
             "exit status %d" % (status >> 8) if status >> 8 else "ended by signal %d" % (status & 127)))
     keep(order["fields"])
 """
+ROUNDS = 200_000  # of the digest of an environment with a secret: about 0.1 s
 LAUNCHER = [sys.executable, "-I", "-S", "-c", PROGRAM]
 
 
@@ -119,10 +120,21 @@ def place() -> str:
 
 
 def fields(
-    pathname: str, args: Sequence[str], env: Mapping[str, str], user: str, group: str, once: Optional[bool]
+    pathname: str,
+    args: Sequence[str],
+    env: Mapping[str, str],
+    user: str,
+    group: str,
+    once: Optional[bool],
+    secret: Optional[bool] = None,
 ) -> Dict[str, Any]:
-    """Return what is known of a process that is as it should be; of its environment the names and a digest."""
+    """Return what is known of a process that is as it should be; of its environment the names and a digest.
+
+    :param secret: its environment holds a secret: the digest, which plans show, is slow to guess from
+    """
     text = json.dumps([pathname, list(args), dict(env), user, group, bool(once)], sort_keys=True)
+    if secret:
+        text = hashlib.pbkdf2_hmac("sha256", text.encode(), place().encode() + pathname.encode(), ROUNDS).hex()
     return {
         "pathname": pathname,
         "args": list(args),
@@ -201,12 +213,18 @@ def absolute(path: str) -> str:
 
 
 def texts(env: Mapping[Any, Any]) -> Dict[str, str]:
-    """Return an environment with its names and values as text. Raises ValueError for what has no text of its own."""
-    return {str(getattr(name, "name", name)): _text(value) for name, value in env.items()}
+    """Return an environment with its names and values as text; secrets stay secrets.
+
+    Raises ValueError for what has no text of its own.
+    """
+    named = {str(getattr(name, "name", name)): value for name, value in env.items()}
+    return {name: value if hasattr(value, "reveal") else _text(value) for name, value in named.items()}
 
 
 def words(args: Sequence[Any]) -> List[str]:
-    """Return arguments as text. Raises ValueError for what has no text of its own."""
+    """Return arguments as text. Raises ValueError for a secret, and for what has no text of its own."""
+    if any(hasattr(value, "reveal") for value in args):
+        raise ValueError("a secret among the arguments, which every user of a host can read; put it into env")
     return [_text(value) for value in args]
 
 

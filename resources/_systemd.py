@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import posixpath
 
-from statecfg.remote.model import CheckError, Unknown
-from statecfg.remote.nodetype import table
+from statecfg.remote.model import CheckError, Unknown, error
+from statecfg.remote.nodetype import TABLES, table
 from statecfg.remote.ops import op
+from statecfg.resources import _lasting
 from statecfg.resources._paths import required
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
     from statecfg.remote.model import Node, Result
     from statecfg.remote.world import Machine, World
@@ -19,15 +20,23 @@ if TYPE_CHECKING:
     Entry = Dict[str, Any]
 
 TIMEOUT = 300.0
+UP = _lasting.UP
 RUNNING = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
 PLACES = tuple(place + "/systemd/system" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 KINDS = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
-_ASKED = "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload"
+_ASKED = (
+    "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,RefuseManualStop,Triggers,"
+    "TriggeredBy"
+)
 
 
 @table("units")
 def units(host: World) -> Dict[str, Entry]:
-    """Load the units: name → `active`, `enabled`; `reload` where systemd has not read its changed file."""
+    """Load the units: name → `active`, `enabled`.
+
+    `reload` where systemd has not read its changed file; `refuses` where it is not to be stopped by hand; `starts`: the
+    services of a socket; `sockets`: those of a service.
+    """
     if host.stat(RUNNING) is None:
         raise CheckError("this host does not run systemd, and services are managed through it")
     found: Dict[str, Entry] = {}
@@ -43,6 +52,12 @@ def units(host: World) -> Dict[str, Entry]:
         entry: Entry = {"active": active, "enabled": shown.get("UnitFileState", "")}
         if shown.get("NeedDaemonReload") == "yes":
             entry["reload"] = True
+        if shown.get("RefuseManualStop") == "yes":
+            entry["refuses"] = True
+        for field, kind, others in (("starts", ".socket", "Triggers"), ("sockets", ".service", "TriggeredBy")):
+            named = [name for name in shown.get(others, "").split() if kind == ".socket" or name.endswith(".socket")]
+            if named and shown["Id"].endswith(kind):
+                entry[field] = named
         found[shown["Id"]] = entry
         for alias in shown.get("Names", "").split():
             if alias != shown["Id"]:
@@ -89,51 +104,100 @@ def unit_name(name: str) -> str:
 def find(world: World, name: str) -> Optional[Entry]:
     """Return how a unit stands, with its own `name` where the one asked for is an alias; None where there is none.
 
-    Raises Unknown where a required node may still bring it.
+    `alias` is the name asked for if that alias can be masked alone: an alias of the administrator's or of `enable`,
+    in /etc, stands where the mask would be. Raises Unknown where a required node may still bring it.
     """
-    entry = world.entry("units", name)
+    asked, entry = name, world.entry("units", name)
     for _ in range(8):
         if entry is None or "alias" not in entry:
             break
         name = entry["alias"]
         entry = world.entry("units", name)
     if entry is not None:
-        return dict(entry, name=name)
+        alone = name != asked and world.apparent(posixpath.join(PLACES[0], asked)) is None
+        return dict(entry, name=name, **({"alias": asked} if alone else {}))
     if "@" in name:
         template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
         if template is not None:
             return {"active": "inactive", "enabled": "disabled", "name": name}
-    if any(world.apparent(posixpath.join(place, _file(name))) is not None for place in PLACES):
+    if any(world.apparent(posixpath.join(place, file_of(name))) is not None for place in PLACES):
         return {"active": "inactive", "enabled": "disabled", "name": name, "reload": True}
     return None
 
 
-def _file(name: str) -> str:
+def file_of(name: str) -> str:
+    """Return the name of a unit's file: its template's where it is an instance."""
     return name.partition("@")[0] + "@." + name.rpartition(".")[2] if "@" in name else name
+
+
+@table("unit_packages")
+def unit_packages(host: World) -> Dict[str, Entry]:
+    """Load which packages the files of units belong to: name of a unit → `packages`; empty without dpkg."""
+    patterns = [posixpath.join(place, "*") for place in PLACES if place.startswith(("/usr/lib", "/lib"))]
+    found: Dict[str, Entry] = {}
+    for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
+        owners, _, path = line.partition(": ")
+        if posixpath.dirname(path) in PLACES:
+            found[posixpath.basename(path)] = {"packages": [name.partition(":")[0] for name in owners.split(", ")]}
+    return found
+
+
+def goes(world: World, unit: str) -> bool:
+    """Return whether the plan removes the package that brought a unit."""
+    if "packages" not in TABLES:  # no node of this run is about packages
+        return False
+    owners = (world.entry("unit_packages", file_of(unit)) or {}).get("packages", ())
+    return any((world.entry("asked", name) or {}).get("gone") for name in owners)
+
+
+def listening(world: World, state: Entry) -> List[str]:
+    """Return the sockets that are up and start a service when somebody connects."""
+    return [name for name in state.get("sockets", ()) if (find(world, name) or {}).get("active") in UP]
+
+
+def served(world: World, state: Entry) -> List[str]:
+    """Return the services of a socket that are up: systemd doesn't start the socket before they are stopped."""
+    if not state["name"].endswith(".socket"):
+        return []
+    # Of a socket that is down, systemd tells nothing but its name.
+    services = state.get("starts") or [state["name"][: -len("socket")] + "service"]
+    return [name for name in services if (find(world, name) or {}).get("active") in UP]
+
+
+def file_goes(unit: str, going: Iterable[Node]) -> bool:
+    """Return whether one of these nodes was about the unit's file or one of its drop-ins."""
+    return any(_of_unit(unit, node.attrs.get("path")) for node in going)
+
+
+def _of_unit(unit: str, path: Any) -> bool:
+    files = {posixpath.join(place, file_of(unit)) for place in PLACES}
+    return isinstance(path, str) and (path in files or path.startswith(tuple(one + ".d/" for one in files)))
 
 
 def file_changes(unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a required node changes the unit's file or one of its drop-ins."""
-    wanted = {posixpath.join(place, _file(unit)) for place in PLACES}
-    drop_ins = tuple(path + ".d/" for path in wanted)
-    for name in required(node, nodes):
-        path = nodes[name].attrs.get("path")
-        ours = isinstance(path, str) and (path in wanted or path.startswith(drop_ins))
-        if ours and any(layer.get(name) for layer in actions):
-            return True
-    return False
+    changing = (name for name in required(node, nodes) if _of_unit(unit, nodes[name].attrs.get("path")))
+    return any(layer.get(name) for name in changing for layer in actions)
 
 
 def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
     """Raise CheckError where a node makes the unit's file and is not required: it might come before or after."""
     for place in PLACES:
-        name = "file:" + posixpath.join(place, _file(unit))
+        name = "file:" + posixpath.join(place, file_of(unit))
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
             raise CheckError("%s makes the unit %s: add it to requires, or to restart_on" % (name, unit))
 
 
 def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
     return machine.run(["systemctl", verb, "--", unit], {"units": {unit: fields}}, timeout=TIMEOUT)
+
+
+def _up(machine: Machine, verb: str, unit: str) -> Result:
+    """Let a unit come up; where it does not, say what systemd knows of it."""
+    result = _change(machine, verb, unit, active="active")
+    if result["status"] == "error":
+        result = error("%s\n%s" % (result["reason"], _lasting.account(machine, unit)), result.get("log"))
+    return result
 
 
 @op(turn="systemd")
@@ -157,13 +221,20 @@ def disable(machine: Machine, unit: str) -> Result:
 @op
 def mask(machine: Machine, unit: str) -> Result:
     """Have the unit not started by anything."""
-    return _change(machine, "mask", unit, enabled="masked")
+    return _change(machine, "mask", unit, enabled="masked", alias=None)
 
 
 @op
 def unmask(machine: Machine, unit: str, enabled: str = "disabled") -> Result:
     """Let the unit be started again; `enabled`: how it is to be started at boot under the mask."""
     return _change(machine, "unmask", unit, enabled=enabled)
+
+
+@op(name="unmask")
+def unmask_alias(machine: Machine, unit: str, target: str) -> Result:
+    """Take the mask from a name that is an alias of the unit `target`."""
+    effect = {"units": {unit: {"alias": target, "enabled": None, "active": None}}}
+    return machine.run(["systemctl", "unmask", "--", unit], effect, timeout=TIMEOUT)
 
 
 @op(name="unmask")
@@ -175,7 +246,7 @@ def unmask_nothing(machine: Machine, unit: str) -> Result:
 @op
 def start(machine: Machine, unit: str) -> Result:
     """Start the unit."""
-    return _change(machine, "start", unit, active="active")
+    return _up(machine, "start", unit)
 
 
 @op
@@ -187,13 +258,13 @@ def stop(machine: Machine, unit: str) -> Result:
 @op
 def restart(machine: Machine, unit: str) -> Result:
     """Restart the unit, or start it."""
-    return _change(machine, "restart", unit, active="active")
+    return _up(machine, "restart", unit)
 
 
 @op
 def reload(machine: Machine, unit: str) -> Result:
     """Let the unit read its configuration again; restart it where it can't."""
-    return _change(machine, "reload-or-restart", unit, active="active")
+    return _up(machine, "reload-or-restart", unit)
 
 
 def known_names(world: World) -> List[str]:

@@ -65,12 +65,13 @@ def _entry(world: World, path: str, entry: Mapping[str, Any], node: Node, nodes:
         return [make(path, mode, owner, group)]
     if kind == "symlink" and (stat is None or stat.target != entry["target"]):
         return [link(path, entry["target"], owner, group)]
+    actions = _paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if kind == "file":
         content = entry["content"]
-        if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
+        differs = stat is None or stat.size != content.size or world.digest(path) != content.sha256
+        if differs or (actions and stat is not None and _paths.changes_hands(stat, owner)):
             return [put(path, content, mode, owner, group)]
-    assert stat is not None
-    return _paths.attribute_actions(world, path, stat, mode, node, nodes)
+    return actions
 
 
 def _mode(entry: Mapping[str, Any], attrs: Mapping[str, Any]) -> Optional[int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import ActionSpec, CheckError
+import re
+
+from statecfg.remote.model import ActionSpec, CheckError, Stays
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
 from statecfg.remote.world import ANYTHING
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, Argv, Name, Seconds, Text, UserName
+    from statecfg.remote.values import AbsolutePath, Argv, Name, Seconds, Text, UserName, WorkingDirectory
     from statecfg.remote.world import Machine, World
 
 FACETS = ("packages", "units", "users", "groups")
@@ -34,7 +36,7 @@ def command(
     unless: Optional[Union[Argv, Text]] = None,
     onlyif: Optional[Union[Argv, Text]] = None,
     undo: Optional[Union[Argv, Text]] = None,
-    cwd: Optional[AbsolutePath] = None,
+    cwd: Optional[WorkingDirectory] = None,
     user: Optional[UserName] = None,
     env: Optional[Dict[str, Text]] = None,
     timeout: Seconds = 600.0,
@@ -51,7 +53,10 @@ def command(
 
     Undone: with `undo`, that is run when the node leaves the definition; without, the node is only forgotten. Where
     `creates`, `removes` or `unless` said before the node came that the command is not needed, it was not its doing
-    and nothing is undone; where they say so no more after `undo`, it did its work.
+    and nothing is undone; where they say so no more after `undo`, it did its work. The host keeps no secrets: an `undo`
+    that holds one, or names a variable of `env` that does, takes it from the playbook when you destroy that. Without
+    the playbook's secret the command and its record are kept, and the run says so. Any other `undo` runs without the
+    variables that hold secrets.
 
     :param name: what the command is for; a name for reports and requirements
     :param argv: the program and its arguments, as a list; no shell sees them
@@ -64,7 +69,7 @@ def command(
         directory, as the same user, and must end with status 0
     :param cwd: the directory it runs in
     :param user: the user it runs as
-    :param env: further environment variables
+    :param env: further environment variables; values may be secrets, which must not stand in scripts and arguments
     :param timeout: seconds after which it is stopped, with all it started
     :param expect: exit statuses that mean success; 0 where it is not given
     :param effects: what it changes: ``files`` is a list of the paths it writes; ``packages``, ``units``, ``users``
@@ -111,6 +116,12 @@ def contradictions(attrs: Dict[str, Any]) -> None:
     """Refuse a command without a program, or with two, and effects that mean nothing."""
     if (attrs.get("argv") is None) == (attrs.get("shell") is None):
         raise ValueError("either argv or shell is needed")
+    for name in ("shell", "unless", "onlyif", "undo"):
+        if hasattr(attrs.get(name), "reveal"):
+            reason = (
+                'a secret stands in %s, and every user of the host can read that; put it into env, and write "$NAME"'
+            )
+            raise ValueError(reason % name)
     effects = attrs.get("effects") or {}
     for key, value in effects.items():
         if key not in ("files", *FACETS):
@@ -170,20 +181,34 @@ def remember(node: Node, world: World) -> Dict[str, Any]:
 @command.undo
 def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
     """Run what takes the command's work back, where its guards say that it stands."""
-    attrs = node.attrs
-    name = attrs["name"]
+    attrs = {**node.attrs, **getattr(node, "given", {})}
+    name, left = attrs["name"], []
     if attrs.get("undo") is None:
         return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
     if memory["done"]:
         return ActionSpec(left=["what the command %s is for was there before it: it stays" % name])
-    if any(_before.masked(attrs.get(each)) for each in ("undo", "env", "unless")):
-        return ActionSpec(left=["what the command %s did stays: to undo it takes a secret, and none is kept" % name])
+    missing = sorted(key for key, value in (attrs.get("env") or {}).items() if _before.masked(value))
+    if _before.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
+        text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "
+        raise Stays((text + "command as it was and destroy the playbook, or remove its work by hand") % name)
+    if missing:
+        attrs["env"] = {key: value for key, value in attrs["env"].items() if key not in missing}
+        text = "the undo of the command %s runs without %s: the playbook no longer contains that secret"
+        left.append(text % (name, ", ".join(missing)))
+    if _before.masked(attrs.get("unless")):  # nobody can ask it, and that the command did its work is known
+        attrs["unless"] = None
     guards = lacking(attrs, world)
     if world.acted if not guards else all(guards):
         return ActionSpec()
     require_directory(attrs, world)
     given = {option: attrs.get(option) for option in ("cwd", "user", "env")}
-    return ActionSpec([run(words(attrs["undo"]), effect(attrs), timeout=attrs.get("timeout") or 600.0, **given)])
+    action = run(words(attrs["undo"]), effect(attrs), timeout=attrs.get("timeout") or 600.0, **given)
+    return ActionSpec([action], left=left)
+
+
+def names(command: Union[List[str], str], variable: str) -> bool:
+    """Tell whether a command names a variable of its environment."""
+    return any(re.search(r"\b%s\b" % re.escape(variable), word) for word in words(command))
 
 
 def succeeds(guard: Union[List[str], str], attrs: Dict[str, Any], world: World) -> bool:

@@ -41,8 +41,8 @@ def directory(
     itself and, with `source`, for every directory and file that the source has, but for nothing else in it.
 
     Undone: what the node made goes, from the source's files to the directories above, but a directory only when nothing
-    of others is in it; what it replaced, purged or removed comes back as it was. Up to 10,000 files and 64 MiB are kept
-    for that; the plan of the removal says what is not.
+    of others is in it; what it replaced, purged or removed comes back as it was. Up to 10,000 files and 64 MiB,
+    at most 200 levels deep, are kept for that; the plan of the removal says what is not.
 
     :param path: where the directory stands
     :param mode: permission bits as octal text, such as ``"0755"``

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import Blob, CheckError, Unknown
+from statecfg.remote.model import Blob, CheckError, Unknown, error
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
 from statecfg.resources import _before, _paths
@@ -42,7 +42,13 @@ def file(
 
     New content is put in place in one step: at any instant the file is the old one or the new one. Mode and owner
     that are not given stay as they are; a new file gets 0644 and belongs to the user who applies. A directory or a
-    link that stands at the path is left alone, and the node fails.
+    link that stands at the path is left alone, and the node fails: in the plan, or, if a package or command of the same
+    run makes the link, when the node's turn comes.
+
+    A file that belonged to another user is replaced by a new one, even if its content is right, so that the former
+    owner can't write to it through an open file or a hard link. An access list (ACL) that grants more than `mode`
+    says is shown in the plan and removed; so is one that a former owner may have made, unless that was root. Other
+    access lists stay.
 
     Undone: a file that was there before comes back with its content (up to 64 MiB), mode, owner and group, though not
     with access lists or hard links; one that was not there goes. Where no content is given, only what is given of
@@ -86,7 +92,11 @@ def write(
     backup: Optional[str] = None,
     validate: Optional[List[str]] = None,
 ) -> Result:
-    """Put a file of this content in place."""
+    """Put a file of this content in place. A link that something else in this run has put there stays."""
+    found = machine.apparent(path)
+    if found is not None and found.kind == "symlink":
+        text = "%s is a link to %s, not a file: it was made in this run; follow: true manages the file that it leads to"
+        return error(text % (path, found.target))
     return machine.write(path, content, mode, owner, group, backup, validate)
 
 
@@ -155,14 +165,15 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
         _paths.refuse(path, stat, "a file", "follow: true manages the file that it leads to")
     elif stat.kind != "file":
         _paths.refuse(path, stat, "a file")
+    mode = _paths.mode_bits(attrs.get("mode"))
+    actions = _paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if content is not None:
         content = Blob.of(content)
-        if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
+        differs = stat is None or stat.size != content.size or world.digest(path) != content.sha256
+        if differs or (actions and stat is not None and _paths.changes_hands(stat, attrs.get("owner"))):
             owner, group = _paths.owners(world, node, nodes)
-            mode = _paths.mode_bits(attrs.get("mode"))
             return [write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
-    assert stat is not None
-    return _paths.attribute_actions(world, path, stat, _paths.mode_bits(attrs.get("mode")), node, nodes)
+    return actions
 
 
 @file.remember

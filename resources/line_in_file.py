@@ -38,11 +38,12 @@ def line_in_file(
 ) -> None:
     """One line of a file whose other lines are left as they are.
 
-    Several such nodes may be about one file; each needs a `provides` of its own then. Line ends stay as the file has
-    them. A file that is managed as a whole is better a `file` with a template.
+    Several such nodes may be about one file; each needs a `provides` of its own then. They run one after another, in
+    the order of their names. Line ends stay as the file has them. Use a `file` with a template to manage a whole file.
 
     Undone: the line goes, or the line that it replaced comes back; lines that were removed come back where they were.
-    What else has changed in the file since stays. A file that the node made goes when nothing else is in it.
+    What else has changed in the file since stays. Mode, owner and group come back if the node was given them. A file
+    that the node made goes when nothing else is in it.
 
     :param path: the file; where it is a link, what that leads to
     :param line: the line, without its end
@@ -52,9 +53,9 @@ def line_in_file(
         the end
     :param before: likewise, before the first line
     :param create: make the file where there is none
-    :param mode: permission bits of a file that is made, as octal text
-    :param owner: user who owns a file that is made
-    :param group: group that owns a file that is made
+    :param mode: permission bits of the file as octal text, such as ``"0600"``
+    :param owner: user who owns the file, by name or number
+    :param group: group that owns it, by name or number
     :param validate: a command, as a list, that must succeed before the new content is put in place; ``{}`` stands
         for the file to look at
     :param backup: suffix under which the old file is kept beside the new one
@@ -82,14 +83,17 @@ def set_line(
     match: Optional[str] = None,
     after: Optional[str] = None,
     before: Optional[str] = None,
-    made: Optional[Dict[str, Any]] = None,
+    made: bool = False,
+    mode: Optional[int] = None,
+    owner: Optional[str] = None,
+    group: Optional[str] = None,
     backup: Optional[str] = None,
     validate: Optional[List[str]] = None,
 ) -> Result:
-    """Have the line in the file. `made`: mode, owner and group of a file that is not there yet."""
-    text = content(machine, path) if made is None else ""
+    """Have the line in the file. `made`: the file may be missing, and is made then."""
+    text = "" if made and machine.apparent(path) is None else content(machine, path)
     new = encoded(_lines.with_line(text, line, match, after, before))
-    return machine.write(path, new, backup=backup, validate=validate, **(made or {}))
+    return machine.write(path, new, mode, owner, group, backup, validate)
 
 
 @op(turn="lines")
@@ -136,9 +140,6 @@ def contradictions(attrs: Dict[str, Any]) -> None:
         raise ValueError("line or match is needed")
     if attrs.get("after") and attrs.get("before"):
         raise ValueError("after and before can't go together")
-    idle = [name for name in ("mode", "owner", "group") if attrs.get(name) is not None and not attrs.get("create")]
-    if idle:
-        raise ValueError("%s: only for a file that is made (create: true)" % ", ".join(idle))
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {} where the path of the file to look at goes")
 
@@ -160,15 +161,19 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
         text = content(world, path)
         return [] if _lines.without_line(text, line, match) == text else [remove_line(path, line, match, **checks)]
     where = {"match": match, "after": attrs.get("after"), "before": attrs.get("before")}
-    if stat is None:
-        if not attrs.get("create"):
-            raise CheckError("%s does not exist; create: true makes it" % path)
+    mode, text = _paths.mode_bits(attrs.get("mode")), ""
+    if stat is not None:
+        text = content(world, path)
+    elif not attrs.get("create"):
+        raise CheckError("%s does not exist; create: true makes it" % path)
+    else:
         _paths.require_parent(world, path, node, nodes)
-        owner, group = _paths.owners(world, node, nodes)
-        made = {"mode": _paths.mode_bits(attrs.get("mode")), "owner": owner, "group": group}
-        return [set_line(path, line, made=made, **where, **checks)]
-    text = content(world, path)
-    return [] if _lines.with_line(text, line, **where) == text else [set_line(path, line, **where, **checks)]
+    if stat is not None and _lines.with_line(text, line, **where) == text:
+        actions = _paths.attribute_actions(world, path, stat, mode, node, nodes)
+        if not actions or not _paths.changes_hands(stat, attrs.get("owner")):
+            return actions
+    owner, group = _paths.owners(world, node, nodes)
+    return [set_line(path, line, made=stat is None, mode=mode, owner=owner, group=group, **where, **checks)]
 
 
 def refuse_whole(path: str, nodes: Mapping[str, Node]) -> None:
@@ -198,6 +203,8 @@ def remember(node: Node, world: World) -> Dict[str, Any]:
     looking = _before.Looking(world)
     known: Dict[str, Any] = {"path": path, "exists": stat is not None, "empty": not text, "last": _lines.open_end(text)}
     known["lines"] = _lines.taken_down(text, attrs.get("line"), attrs.get("match"))
+    if stat is not None and stat.kind == "file" and _before.given(attrs):
+        known["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
     if attrs.get("backup"):
         known["backup"] = looking.kept(path, attrs["backup"])
     return looking.memory(**known)
@@ -220,6 +227,8 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
             undoing.left.append("%s: which of its lines held the secret is not known: they stay" % path)
         if new != text or (line is not None and not text and not memory["exists"]):
             undoing.actions.append(restore_lines(path, *edit, made=made))
+        if memory.get("was") is not None and (new or not made):
+            undoing.attributes(path, stat, memory["was"], _before.given(attrs))
     _before.back_up(undoing, memory, attrs.get("backup"))
     return undoing.spec()
 

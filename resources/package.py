@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
-import time
 
 from statecfg.remote.model import ActionSpec, Blob, CheckError, Unknown
 from statecfg.remote.nodetype import node_type
-from statecfg.resources import _apt, _before, _former
+from statecfg.resources import _before, _former, _leftover, _together
+from statecfg.resources._departure import departure
+from statecfg.resources._manager import manager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
+    from typing import Any, Container, Dict, List, Mapping, Optional, Sequence
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node
+    from statecfg.remote.model import Node
     from statecfg.remote.nodetype import NodeOptions
     from statecfg.remote.values import PackageName, Text
     from statecfg.remote.world import World
@@ -34,14 +35,19 @@ def package(
 ) -> None:
     """A package of a Debian system, installed by apt.
 
-    The packages of a layer are installed in one transaction. An installation never removes another package, and
-    leaves configuration files alone that were changed on the host. Without `version` an installed package stays at
-    the version it has.
+    The packages of a layer are installed in one transaction. A plan simulates it together with all that the layers
+    before install and remove, so packages that exclude each other are found before anything is changed. If a required
+    node changes what apt reads (its sources, say), what comes along is `known after` that node. An installation never
+    removes another package, and leaves configuration files alone that were changed on the host. Without `version` an
+    installed package stays at the version it has. Before a package is removed, its units that are up are stopped, as
+    not every package does that itself; the plan shows them, and names those that systemd refuses to stop by hand.
 
-    Undone: a package that was not there is purged, with the packages that came along for it and that nothing else
-    needs; where others that stay depend on it by then, it stays. One that was there goes back to the version it had,
-    where the node asked for a version or removed it and apt still has that version; with `purge`, its configuration
-    files come back as well.
+    Undone: a package that was not there is purged. It goes after all other nodes of the run except those it requires,
+    because undoing them may need it. A dependency that came along goes with the last package that needs it. A package
+    that something else needs by then stays, and so does what another node manages, also of another playbook. Plan and
+    report list what stays: dependencies with what needs them, and packages that were upgraded. A package that was there
+    before goes back to its version if the node asked for a version or removed it, and apt still has that version; with
+    `purge`, its configuration files come back as well.
 
     :param name: the package's name, with ``:architecture`` where it is a foreign one
     :param version: the version it is to have, exactly or as a pattern such as ``"1.22.*"``; a newer one is replaced
@@ -77,84 +83,107 @@ def contradictions(attrs: Dict[str, Any]) -> None:
 
 
 @package.check
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
-    """Compare what dpkg says with what is wanted, and ask apt what it would do about it."""
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+    """Compare what is installed with what is wanted, and ask the package manager what it would do about it."""
     attrs = node.attrs
+    apt = manager(world)
     entry = world.entry("packages", attrs["name"])
     if attrs.get("absent"):
         return removal(node, nodes, world, entry)
-    version = attrs.get("version")
+    if satisfied(world, node):
+        return ActionSpec()
+    actions = apt.first(world)
+    stale = apt.stale(world, attrs.get("update_cache"))
+    item = {"name": attrs["name"], "version": attrs.get("version"), "others": {}}
+    known_after = None
+    try:
+        if stale is False:
+            item = _together.coming(world, node, nodes, (entry or {}).get("version"), satisfied)
+        else:  # newer lists may have newer versions
+            _together.refuse_excluded(world, node, nodes, satisfied)
+    except Unknown as unknown:  # that it is to be installed is known all the same; what comes along is not
+        known_after = unknown.cause
+    if stale:
+        item["update"] = attrs["update_cache"]
+    return ActionSpec([*actions, apt.install([item])], known_after=known_after)
+
+
+def satisfied(world: World, node: Node) -> bool:
+    """Tell whether a package that is to be there is installed, at a version that is wanted."""
+    entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")
     found = entry["version"] if entry is not None and not entry.get("state") else None
-    if found is not None and (version is None or fnmatch.fnmatchcase(found, version)):
-        return []
-    actions = _apt.first(world)
-    age = attrs.get("update_cache")
-    moment = (world.entry("apt", "lists") or {}).get("updated", 0)
-    stale = age is not None and (moment == _apt.UPDATED or time.time() - moment > age)
-    item = {"name": attrs["name"], "version": version, "others": {}}
-    if not stale and moment != _apt.UPDATED:
-        try:
-            item = _apt.choice(world, attrs["name"], version, (entry or {}).get("version"))
-            # A package that comes along and has a node of its own is that node's to tell of: it may ask for a version.
-            own = wanted(nodes)
-            item["others"] = {name: known for name, known in item["others"].items() if name not in own}
-        except Unknown:  # that it is to be installed is known all the same; what comes along is not
-            pass
-    return [*actions, _apt.install([dict(item, update=age) if stale else item])]
+    return found is not None and (version is None or fnmatch.fnmatchcase(found, version))
 
 
-def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional[Dict[str, Any]]) -> List[Action]:
-    """Return what removes the package. Raises CheckError where others would go that are not to."""
+def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: Optional[Dict[str, Any]]) -> ActionSpec:
+    """Return what removes the package. Raises CheckError if others would go that should stay."""
     name, purge = node.attrs["name"], bool(node.attrs.get("purge"))
     if entry is None or (entry.get("state") == "config-files" and not purge):
-        return []
+        return ActionSpec()
+    apt = manager(world)
+    others: List[str] = []
+    known_after = None
     try:
-        others = sorted(other for other in _apt.simulate(world, ["purge" if purge else "remove", "--", name]))
-    except Unknown:
-        others = []
-    others = [other for other in others if other != name]
-    own = wanted(nodes)
+        others = sorted(_together.taken(world, node, purge))
+    except Unknown as unknown:
+        known_after = unknown.cause
+    own = _together.wanted(nodes)
     for other in others:
         if other in own:
             raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, own[other]))
+        if "package:" + other in world.claimed:
+            playbook, wanting = world.claimed["package:" + other]
+            raise CheckError("without %s, %s has to go, but %s of %s wants it" % (name, other, wanting, playbook))
     if others and not node.attrs.get("dependents"):
         shown = ", ".join(others)
         raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
-    actions = _apt.first(world)
-    return [*actions, _apt.remove([{"name": name, "purge": purge, "others": others}])]
-
-
-def wanted(nodes: Mapping[str, Node]) -> Dict[str, str]:
-    """Return the packages that nodes want to be there, each with the name of its node."""
-    kept = [node for node in nodes.values() if node.type == "package" and not node.attrs.get("absent")]
-    return {node.attrs["name"]: node.provides for node in kept}
+    item = {"name": name, "purge": purge, "others": others}
+    try:
+        left = _leftover.add_units(world, [item])
+    except Unknown as unknown:
+        left, known_after = [], known_after or unknown.cause
+    return ActionSpec([*apt.first(world), apt.remove([item])], left=left, known_after=known_after)
 
 
 @package.remember
-def remember(node: Node, world: World) -> Dict[str, Any]:
-    """Take down the package, what is installed beside it, and what goes with it where it is to be absent."""
+def remember(node: Node, world: World, others: Sequence[_former.Known] = ()) -> Dict[str, Any]:
+    """Remember the package, what is installed beside it, and what goes with it if it is to be absent."""
     attrs = node.attrs
     name = attrs["name"]
+    apt = manager(world)
     looking = _before.Looking(world)
     entry = world.entry("packages", name)
+    brought = _former.brought_by(world, others)
     known: Dict[str, Any] = {"entry": entry, "auto": world.entry("automatic", name) is not None}
+    if name in brought:  # it came with another node's package: once nothing needs it, it goes
+        known["entry"] = None
     # Only what is around it: of the package itself it says nothing.
-    known["context"] = Blob.of("\n".join(sorted(_apt.installed_now(world))))
+    known["context"] = Blob.of(_former.context(world, brought))
     if attrs.get("absent") and entry is not None:
         gone = [name]
         if attrs.get("dependents"):
-            gone += [other for other in sorted(_apt.simulate(world, ["remove", "--", name])) if other != name]
+            gone += [each for each in sorted(apt.transaction(world, {name: apt.GONE})) if each != name]
         table = world.table("packages")
         known["gone"] = [[each, table[each]["version"]] for each in gone if "version" in table.get(each, {})]
         known["automatic"] = [each for each in gone if world.entry("automatic", each) is not None]
         if attrs.get("purge"):
-            known["files"] = {path: looking.entry(path) for each in gone for path in _apt.conffiles(world, each)}
+            known["files"] = {path: looking.entry(path) for each in gone for path in apt.conffiles(world, each)}
     return looking.memory(**known)
+
+
+@package.learn
+def learn(node: Node, memory: Mapping[str, Any], world: World) -> Dict[str, Any]:
+    """Record which packages came along for this one, and which were upgraded for it."""
+    return {} if node.attrs.get("absent") else _former.learned(world, node.attrs["name"], memory)
 
 
 @package.undo
 def undo(
-    node: Node, memory: Mapping[str, Any], world: World, leaving: Optional[Mapping[str, Node]] = None
+    node: Node,
+    memory: Mapping[str, Any],
+    world: World,
+    leaving: Optional[Mapping[str, Node]] = None,
+    staying: Container[str] = (),
 ) -> ActionSpec:
     """Take a new package away, with what came along; bring back an old one, or the version it had."""
     attrs, was = node.attrs, memory["entry"]
@@ -163,7 +192,7 @@ def undo(
         return _former.brought_back(world, name, memory)
     if was is None or "version" not in was:
         gone = now is None or now == was
-        return ActionSpec() if gone else _former.newcomer_undone(world, name, memory, wanted(leaving or {}))
+        return ActionSpec() if gone else departure(world, leaving or {node.provides: node}, staying).of(node)
     installed = now is not None and not now.get("state")
     if installed and not attrs.get("version"):
         return ActionSpec()

@@ -23,7 +23,7 @@
   :param pathname: absolute path of the program
   :param user: whom it runs as
   :param group: the group it runs as
-  :param env: its environment, beside PATH, LANG and HOME
+  :param env: its environment, beside PATH, LANG and HOME; values may be secrets
   :param args: its arguments
   :param block?: run it once, to its end, for at most 600 seconds
   :param absent: it is not to run; one that does is stopped"
@@ -52,17 +52,19 @@
 
 (defop ensure-running
   "Start a process in the background; with `block?` run it to its end."
-  [process pathname args env user group block?]
-  (setv fields (_processes.fields pathname args env user group block?))
+  [process pathname args env user group block? secret]
+  (setv fields (_processes.fields pathname args env user group block? secret))
   (.run machine _processes.LAUNCHER
         :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (_processes.place)
                                      "env" env "fields" fields}))
         :effect {"processes" {process fields}}))
 
 
-(defn wanted [attrs]
-  "Return what is known of a process that is as these attributes say."
-  (_processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)))
+(defn wanted [node]
+  "Return what is known of a process that is as its node says."
+  (setv attrs (:attrs node))
+  (_processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)
+                     (in "env" node.hides)))
 
 
 (defmethod claims process [attrs name]
@@ -74,14 +76,14 @@
   (setv attrs (:attrs node)
         path (:pathname attrs)
         key (:provides node)
-        should (wanted attrs)
+        should (wanted node)
         now (_processes.find (.table world "processes") key should))
   (when (:absent attrs)
     (return (if now [(service-down key (:pid now))] [])))
   (when (and (.settled world path) (is (.stat world path) None))
     (raise (CheckError f"there is no program {path} on this host")))
   (setv start (ensure-running key path (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
-                              (bool (:block? attrs))))
+                              (bool (:block? attrs)) (or (in "env" node.hides) None)))
   (cond
     (is now None) [start]
     (and (_processes.same now should) (not world.triggered-by)) []
@@ -92,7 +94,7 @@
 (defmethod remember process [node world]
   (setv key (:provides node))
   {"key" key
-   "running" (is-not (_processes.find (.table world "processes") key (wanted (:attrs node))) None)})
+   "running" (is-not (_processes.find (.table world "processes") key (wanted node)) None)})
 
 
 (defmethod undo process [node memory world]
@@ -102,7 +104,7 @@
         known (.table world "processes"))
   (cond
     (not (:absent attrs)) (if (and (not running) (in key known)) [(service-down key (.get (get known key) "pid"))] [])
-    (or (not running) (:block? attrs) (is-not (_processes.find known key (wanted attrs)) None)) []
+    (or (not running) (:block? attrs) (is-not (_processes.find known key (wanted node)) None)) []
     (_before.masked attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
     True [(ensure-running key (:pathname attrs) (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
-                          False)]))
+                          False (or (in "env" node.hides) None))]))

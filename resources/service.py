@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from statecfg.remote.model import ActionSpec, CheckError, Unknown
 from statecfg.remote.nodetype import node_type
-from statecfg.resources import _systemd
+from statecfg.resources import _lasting, _sshd, _systemd
 from statecfg.resources._paths import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Literal, Mapping, Optional
+    from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence
 
     from typing_extensions import Unpack
 
     from statecfg.remote.model import Action, Node
     from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import Name
+    from statecfg.remote.values import Name, Pause
     from statecfg.remote.world import World
 
-UP = ("active", "reloading", "activating", "refreshing")
+UP = _systemd.UP
 # Units that are started by others or made at boot, and for which enabling has no meaning.
 STARTED_ANYWAY = ("enabled", "static", "generated", "transient", "alias", "indirect")
 NOT_STARTED = ("disabled", "static", "indirect", "masked", "masked-runtime", "transient", "generated", "")
@@ -33,6 +33,7 @@ def service(
     enabled: Optional[bool] = None,
     masked: Optional[bool] = None,
     on_change: Literal["restart", "reload"] = "restart",
+    stable_for: Pause = 3.0,
     **options: Unpack[NodeOptions],
 ) -> None:
     """A unit of systemd: whether it runs, and whether it is started at boot.
@@ -42,14 +43,18 @@ def service(
     and ``enabled: false``.
 
     Undone: the unit runs, is started at boot and is masked as it was before, as far as the node was given that. One
-    that is gone by then needs nothing.
+    that is gone by then needs nothing. A unit that stays is restarted when something of its `restart_on` goes. Before
+    a socket starts, its services are stopped, as systemd demands; those that ran are started again.
 
     :param name: the unit's name; without a kind such as ``.timer`` it is a service
     :param running: it is to run, or not
     :param enabled: it is to be started at boot, or not
-    :param masked: it is not to be started by anything at all, or is to be let free again
+    :param masked: true prevents every start of the unit, false allows it again; an alias that a package
+        brings, such as `ctrl-alt-del.target`, is masked alone
     :param on_change: what to do when a node of `restart_on` changes: ``restart``, or ``reload`` (units that can't
         are restarted)
+    :param stable_for: seconds after its start at which, at the end of the run, the unit is looked at again: the node
+        fails if it has ended by then; 0: it is not looked at again
 
     In YAML::
 
@@ -83,7 +88,7 @@ def check(node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]
     """Compare how the unit stands with what is wanted."""
     name = _systemd.unit_name(node.attrs["name"])
     _systemd.require_file(name, node, nodes)
-    reload = not world.acted and _systemd.file_changes(name, node, nodes, actions)
+    reload = not world.acted and _file_changes(name, node, nodes, actions, world)
     try:
         state = _systemd.find(world, name)
     except Unknown:
@@ -94,7 +99,26 @@ def check(node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]
         return steps(node.attrs, {"name": name, "reload": reload}, bool(world.triggered_by))
     if state is None:
         return missing(node, world, name)
-    return steps(node.attrs, dict(state, reload=reload or state.get("reload")), bool(world.triggered_by))
+    if world.acted and node.attrs.get("running") is False and state["active"] in UP:
+        sockets = _systemd.listening(world, state)
+        if sockets:
+            text = "%s started it again: give %s a node with running: false, too"
+            raise CheckError(text % (sockets[0], sockets[0]))
+    state = dict(state, reload=reload or state.get("reload"), served=_systemd.served(world, state))
+    return steps(node.attrs, state, bool(world.triggered_by))
+
+
+def _file_changes(
+    name: str, node: Node, nodes: Mapping[str, Node], actions: List[Mapping[str, Any]], world: World
+) -> bool:
+    """Return whether this run changes the unit's own files, by a node that it requires or by one that goes."""
+    if _systemd.file_changes(name, node, nodes, actions):
+        return True
+    try:
+        gone = set(world.triggered_by).difference(node.triggers)
+    except Unknown:
+        return False
+    return _systemd.file_goes(name, (nodes[cause] for cause in gone if cause in nodes))
 
 
 def missing(node: Node, world: World, name: str) -> List[Action]:
@@ -126,20 +150,70 @@ def steps(attrs: Mapping[str, Any], state: Dict[str, Any], triggered: bool) -> L
     if running is False and (active is None or active in UP):
         actions.append(_systemd.stop(name))
     elif triggered and (active in UP or (active is None and running)):
-        reload = attrs.get("on_change") == "reload" and active is not None
-        actions.append(_systemd.reload(name) if reload else _systemd.restart(name))
+        actions += _again(name, attrs, state)
     elif running and active not in UP:
-        actions.append(_systemd.start(name))
-    if masked and boot not in MASKED:
-        actions.append(_systemd.mask(name))
+        actions += [*_looked_at(name), *_around(state.get("served") or (), _systemd.start(name))]
+    if masked and (boot not in MASKED or "alias" in state):
+        actions.append(_systemd.mask(state.get("alias", name)))
     return actions
+
+
+def _again(name: str, attrs: Mapping[str, Any], state: Mapping[str, Any]) -> List[Action]:
+    """Return the steps that let a unit take on changed settings."""
+    if attrs.get("on_change") == "reload" and state.get("active") is not None:
+        return [*_looked_at(name), _systemd.reload(name)]
+    return [*_looked_at(name), *_around(state.get("served") or (), _systemd.restart(name))]
+
+
+def _looked_at(name: str) -> List[Action]:
+    """Return what comes before a unit reads its settings again."""
+    return [_sshd.check_config(name)] if _sshd.guarded(name) else []
+
+
+def _around(services: Sequence[str], action: Action) -> List[Action]:
+    """Return an action on a socket, with its services stopped meanwhile: systemd would refuse it."""
+    return [*map(_systemd.stop, services), action, *map(_systemd.start, services)]
+
+
+@service.on_removal
+def on_removal(node: Node, near: Mapping[str, Node], world: World) -> List[Action]:
+    """Restart or reload a unit that stays while something goes that its `restart_on` named."""
+    name = _systemd.unit_name(node.attrs["name"])
+    if _systemd.goes(world, name):
+        return []
+    state = _systemd.find(world, name)
+    if state is None:
+        return []
+    if world.acted:
+        if state["active"] == "failed":
+            raise CheckError("%s is %s" % (name, state["active"]))
+        return []
+    reload = state.get("reload") or _systemd.file_goes(name, near.values())
+    actions: List[Action] = [_systemd.daemon_reload(state["name"])] if reload else []
+    if state["active"] in UP and world.triggered_by:
+        actions += _again(state["name"], node.attrs, dict(state, served=_systemd.served(world, state)))
+    return actions
+
+
+@service.lasting
+def lasting(node: Node, ops: Sequence[str]) -> Any:
+    """Look again at a unit that was started, as some die a second later."""
+    seconds = node.attrs.get("stable_for")
+    seconds = 3.0 if seconds is None else seconds
+    if not {"start", "restart", "reload"}.intersection(ops):
+        return None
+    name, wanted = _systemd.unit_name(node.attrs["name"]), bool(node.attrs.get("running"))
+    return seconds, lambda world, since: _lasting.died(world, name, since, wanted)
 
 
 @service.remember
 def remember(node: Node, world: World) -> Dict[str, Any]:
     """Take down how the unit stands."""
     state = _systemd.find(world, _systemd.unit_name(node.attrs["name"]))
-    return {} if state is None else {"active": state["active"], "enabled": state["enabled"]}
+    if state is None:
+        return {}
+    memory = {"active": state["active"], "enabled": state["enabled"]}
+    return dict(memory, target=state["name"]) if "alias" in state and node.attrs.get("masked") else memory
 
 
 @service.undo
@@ -152,6 +226,8 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
     if not memory:  # a unit that did not exist could still be masked
         masks = attrs.get("masked") and state["enabled"] in MASKED
         return ActionSpec([_systemd.unmask_nothing(name)] if masks else [])
+    if "target" in memory and state["enabled"] in MASKED and "alias" not in state:
+        return ActionSpec([_systemd.unmask_alias(name, memory["target"])])
     boot = memory["enabled"]
     if state["enabled"] in MASKED and boot not in MASKED and not attrs.get("masked"):
         return ActionSpec(left=["%s is masked by now: it stays as it is" % name])
@@ -162,6 +238,9 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         wanted["enabled"] = boot == "enabled"
     if attrs.get("masked") is not None:
         wanted["masked"] = boot in MASKED
+    if world.acted and wanted.get("running") is False and _systemd.listening(world, state):
+        del wanted["running"]  # a connection has started it again since it was stopped, as before the node came
+    state["served"] = _systemd.served(world, state)
     if state["enabled"] not in MASKED or boot in MASKED:
         return ActionSpec(steps(wanted, state, False))
     # Under the mask the unit is started at boot as ever, unless the node had a say in that, too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.model import error
 from statecfg.remote.nodetype import node_type
 from statecfg.remote.ops import op
 from statecfg.resources import _before, _paths
@@ -55,8 +56,20 @@ def symlink(
 
 
 @op
-def link(machine: Machine, path: str, target: str, owner: Optional[str], group: Optional[str]) -> Result:
-    """Make the link, in the place of one that leads elsewhere."""
+def link(
+    machine: Machine,
+    path: str,
+    target: str,
+    owner: Optional[str],
+    group: Optional[str],
+    replace: Optional[bool] = None,
+) -> Result:
+    """Make the link, in the place of one that leads elsewhere, or of a file if `replace` says so."""
+    found = machine.apparent(path)
+    if found is not None and found.kind == "file" and not replace:
+        return error(
+            "%s is a file, not a link: it was made in this run; replace: true puts the link in its place" % path
+        )
     return machine.symlink(path, target, owner=owner, group=group)
 
 
@@ -88,7 +101,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
         _paths.require_parent(world, path, node, nodes)
     if stat is None or stat.kind != "symlink" or stat.target != target:
         owner, group = _paths.owners(world, node, nodes)
-        return [link(path, target, owner, group)]
+        return [link(path, target, owner, group, attrs.get("replace") or None)]
     return _paths.attribute_actions(world, path, stat, None, node, nodes)
 
 

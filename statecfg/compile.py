@@ -16,7 +16,7 @@ from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg import claims, graph, problems
+from statecfg import claims, contradictions, graph, opaque, problems, tokens
 from statecfg.context import WireContext
 from statecfg.dialects.user_code import explained
 from statecfg.graph import Graph, Node
@@ -26,7 +26,7 @@ from statecfg.remote.model import Blob
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.values import kind_of, show
 from statecfg.remote.wire import INLINE, encode_value
-from statecfg.types import MAX_DEPTH, hidden
+from statecfg.types import MAX_DEPTH
 
 __all__ = ["Definition", "WireContext", "compile_graph"]
 
@@ -50,6 +50,25 @@ class Definition:
     types: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     digest: str = ""
+
+
+def for_undoing(definition: Definition) -> Definition:
+    """Return what a host needs of a definition to undo all of it: the nodes whose attributes hold a secret.
+
+    The host's ledger keeps masks in their place.
+    """
+    values = tuple(definition.secrets.values())
+    layers = [[node for node in layer if _mentions(node.get("attrs"), values)] for layer in definition.layers]
+    return Definition([layer for layer in layers if layer], secrets=definition.secrets)
+
+
+def _mentions(value: Any, texts: tuple[str, ...]) -> bool:
+    """Tell whether one of `texts` stands somewhere in a plain value; content is not looked into."""
+    if isinstance(value, str):
+        return any(text in value for text in texts)
+    if isinstance(value, Mapping):
+        return "$blob" not in value and any(_mentions(item, texts) for item in value.values())
+    return isinstance(value, list) and any(_mentions(item, texts) for item in value)
 
 
 def compile_graph(given: Graph, context: WireContext) -> Definition:
@@ -77,6 +96,7 @@ def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     try:
         with explained("finding what nodes are about", nodes[0].position if nodes else NOWHERE):
             found += claims.check(nodes)
+            found += contradictions.check(nodes)
     except InvalidInput as error:
         found += error.problems
     layers = [nodes]
@@ -85,10 +105,12 @@ def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     except InvalidInput as error:
         found += error.problems
     packer = _Packer(context)
-    wire = [[packer.pack(node) for node in layer] for layer in layers]
+    with opaque.recording() as used:
+        wire = [[packer.pack(node) for node in layer] for layer in layers]
     if found or packer.found:
         raise InvalidInput(found + packer.found)
-    return Definition(wire, packer.blobs, sorted(packer.methods), packer.secrets, digest(wire))
+    secrets = {name: value.reveal() for name, value in used.items()}
+    return Definition(wire, packer.blobs, sorted(packer.methods), secrets, digest(wire))
 
 
 def digest(layers: list[list[Json]]) -> str:
@@ -105,13 +127,12 @@ def digest(layers: list[list[Json]]) -> str:
 
 
 class _Packer:
-    """Makes wire nodes, and gathers on the way the content, the secrets and what is wrong."""
+    """Makes wire nodes, and gathers on the way the content and what is wrong."""
 
     def __init__(self, context: WireContext) -> None:
         self.context = context
         self.found: list[Problem] = []
         self.blobs: dict[str, Blob] = {}
-        self.secrets: dict[str, str] = {}
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
         self.places: dict[Place, str] = {}
 
@@ -125,23 +146,29 @@ class _Packer:
             self.methods[name] = self._to_wire(name)
         prepare = self.methods[name]
         sent: Any = node
-        if prepare is not None:
-            sent = self._prepared(node, prepare)
-            if sent is None:
-                return wire
+        with opaque.recording() as used:
+            if prepare is not None:
+                sent = self._prepared(node, prepare)
+                if sent is None:
+                    return wire
         for key in ("requires", "triggers", "produces_ops"):
             names = getattr(node, key)
             if names:
                 wire[key] = list(names)
         try:
             # Sorted, since the order of a pmap is another in every process.
-            attrs = {key: value for key, value in sorted(self._map(sent["attrs"]).items()) if key != "type"}
+            given = opaque.found(sent["attrs"])
+            attrs = {key: value for key, value in sorted(self._map(given).items()) if key != "type"}
             options = self._map(node.options) if node.options else None
-        except _CantSend as error:
-            self.found.append(problem("SC0117", f"{node.provides}: {error}", error.help, node.position))
+        except (_CantSend, tokens.Lost) as error:
+            code = "SC0117" if isinstance(error, _CantSend) else "SC0423"
+            self.found.append(problem(code, f"{node.provides}: {error}", error.help, node.position))
             return wire
         if attrs:
             wire["attrs"] = attrs
+        hides = _hiding(node, given, used)
+        if hides:
+            wire["hides"] = hides
         position = self.places.get(node.position)
         if position is None:
             position = self.places[node.position] = str(self.context.relative(node.position))
@@ -161,8 +188,8 @@ class _Packer:
     def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
         given = node.attrs.iteritems()
         # Nearly all values are plain, and there may be a hundred thousand nodes: only the others are looked into.
-        if any(holds_secret(value) for _, value in given if type(value) not in PLAIN):
-            node = node.replace(attrs=pmap({key: self._revealed(value) for key, value in node.attrs.items()}))
+        if any(opaque.holds(value) for _, value in given if type(value) not in PLAIN):
+            node = node.replace(attrs=pmap({key: _revealed(value) for key, value in node.attrs.items()}))
         try:
             with problems.collecting() as found, _of_author(node):
                 sent = prepare(node)
@@ -199,8 +226,8 @@ class _Packer:
             return [self._plain(item, depth + 1) for item in value]
         if isinstance(value, (Blob, bytes)):
             return encode_value(Blob.of(value), INLINE, self.blobs)
-        if hidden(value):
-            return self._reveal(value)
+        if isinstance(value, opaque.Value):
+            return value.reveal()
         if isinstance(value, (str, PurePath)):
             return str(value)
         if isinstance(value, (int, float)):
@@ -214,31 +241,42 @@ class _Packer:
         pairs = given.iteritems() if isinstance(given, PMap) else given.items()
         return {_key(key): value if type(value) in PLAIN else self._plain(value, depth) for key, value in pairs}
 
-    def _reveal(self, secret: Any) -> str:
-        value: str = secret.reveal()
-        self.secrets[secret.name] = value
-        return value
 
-    def _revealed(self, value: Any) -> Any:
-        """Return a value of a node with its secrets in the open, as a type's to_wire needs them."""
-        if hidden(value):
-            return self._reveal(value)
-        if isinstance(value, Mapping):
-            return MappingProxyType({key: self._revealed(item) for key, item in value.items()})
-        if isinstance(value, (list, tuple, PVector)):
-            return pvector(map(self._revealed, value))
-        return value
-
-
-def holds_secret(value: Any) -> bool:
-    """Return whether a value is a secret or, somewhere inside, holds one."""
-    if type(value) in PLAIN:
-        return False
+def _revealed(value: Any) -> Any:
+    """Return a value of a node with its secrets in the open, as a type's to_wire needs them."""
+    if isinstance(value, opaque.Value):
+        return value.reveal()
     if isinstance(value, Mapping):
-        return any(map(holds_secret, value.values()))
-    if isinstance(value, PVector):
-        return any(map(holds_secret, value))
-    return hidden(value)
+        return MappingProxyType({key: _revealed(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple, PVector)):
+        return pvector(map(_revealed, value))
+    return value
+
+
+def _hiding(node: Node, sent: Mapping[str, Any], used: Mapping[str, opaque.Secret]) -> list[str]:
+    """Return the names of the attributes that hold secrets, of which the host's ledger keeps none.
+
+    :param sent: the attributes as `to_wire` left them
+    :param used: the secrets that were revealed meanwhile
+    """
+    found = {name for name, value in node.attrs.items() if type(value) not in PLAIN and opaque.holds(value)}
+    found |= {name for name, value in sent.items() if type(value) not in PLAIN and opaque.holds(value)}
+    values = [each.reveal() for each in list(used.values())]
+    if values:
+        made = {name: value for name, value in sent.items() if value is not node.attrs.get(name) and value is not None}
+        found |= {name for name, value in made.items() if _holds_one(value, values)}
+    return sorted(name for name in found if sent.get(name) is not None)
+
+
+def _holds_one(value: Any, secrets: list[str]) -> bool:
+    """Return whether one of the secrets stands in a value, which may be content, a list or a map."""
+    if isinstance(value, Mapping):
+        return any(_holds_one(item, secrets) for item in value.values())
+    if isinstance(value, (list, tuple, PVector)):
+        return any(_holds_one(item, secrets) for item in value)
+    if isinstance(value, (Blob, bytes)):
+        return Blob.of(value).holds([secret.encode("utf-8", "surrogatepass") for secret in secrets])
+    return isinstance(value, str) and any(secret in value for secret in secrets)
 
 
 def _of_author(node: Node) -> AbstractContextManager[None]:

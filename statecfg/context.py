@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg import positions, problems
+from statecfg import inputs, positions, problems
 from statecfg.positions import Place
-from statecfg.problems import InvalidInput, problem
+from statecfg.problems import InvalidInput, problem, suggest_file
 from statecfg.remote.model import Blob
 
 if TYPE_CHECKING:
@@ -58,9 +58,13 @@ class WireContext:
                 self._accept(node, path, candidate, directory)
                 return candidate
         if os.path.isabs(path):
-            raise self._unreadable(node, f"{path} is not there", "it is looked for on this machine, not on the host")
+            nearby = suggest_file(path)
+            help_text = nearby or "it is looked for on this machine, not on the host"
+            raise self._unreadable(node, f"{path} is not there", help_text)
         looked = ", ".join(dict.fromkeys(os.path.relpath(item, self.base) for item in tried))
-        raise self._unreadable(node, f"{path} is not there", f"looked for {looked} in {self.base}")
+        nearby = next(filter(None, map(suggest_file, tried)), "")
+        help_text = " ".join(filter(None, (nearby, f"looked for {looked} in {self.base}")))
+        raise self._unreadable(node, f"{path} is not there", help_text)
 
     def _accept(self, node: Node, path: str, found: Path, directory: bool) -> None:
         real = Path(os.path.realpath(found))
@@ -91,7 +95,9 @@ class WireContext:
         try:
             size = found.stat().st_size
             if size <= HELD:
-                return Blob.of(found.read_bytes())
+                blob = Blob.of(found.read_bytes())
+                inputs.note("file", found, sha256=blob.sha256)
+                return blob
             total, size = hashlib.sha256(), 0
             with found.open("rb") as stream:
                 while piece := stream.read(1 << 20):
@@ -99,6 +105,7 @@ class WireContext:
                     size += len(piece)
         except OSError as error:
             raise self._unreadable(node, f"{relative_path}: {error.strerror}") from None
+        inputs.note("file", found, sha256=total.hexdigest())
         return Blob(total.hexdigest(), size, None, str(found))
 
     def tree(self, node: Node, relative_path: str) -> dict[str, dict[str, Any]]:
@@ -134,7 +141,7 @@ class WireContext:
         return {**entry, "executable": True} if kind & 0o100 else entry
 
     def render(self, node: Node, template: str, variables: Mapping[str, Any] | None = None) -> str:
-        """Return a Jinja2 template rendered with the host's variables and `variables`.
+        """Return a Jinja2 template rendered with the host's variables and `variables`, secrets revealed.
 
         :param template: a file of the project, or the text itself where it holds a line break or `{`
         Raises InvalidInput: an undefined variable, a template that is wrong, a file that is missing.
@@ -153,7 +160,7 @@ class WireContext:
 
         :param name: what reports show in its place
         """
-        from statecfg.secrets import Secret
+        from statecfg.opaque import Secret
 
         return Secret(name, value)
 

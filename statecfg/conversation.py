@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
+from statecfg import frames
 from statecfg.bundle import Bundle, command, modules_of
 from statecfg.compile import Definition
 from statecfg.inventory import Host
 from statecfg.listening import AGAIN, Listening
+from statecfg.new_login import aside, by_ssh
+from statecfg.outbox import Outbox
+from statecfg.outgoing import node_frames, plain, told
 from statecfg.remote import wire
 from statecfg.testimony import SUSPICIOUS, Broken, Testimony
 from statecfg.transport import Settings, Stream, Target, TransportError, connect
@@ -54,10 +58,10 @@ class Events(Protocol):
     def planned(self, host: str, report: Json) -> None:
         """Take in that a host has checked in and planned: `facts` and `ledger` are in its report."""
 
-    def hook(self, host: str, question: Json, gone: Callable[[], bool]) -> Json:
+    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Json:
         """Call a hook that runs here (`hook`, `event`, `resource`, `seconds`); return {"ok", "error", …}.
 
-        `gone` tells whether the host waits no longer.
+        `gone` tells whether the host waits no longer; `begun` is called when the hook's turn has come.
         """
 
     def may_go(self, host: str) -> str:
@@ -81,6 +85,32 @@ class Unjoined(Exception):
     """What was to be looked up could not be: the run ends, and nothing was done on any host."""
 
 
+class NotStarted(Exception):
+    """The user stopped the run before this host had its turn."""
+
+
+_CANCELLED = {"summary": "not started: the run was stopped before", "detail": "", "hint": ""}
+HOST_KEY = "host key"  # what a difference of host keys begins with
+
+
+class OtherHost(Exception):
+    """The host shows another key than it did when its plan was made: nothing was asked of it."""
+
+
+_OTHER_HOST = {
+    "summary": "this is not the host that was planned for; nothing was done",
+    "detail": "It shows another host key.",
+    "hint": "If the host was set up anew, plan again, read the plan, and apply the new one.",
+}
+
+
+def other_key(planned: str, now: str) -> bool:
+    """Return whether two host keys of one kind, as `KIND FINGERPRINT`, differ; a host has one of each kind."""
+    kind, _, fingerprint = planned.partition(" ")
+    kind_now, _, fingerprint_now = now.partition(" ")
+    return bool(fingerprint) and kind == kind_now and fingerprint != fingerprint_now
+
+
 class Gate:
     """Where hosts wait, planned and held, until somebody has read the plan and said yes or no.
 
@@ -101,6 +131,7 @@ class Conversation:
     :param more: what else the executor is to know of the run (see `fleet.Job.order`)
     :param late: waits for what is looked up beside the way to the host, and returns it: the definition with the
         content of hooks, what else the executor is to know, and who is told of the host's life
+    :param peer: the host key of a saved plan, "" for none
     """
 
     def __init__(
@@ -116,11 +147,12 @@ class Conversation:
         cancel: threading.Event | None = None,
         more: Mapping[str, Any] | None = None,
         late: Callable[[], Late] | None = None,
+        peer: str = "",
     ) -> None:
         self.host, self.definition, self.playbook, self.bundle = host, definition, playbook, bundle
         self.order, self.emit, self.expect, self.gate = order, emit, expect, gate
         self.cancel = cancel or threading.Event()
-        self.more, self.late = more or {}, late
+        self.more, self.late, self.peer = more or {}, late, peer
         self.events: Events | None = None
         self.nonce = secrets.token_hex(16)
         self.said = Testimony(definition, order.mode, emit)
@@ -132,17 +164,22 @@ class Conversation:
         self.running: dict[int, Json] = {}  # by the number of their order
         self.given: set[str] = set()
         self.writing = threading.Lock()
+        self.outbox: Outbox | None = None
         self.waiting = threading.Event()
         self.over = threading.Event()
 
     def run(self) -> Json:
         """Talk to the host; return its part of the report. A failing host is a report too, never an exception."""
-        self.emit("connecting", {})
         try:
+            if self.cancel.is_set():
+                raise NotStarted
+            self.emit("connecting", {})
             connection = connect(self.target(), self.order.settings)
             try:
                 self.report["peer"], self.address = connection.peer, connection.address
                 self.emit("connected", {"peer": connection.peer})
+                if other_key(self.peer, connection.peer):
+                    raise OtherHost
                 for text in connection.warnings:
                     self.warn(text)
                 become = self.become()
@@ -156,6 +193,11 @@ class Conversation:
                 connection.close()
         except Unjoined:
             return self.report
+        except NotStarted:
+            self.report.update(status="cancelled", error=dict(_CANCELLED))
+        except OtherHost:
+            self.report.update(status="refused", error=dict(_OTHER_HOST))
+            self.report["differs"] = [f"{HOST_KEY}: planned {self.peer}; now {self.report['peer']}"]
         except TransportError as problem:
             self.broke(problem.summary, problem.hint)
         except Broken as problem:
@@ -167,7 +209,7 @@ class Conversation:
             self.waiting.set()
             if self.entered and self.gate is not None:
                 self.gate.slots.release()
-        self.report["summary"] = self.said.count()
+        self.said.conclude()
         held_back = self.held_back()
         if held_back and not self.report.get("error"):
             self.report["status"] = "failed"
@@ -211,11 +253,7 @@ class Conversation:
 
     def target(self) -> Target:
         """Return where the host is, as the transports take it."""
-        host = self.host
-        address = host.address or None
-        return Target(
-            host.name, address, host.port, host.user, tuple(host.identity_files), host.proxy_jump, host.transport
-        )
+        return Target.of(self.host)
 
     def become(self) -> Become | None:
         """Return whom to become: what the command line says, else the inventory."""
@@ -229,7 +267,7 @@ class Conversation:
 
     def opening(self) -> Iterator[bytes]:
         """Yield what can be said before the host has answered; with `begin`, on a converged host it is all there is."""
-        yield _plain({"type": "hello", "nonce": self.nonce, "bundle": self.bundle.sha256})
+        yield plain({"type": "hello", "nonce": self.nonce, "bundle": self.bundle.sha256})
         run: Json = {
             "type": "run",
             "run": self.order.run,
@@ -242,6 +280,7 @@ class Conversation:
             "secrets": dict(self.definition.secrets),
             "expect": self.expect is not None,
             "asks": self.gate is not None,
+            "login": by_ssh(self.target()),
             **self.more,
         }
         yield wire.encode(run)
@@ -250,32 +289,22 @@ class Conversation:
             yield wire.encode({"type": "expect", "nodes": dict(expect[start : start + EXPECTED])})
         for number, layer in enumerate(self.definition.layers):
             for start in range(0, len(layer), NODES):
-                yield from _nodes(number, layer[start : start + NODES])
+                yield from node_frames(number, layer[start : start + NODES])
 
     def say(self, stream: Stream, data: bytes) -> None:
         """Send; heartbeats go by another thread."""
         with self.writing:
             stream.write(data)
 
-    def supply(self, stream: Stream, frame: Json) -> None:
+    def supply(self, stream: Stream, frame: frames.Need) -> None:
         """Send what the host lacks: the executor, or content; once, and nothing but what belongs to this run."""
-        if "types" in frame:
-            self.supply_types(stream, frame["types"])
-            return
-        if "bundle" in frame:
-            if self.supplied:
-                raise Broken("it asks for the executor a second time", SUSPICIOUS)
-            self.supplied = True
-            data = self.bundle.data
-            self.emit("uploading", {"bytes": len(data)})
-            for start in range(0, len(data), PIECE):
-                last = start + PIECE >= len(data)
-                self.say(stream, _plain({"type": "bundle", "last": last}, data[start : start + PIECE]))
-            return
-        wanted = frame.get("blobs")
-        if not isinstance(wanted, list) or any(not isinstance(sha256, str) for sha256 in wanted):
+        if [frame.bundle, frame.blobs, frame.types].count(None) != 2:
             raise Broken("it asks for nothing that there is", SUSPICIOUS)
-        for sha256 in wanted:
+        if frame.types is not None:
+            self.supply_types(stream, frame.types)
+        elif frame.bundle is not None:
+            self.supply_bundle(stream)
+        for sha256 in frame.blobs or ():
             blob = self.definition.blobs.get(sha256)
             if blob is None or sha256 in self.given:
                 what = "was sent already" if sha256 in self.given else "is not part of this run"
@@ -288,16 +317,29 @@ class Conversation:
             except (OSError, wire.ProtocolError) as problem:
                 raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem
 
-    def supply_types(self, stream: Stream, names: Any) -> None:
+    def supply_bundle(self, stream: Stream) -> None:
+        """Send the executor."""
+        if self.supplied:
+            raise Broken("it asks for the executor a second time", SUSPICIOUS)
+        self.supplied = True
+        data = self.bundle.data
+        self.emit("uploading", {"bytes": len(data)})
+        for start in range(0, len(data), PIECE):
+            last = start + PIECE >= len(data)
+            self.say(stream, plain({"type": "bundle", "last": last}, data[start : start + PIECE]))
+
+    def supply_types(self, stream: Stream, names: Sequence[str]) -> None:
         """Send node types of what left the definition, as far as they are still known here."""
-        if self.typed or not isinstance(names, list) or any(not isinstance(name, str) for name in names):
+        if self.typed:
             raise Broken("it asks for node types that it can't need", SUSPICIOUS)
         self.typed = True
-        modules, types = modules_of(names[:1000])
+        modules, types = modules_of(list(names[:1000]))
         self.say(stream, wire.encode({"type": "modules", "modules": modules, "types": types}))
 
     def answer(self, stream: Stream) -> None:
         """Let the host go on with what it planned, or not; pass on that the user stops."""
+        if self.outbox is not None:
+            self.outbox.check()
         if self.cancel.is_set() and not self.told:
             self.told = True
             self.say(stream, wire.encode({"type": "cancel"}))
@@ -324,47 +366,66 @@ class Conversation:
         self.answered, self.said.acting = True, yes
         self.say(stream, wire.encode({"type": "go" if yes else "no"}))
 
-    def ask(self, stream: Stream, frame: Json) -> None:
+    def ask(self, stream: Stream, frame: frames.Hook) -> None:
         """Let the hook be called that the host waits for, and pass on its answer; meanwhile, go on listening.
 
         Raises Broken where it asks for what is no hook of this run.
         """
         names = {hook["name"] for hook in self.more.get("hooks", ()) if hook["where"] == "controller"}
-        if self.events is None or frame.get("hook") not in names or not self.said.acting or self.asking:
+        if self.events is None or frame.hook not in names or not self.said.acting or self.asking:
             raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
-        if not isinstance(frame.get("resource"), dict) or frame["resource"].get("name") not in self.said.places:
+        if frame.resource.name not in self.said.places:
             raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
-        self.asking, events = True, self.events
-        about = {"hook": frame["hook"], "event": str(frame.get("event")), "name": frame["resource"]["name"]}
+        self.asking, events, question = True, self.events, frame.to_json()
+        about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
         self.emit("hook-started", about)
+
+        def begun() -> None:
+            self.emit("hook-started", {**about, "seconds": frame.seconds, "attempt": 1})
 
         def answer() -> None:
             try:
-                found = events.hook(self.host.name, frame, self.over.is_set)
+                found = events.hook(self.host.name, question, self.over.is_set, begun)
             except Exception as problem:  # our own mistake: the host is told that the hook failed, and why
                 found = {"ok": False, "error": f"statecfg failed: {problem!r}"}
             self.asking = False
-            try:
-                self.say(stream, wire.encode({**found, "type": "hooked", "id": frame["id"]}))
-            except TransportError:  # whoever listens finds out too, and says it
-                return
+            with contextlib.suppress(TransportError):  # whoever listens finds out too, and says it
+                self.say(stream, wire.encode({**found, "type": "hooked", "id": frame.id}))
 
         threading.Thread(target=answer, daemon=True).start()
 
-    def unit(self, stream: Stream, frame: Json) -> None:
+    def log_in_again(self, stream: Stream) -> None:
+        """Try a new login beside this connection, and tell the host what came of it; meanwhile, go on listening."""
+        if not by_ssh(self.target()) or self.asking:
+            raise Broken("it asks for a login that can't be tried", SUSPICIOUS)
+        self.asking = True
+
+        def answer(wrong: str) -> None:
+            self.report["login"] = {"ok": not wrong, **({"error": wrong} if wrong else {})}
+            self.asking = False
+            with contextlib.suppress(TransportError):  # whoever listens finds out too, and says it
+                self.say(stream, wire.encode({"type": "login", "error": wrong}))
+
+        aside(self.target(), self.order.settings, command(self.host.python), answer)
+
+    def unit(self, stream: Stream, frame: frames.Frame) -> None:
         """Pass on what the host says of its units. Raises Broken where it has none in this run."""
         if self.events is None or not self.said.acting or not self.more.get("units"):
             raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
-        if frame["type"] == "units" and frame.get("phase") == "after":
+        if self.outbox is None:
+            self.outbox = Outbox(partial(self.say, stream))
+        outbox, said = self.outbox, {**frame.to_json(), "type": frames.TYPES[type(frame)]}
+        if not outbox.room():
+            raise Broken("it asks for more than it reads", SUSPICIOUS)
+        if isinstance(frame, frames.UnitsPhase) and frame.phase == "after":
             self.give_way()
-        if frame["type"] == "unit-log":
-            self.emit("unit-log", frame)
-        elif frame["type"] == "unit-done":
+        if isinstance(frame, frames.UnitLog):
+            self.emit("unit-log", said)
+        elif isinstance(frame, frames.UnitDone):
             self.hooks -= 1
-            about = self.running.pop(frame["id"], None)
+            about = self.running.pop(frame.id, None)
             if about is not None:
-                status = "ok" if frame["ok"] else "failed"
-                self.emit("unit-hook", {**about, "status": status, "error": frame["error"]})
+                self.emit("unit-hook", {**about, "status": "ok" if frame.ok else "failed", "error": frame.error})
 
         def tell(answer: Json) -> None:
             if answer["type"] == "unit":
@@ -374,10 +435,9 @@ class Conversation:
                     self.running[answer["id"]] = {"unit": step["unit"], "hook": step["hook"]}
                     self.emit("unit-hook", {**self.running[answer["id"]], "status": "started"})
             self.said.units = answer["type"] != "units-go"
-            with contextlib.suppress(TransportError):  # whoever listens finds out too, and says it
-                self.say(stream, wire.encode(answer))
+            outbox.put(told(answer))
 
-        self.events.unit(self.host.name, frame, tell, self.address)
+        self.events.unit(self.host.name, said, tell, self.address)
 
     def give_way(self) -> None:
         """Let another host have this one's slot: from here on it may wait for that one."""
@@ -390,18 +450,21 @@ class Conversation:
 
     def talk(self, stream: Stream) -> None:
         """Say everything, then listen until END. Raises Broken, ProtocolError, TransportError, Unjoined."""
-        self.say(stream, b"".join(self.opening()))
+        # A program that has ended by now, such as a shell that lets nobody in, has said why: listening finds it.
+        with contextlib.suppress(TransportError):
+            self.say(stream, b"".join(self.opening()))
         over = threading.Event()
         threading.Thread(target=self._beat, args=(stream, over), daemon=True).start()
         try:
             if self.late is not None:
                 self.definition, self.more, self.events = self.late()
-            # A program that has ended by now, such as a shell that lets nobody in, has said why: listening finds it.
             with contextlib.suppress(TransportError):
                 self.say(stream, wire.encode({**self.more, "type": "begin"}))
             Listening(self, stream).run()
         finally:
             over.set()
+            if self.outbox is not None:
+                self.outbox.close()
 
     def _beat(self, stream: Stream, over: threading.Event) -> None:
         """Tell the host, every few seconds, that we are alive, whatever the rest of us waits for."""
@@ -435,21 +498,3 @@ class _Permit:
             self.answer = events.may_go(host)
         except Exception as problem:  # our own mistake: the host stays as it is, and its report says so
             self.answer = f"statecfg failed: {problem!r}"
-
-
-def _plain(header: Json, body: bytes = b"") -> bytes:
-    """Return a frame that is not packed, for the bootstrap, which does not unpack."""
-    text = json.dumps(header, separators=(",", ":")).encode()
-    return wire.HEAD.pack(len(text), len(body), 0) + text + body
-
-
-def _nodes(number: int, nodes: list[Json]) -> Iterator[bytes]:
-    """Yield frames with these nodes of a layer, split where one would be too large."""
-    try:
-        yield wire.encode({"type": "nodes", "layer": number, "nodes": nodes})
-    except wire.ProtocolError:
-        if len(nodes) == 1:
-            raise
-        half = len(nodes) // 2
-        yield from _nodes(number, nodes[:half])
-        yield from _nodes(number, nodes[half:])

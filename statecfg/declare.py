@@ -10,17 +10,18 @@ from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg import positions, problems, schema, types, validators
+from statecfg import opaque, positions, problems, schema, tokens, types, validators
 from statecfg.graph import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Graph, Node, gap, too_many
-from statecfg.positions import Place
+from statecfg.positions import Place, Written
 from statecfg.problems import InvalidInput, Problem, clipped, problem
 from statecfg.remote.nodetype import OPTIONS, NodeType
-from statecfg.remote.values import Wrong, kind_of, show
+from statecfg.remote.values import Wrong, kind_of, no_controls, show
 from statecfg.schema import Schema
 
 MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, after the name of a type
 NO_PLACES: Mapping[str, Place] = {}
 _OPTIONS = frozenset(OPTIONS)
+_IN_THE_OPEN = "names, arguments, paths and tags are shown everywhere: take another value"
 WRONG: Any = object()  # stands for a value that could not be read, which was reported
 _VECTORS: dict[tuple[str, ...], PVector[str]] = {}
 _RECORDED: ContextVar[list[Node] | None] = ContextVar("nodes declared", default=None)
@@ -77,7 +78,8 @@ class _Declaration:
         values, options = self._sorted_out(args, attrs)
         given = options.pop("provides", None)
         name = self._name(values, None if given is WRONG else given)
-        self.name = clipped(name.removesuffix(":") if name == f"{self.schema.kind.name}:" else name)
+        shown = name if name.isprintable() else repr(name)[1:-1]
+        self.name = clipped(shown.removesuffix(":") if name == f"{self.schema.kind.name}:" else shown)
         parts = [gap()] if given is WRONG else []
         requires: Sequence[str] = ()
         triggers: Sequence[str] = ()
@@ -86,6 +88,8 @@ class _Declaration:
             triggers = self._requirements("restart_on", options.pop("restart_on", ()), parts)
             self._check_options(options)
         kept = self._checked(values)
+        if not self.found and not name.isprintable():
+            self._check_letters(name)
         if self.found:
             problems.report(*self.found)
         node = Node(
@@ -131,8 +135,25 @@ class _Declaration:
                 if name in into:
                     self.wrong("SC0103", f"`{name}` of {self._label(values)} is given twice", "", name)
                 into[name] = value
+        self._find_secrets(values, options)
         self.broken = any(value is WRONG for value in (*values.values(), *options.values()))
         return values, options
+
+    def _find_secrets(self, values: dict[str, Any], options: dict[str, Any]) -> None:
+        """Make values of texts with tokens in them; refuse what lost one, and secrets where everyone sees them."""
+        if not tokens.in_use():
+            return
+        for given in (values, options):
+            for name, value in given.items():
+                try:
+                    given[name] = value = opaque.found(value)
+                except tokens.Lost as error:
+                    self.wrong("SC0423", f"`{name}` of {self.name}: {error}", error.help, name)
+                    given[name] = WRONG
+                    continue
+                if (given is options or name in self.schema.shown) and opaque.holds(value):
+                    self.wrong("SC0425", f"`{name}` of {self.name} holds a secret: {show(value)}", _IN_THE_OPEN, name)
+                    given[name] = WRONG
 
     def _label(self, values: Mapping[str, Any]) -> str:
         first = values.get(self.schema.arguments[0]) if self.schema.arguments else None
@@ -149,7 +170,7 @@ class _Declaration:
             return kind
         else:
             first = values.get(self.schema.arguments[0])
-            if not isinstance(first, str):
+            if first is WRONG or not isinstance(first, str):
                 first = getattr(first, "name", "")
             return f"{kind}:{first if isinstance(first, str) else ''}"
         if not name or len(name.encode("utf-8", "replace")) > MAX_NODE_NAME or not name.isprintable():
@@ -160,6 +181,14 @@ class _Declaration:
                 "provides",
             )
         return name
+
+    def _check_letters(self, name: str) -> None:
+        """Refuse a name that its argument gave a line break or another control character."""
+        try:
+            no_controls(name)
+        except Wrong as error:
+            help = "give the node a name of its own: `provides: NAME`"
+            self.wrong("SC0108", f"the name {show(name)} is {error}", help)
 
     def _requirements(self, option: str, given: Any, parts: list[Graph]) -> Sequence[str]:
         if given is WRONG or (not given and not isinstance(given, Graph)):
@@ -267,6 +296,8 @@ class _Declaration:
 
 def name_of(value: Any) -> str | None:
     """Return the name of a node as text from text or a keyword (`:web`); None for anything else."""
+    if isinstance(value, Written):
+        return value if not value.startswith(":") else Written(value[1:], value.place)
     if isinstance(value, str):
         text = str.__str__(value)
     elif type(value).__name__ == "Keyword" and isinstance(getattr(value, "name", None), str):

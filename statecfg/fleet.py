@@ -79,6 +79,7 @@ class Options:
     :param password: for the hosts that become another user because the inventory says so
     :param lock_timeout: seconds to wait for another run on a host
     :param expect: host → node → fingerprint, of a saved plan: a host that would do anything else is refused
+    :param peers: host → the host key of a saved plan, as reports have it: a host that shows another one is refused
     :param confirm: shown the report of the plan before anything is done; False ends the run there
     :param patience: seconds a host may have no news but heartbeats, beside the longest timeout of its nodes
     :param cancel: set to stop: nothing more begins
@@ -111,6 +112,7 @@ class Options:
     events: Events | None = None
     deployment: Deployment | None = None
     units: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    peers: Mapping[str, str] = field(default_factory=dict)
     join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
@@ -154,6 +156,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             options.cancel,
             _more(job, options),
             partial(joined.of, job.host.name),
+            options.peers.get(job.host.name, ""),
         )
         for job in jobs
     ]
@@ -169,7 +172,33 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
     for thread in threads:
         while thread.is_alive():  # a plain join would hold up Ctrl-C
             thread.join(0.5)
-    return _report(order, playbook, conversations)
+    return _with_shared_ledgers(_report(order, playbook, conversations))
+
+
+def _with_shared_ledgers(report: Report) -> Report:
+    """Return a report that says by name which hosts are the same machine and user: they share one ledger.
+
+    A host that another name of the same run has locked tells no ledger: the holder's run id and the host key say it.
+    """
+    names: dict[str, list[str]] = {}
+    for name, host in report["hosts"].items():
+        if host.get("ledger"):
+            names.setdefault(host["ledger"], []).append(name)
+    for name, host in report["hosts"].items():
+        same = names.get(host.get("ledger") or "", ())
+        others = [other for other in same if other != name] or _holders(report, host)
+        if others:
+            text = f"{name} and {', '.join(others)} are names of the same machine and user; use one of them"
+            host["warnings"] = [*host.get("warnings", ()), text]
+    return report
+
+
+def _holders(report: Report, host: Mapping[str, Any]) -> list[str]:
+    """Return the names whose run holds a locked host, if it is this run."""
+    if host["status"] != "locked" or (host.get("holder") or {}).get("run") != report["run"]:
+        return []
+    same = [name for name, other in report["hosts"].items() if other is not host and other.get("ledger")]
+    return [name for name in same if report["hosts"][name].get("peer") == host.get("peer")] or same
 
 
 class _Joined:

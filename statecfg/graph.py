@@ -9,13 +9,14 @@ from typing import Any
 from pyrsistent import PMap, PVector, pmap, pvector
 from toposort import CircularDependencyError, toposort
 
-from statecfg.positions import NOWHERE, Place, of_frame
+from statecfg.positions import NOWHERE, Place, Written, of_frame
 from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
 from statecfg.remote.model import Record
 from statecfg.remote.values import kind_of
 
 MAX_NODES = 250_000
-# toposort walks all waiting nodes once per layer: beyond this many steps a graph is too deep to be meant.
+MAX_LAYERS = 10_000  # the depth of a graph: nodes of which each requires the one before
+# toposort walks all waiting nodes once per layer, so a graph that is wide has fewer layers.
 MAX_STEPS = 100_000_000
 MAX_PROBLEMS = 20
 
@@ -302,7 +303,7 @@ def in_layers(nodes: Iterable[Node]) -> list[list[Node]]:
         for layer in toposort({name: set(node.requires) for name, node in names.items()}):
             made.append([names[name] for name in sorted(layer) if name in names])
             steps, waiting = steps + waiting, waiting - len(layer)
-            if steps > MAX_STEPS:
+            if steps > MAX_STEPS or (len(made) >= MAX_LAYERS and waiting):
                 raise InvalidInput([_too_deep(len(made), waiting)])
     except CircularDependencyError as error:
         raise InvalidInput(circles(names, error.data)) from None
@@ -312,7 +313,7 @@ def in_layers(nodes: Iterable[Node]) -> list[list[Node]]:
 def _too_deep(depth: int, waiting: int) -> Problem:
     return problem(
         "SC0115",
-        f"after {depth:,} layers {waiting:,} nodes still wait for others",
+        f"after {depth:,} layers {waiting:,} nodes still wait for others (at most {MAX_LAYERS:,} layers are possible)",
         "let nodes require only what they need, so that more of them stand side by side",
     )
 
@@ -330,7 +331,8 @@ def check(nodes: list[Node]) -> list[Problem]:
     for node in nodes:
         for name in node.requires:
             if name == node.provides:
-                found.append(problem("SC0112", f"{name} requires itself", "take it out of requires", node.position))
+                help_text = "remove it from requires"
+                found.append(problem("SC0112", f"{name} requires itself", help_text, _written(node, name)))
             elif name not in names and not excused(name):
                 found.append(_missing(node, name, names, len(found)))
     return found + _circles(nodes, names) if found else found
@@ -360,8 +362,13 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], before: int) -> P
         close = nearest(name, written) if len(alike) <= 20_000 else []
         hint = suggest(name, close + sorted(set(alike) - set(close)), "there are")
     return problem(
-        "SC0111", f"{node.provides} requires {name}, and no node of the graph has that name", hint, node.position
+        "SC0111", f"{node.provides} requires {name}, and no node of the graph has that name", hint, _written(node, name)
     )
+
+
+def _written(node: Node, name: str) -> Place:
+    """Return where a requirement is written, if the dialect knows it; otherwise where its node is."""
+    return name.place if isinstance(name, Written) else node.position
 
 
 def duplicates(nodes: Iterable[Node]) -> list[Problem]:

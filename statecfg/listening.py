@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from statecfg import frames
 from statecfg.remote import wire
-from statecfg.testimony import SUSPICIOUS, UNITS, Broken
+from statecfg.strict import weigh
+from statecfg.testimony import SUSPICIOUS, Broken
+from statecfg.transport import TransportError
 
 if TYPE_CHECKING:
     from statecfg.conversation import Conversation
@@ -16,11 +22,32 @@ DEAD = 15.0  # seconds of silence after which a host is taken for gone
 START = 60.0  # seconds a host may take from the start of the executor to its first word
 LINGER = 1.0  # seconds that an exit status may come after the end of the output
 SLOWEST = 1024  # bytes a second below which a link that brings a frame is none
-VOLUME = 256 << 20  # bytes of report that a host may send
+VOLUME = 256 << 20  # bytes that a host may send, output of programs not counted
+MEMORY = 64 << 20  # bytes of memory that the report of one host may take
+NODE = 16 << 10  # bytes of memory that it may take beside these for each node that the host was sent
+FRAME = 48 << 20  # bytes of memory that decoding one frame may take; hosts take turns at it
+_TOKEN = 100  # bytes of memory that a value takes at most, by the signs of JSON that it needs
+_PASSING = (frames.Hello, frames.Beat, frames.Need, frames.Output, frames.UnitLog, frames.UnitAsk)  # not kept
+_DECODING = threading.Lock()
 
 AGAIN = "Run it again: the host knows how far it came, and the next run finishes what this one left."
 HOOKS = "Let the shell's start-up files on the host print nothing when nobody is there to read it."
 PYTHON = "Install Python 3.8 or newer on the host, or say in the inventory where it is: `python: /path/to/python3`."
+
+
+class Decoder(wire.Decoder):
+    """Decodes the frames of hosts, which may be anybody's."""
+
+    def weigh(self, header: bytes) -> None:
+        """Refuse a header that would take too much memory once it is decoded. Raises ProtocolError."""
+        room = FRAME - 4 * len(header)  # a single emoji makes every character of a text take four bytes
+        if _tokens(header) * _TOKEN > room and _tokens(wire.TEXTS.sub(b"", header)) * _TOKEN > room:
+            raise wire.ProtocolError(f"a frame would take more than {FRAME >> 20} MiB of memory")
+
+
+def _tokens(text: bytes) -> int:
+    """Count the signs of JSON without which there is no value."""
+    return text.count(b",") + text.count(b":") + text.count(b"[") + text.count(b"{")
 
 
 class Listening:
@@ -31,7 +58,7 @@ class Listening:
 
     def __init__(self, conversation: Conversation, stream: Stream) -> None:
         self.of, self.stream = conversation, stream
-        self.decoder = wire.Decoder()
+        self.decoder = Decoder()
         self.noise = bytearray()
         self.greeting = wire.GREETING + conversation.nonce.encode() + b"\n"
         self.greeted = self.started = False
@@ -40,6 +67,10 @@ class Listening:
         self.start = now + START
         self.longest = conversation.longest()
         self.outputs = 0
+        self.cut: TransportError | None = None  # why nothing can be sent to it any more
+        self.cut_at = 0.0
+        self.memory = 0  # bytes that is kept of what it said
+        self.room = MEMORY + NODE * sum(map(len, conversation.definition.layers))
 
     def run(self) -> None:
         """Listen until END. Raises Broken, ProtocolError, TransportError."""
@@ -53,41 +84,76 @@ class Listening:
                 if self.hear(data):
                     return
             self.check(time.monotonic())
-            self.of.answer(self.stream)
+            self.send(self.of.answer)
+
+    def send(self, say: Callable[[Stream], None]) -> None:
+        """Say something. If the host no longer listens, what it has said already may tell why: go on reading that."""
+        if self.cut is None:
+            try:
+                say(self.stream)
+            except TransportError as problem:
+                self.cut, self.cut_at = problem, time.monotonic()
 
     def hear(self, data: bytes) -> bool:
         """Take in bytes; return True after END."""
         if not self.greeted:
             data = self.greet(data)
-        try:
-            frames = self.decoder.feed(data) if data else []
-        except wire.ProtocolError as problem:
-            raise Broken(f"it sent what is no frame of ours: {problem}", SUSPICIOUS) from problem
-        if frames or not self.decoder.buffer:
-            self.framed = time.monotonic()
-        for frame, _ in frames:
-            kind = frame["type"]
-            if kind == "need":
-                self.of.supply(self.stream, frame)
-                self.start = time.monotonic() + START + len(self.of.bundle.data) / SLOWEST
-            elif self.of.said.take(frame):
+        for frame in self.incoming(data):
+            if isinstance(frame, frames.End):
                 return True
-            if kind in UNITS:
+            if isinstance(frame, frames.Need):
+                self.send(partial(self.of.supply, frame=frame))
+                self.start = time.monotonic() + START + len(self.of.bundle.data) / SLOWEST
+            elif isinstance(frame, frames.UNITS):
                 self.of.unit(self.stream, frame)
-            elif kind == "hook":
+            elif isinstance(frame, frames.Login):
+                self.of.log_in_again(self.stream)
+            elif isinstance(frame, frames.Hook):
                 self.of.ask(self.stream, frame)
-            elif kind == "plan" and self.of.events is not None:
+            elif isinstance(frame, frames.Plan) and self.of.events is not None:
                 self.of.events.planned(self.of.host.name, self.of.report)
-            if kind == "output":
-                self.outputs += len(str(frame["text"]))
-            elif kind != "beat":
-                self.started = self.started or kind == "hello"
+            if isinstance(frame, frames.Output):
+                self.outputs += len(frame.text)
+            elif not isinstance(frame, frames.Beat):
+                self.started = self.started or isinstance(frame, frames.Hello)
                 self.news = time.monotonic()
             if self.of.said.planned and self.of.gate is not None:
                 self.of.waiting.set()
+        if not self.decoder.buffer:
+            self.framed = time.monotonic()
         # What was heard while we were busy counts from now.
         self.heard = time.monotonic()
         return False
+
+    def incoming(self, data: bytes) -> Iterator[frames.Frame]:
+        """Yield the frames that bytes complete, each taken into the report. Raises Broken.
+
+        Decoding a frame takes many times its size for a moment, so one thread does it at a time.
+        """
+        headers = self.decoder.take(data) if data else iter(())
+        while True:
+            with _DECODING:
+                frame = self.next_frame(headers)
+            if frame is None:
+                return
+            self.framed = time.monotonic()
+            yield frame
+
+    def next_frame(self, headers: Iterator[tuple[dict[str, Any], bytes]]) -> frames.Frame | None:
+        """Return the next frame, None if there is none yet. Raises Broken."""
+        try:
+            header = next(headers, (None, b""))[0]
+        except wire.ProtocolError as problem:
+            raise Broken(f"it sent what is no frame of ours: {problem}", SUSPICIOUS) from problem
+        if header is None:
+            return None
+        frame = self.of.said.read(header)
+        if not isinstance(frame, _PASSING):
+            self.memory += weigh(header)
+            if self.memory > self.room:
+                raise Broken(f"its report takes more than {self.room >> 20} MiB of memory", SUSPICIOUS)
+        self.of.said.take(frame)
+        return frame
 
     def greet(self, data: bytes) -> bytes:
         """Look for the executor's first word behind what a login shell prints; return what follows it."""
@@ -108,6 +174,8 @@ class Listening:
         resting = self.of.said.units and not self.of.hooks
         if self.of.asking or resting or (self.of.said.waits and not self.of.answered):
             self.news = now  # it waits for us
+        if self.cut is not None and (now - self.heard > LINGER or now - self.cut_at > DEAD):
+            raise self.cut
         if self.started and now - self.heard > DEAD:
             raise Broken(f"nothing came from it for {DEAD:.0f} s", "Is the host up, and the network between?")
         if not self.started and now > self.start:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from statecfg import positions
+from statecfg import opaque, positions
 from statecfg.declare import recording
 from statecfg.graph import EMPTY, MAX_NODES, Graph, Node, gap, merge_graphs, same
 from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest
@@ -152,6 +152,11 @@ def defining(
         detail = f"the hosts of a play are {kind_of(hosts)}: {show(hosts)}"
         report(problem("SC0512", detail, 'write a pattern: hosts="web"', positions.of_frame(sys._getframe(1))))
     pattern = ",".join(map(str, names))
+    for option, shown in (("hosts", names), ("name", name)):
+        if opaque.shows(shown):
+            detail = f"`{option}` of a play holds a secret"
+            place = positions.of_frame(sys._getframe(1))
+            raise InvalidInput([problem("SC0425", detail, "names and hosts are shown everywhere", place)])
     given: Any = prune
     if not isinstance(given, bool):
         detail = f"`prune` of a play is {kind_of(given)}: {show(given)}"

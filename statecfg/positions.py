@@ -28,6 +28,20 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}" if self.column is None else f"{self.file}:{self.line}:{self.column}"
 
 
+class Written(str):
+    """A text that remembers where it is written."""
+
+    __slots__ = ("place",)
+
+    def __new__(cls, text: str, place: Place) -> Written:
+        """Make one of a plain text."""
+        made = super().__new__(cls, text)
+        made.place = place
+        return made
+
+    place: Place
+
+
 NOWHERE = Place("<unknown>", 0)
 
 

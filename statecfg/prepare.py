@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from statecfg.hooks.failure import HookFailure
-from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
+from statecfg.inventory import LOCAL
+from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report, suggest
 
 if TYPE_CHECKING:
     from statecfg.compile import Definition
@@ -50,7 +52,8 @@ class Work:
     `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
     `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for;
     `failed` the hosts that have no job because a hook failed; `services` and `relations` all of the playbook, also
-    where a limit leaves out hosts of theirs.
+    where a limit leaves out hosts of theirs; `warnings` what the user should know, and is not wrong; `everywhere` the
+    names of all hosts of the playbook, whatever the limit; `inventory` the one that has them.
     """
 
     project: Project
@@ -61,6 +64,9 @@ class Work:
     failed: Sequence[HookFailure] = ()
     services: Sequence[ServiceWork] = ()
     relations: Sequence[Relation] = ()
+    warnings: Sequence[str] = ()
+    everywhere: frozenset[str] = frozenset()
+    inventory: Inventory | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,9 @@ class Choice:
 
     `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra`
     variables that win over all others; `prune` whether what left the definition is to go; `instance` what tells this
-    use of the playbook from others on the same hosts, "" for the playbook by itself.
+    use of the playbook from others on the same hosts, "" for the playbook by itself; `given` the names of `extra` that
+    the user wrote, so that one that nothing reads is a mistake; `added` gives, by service, the hosts that have units of
+    it which were added by hand: they get the service's resources, too.
     """
 
     inventory: Path | None = None
@@ -78,6 +86,8 @@ class Choice:
     extra: Mapping[str, Any] = field(default_factory=dict)
     prune: bool = False
     instance: str = ""
+    given: frozenset[str] = frozenset()
+    added: Callable[[], Mapping[str, Sequence[str]]] | None = None
 
 
 def offline(path: Path, choice: Choice) -> Work:
@@ -95,11 +105,18 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
     :param reshape: asked for the graph of each host, after all of them were found to be right
     Raises InvalidInput with everything that is wrong, at every stage and of all hosts at once.
     """
-    from statecfg import bundle, secrets
+    from statecfg.dialects.output import to_stderr
+
+    with to_stderr():
+        return _playbook(path, choice, reshape)
+
+
+def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
+    from statecfg import bundle, opaque, project_inputs
 
     failed: list[HookFailure] = []
     found: tuple[Sequence[ServiceWork], Sequence[Relation]] = (), ()
-    with secrets.recording() as used:
+    with opaque.recording() as used:
         with collecting() as wrong, going_on():
             chosen = _chosen(path, choice)
             project, jobs = chosen.project, _jobs(path, choice, chosen)
@@ -108,18 +125,29 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
                 jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
             # What travels with them is checked, too; the run finds it made.
             bundle.build({name for job in jobs for name in job.definition.types})
+            project_inputs.note(project, found[0])
         if wrong:
             raise InvalidInput(sorted(wrong, key=_order))
-    known = {name: value.reveal() for name, value in used.items()}
-    jobs = [_hiding(job, found[0]) for job in jobs]
-    for job in jobs:
-        known.update(job.definition.secrets)
-    return Work(project, jobs, path, known, failed=failed, services=found[0], relations=found[1])
+    jobs = [_hiding(job, found[0], chosen.added) for job in jobs]
+    revealed = [(name, value.reveal()) for name, value in used.items()]
+    known = opaque.by_name([*revealed, *(each for job in jobs for each in job.definition.secrets.items())])
+    work = Work(
+        project,
+        jobs,
+        path,
+        known,
+        failed=failed,
+        services=found[0],
+        relations=found[1],
+        warnings=chosen.warnings,
+    )
+    return replace(work, everywhere=chosen.everywhere, inventory=chosen.inventory)
 
 
-def _hiding(job: Job, services: Sequence[ServiceWork]) -> Job:
+def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:
     """Return a job whose host knows the secrets of its units, so that it shows them to nobody."""
-    hidden = {name: text for each in services if job.host.name in each.hosts for name, text in each.hidden.items()}
+    mine = [each for each in services if job.host.name in (*each.hosts, *added.get(each.service.name, ()))]
+    hidden = {name: text for each in mine for name, text in each.hidden.items()}
     definition = replace(job.definition, secrets={**job.definition.secrets, **hidden})
     return replace(job, definition=definition) if hidden else job
 
@@ -159,18 +187,24 @@ def owner(project: Project, path: Path, instance: str = "") -> str:
     The project is called as its settings say, or as its directory is; an instance stands behind `#`.
     """
     relative = project.relative(path) + (f"#{instance}" if instance else "")
-    return relative if relative.startswith("/") else f"{project.settings.name or project.root.name}/{relative}"
+    return relative if relative.startswith("/") else f"{project.name}/{relative}"
 
 
 @dataclass(frozen=True)
 class _Chosen:
-    """A playbook as it was read, and each host with its plays; where there are none, that was reported."""
+    """A playbook as it was read, and each host with its plays; where there are none, that was reported.
+
+    `added` are the hosts of units added by hand, by service; `everywhere` all hosts of the plays, whatever the limit.
+    """
 
     project: Project
     inventory: Inventory | None = None
     plays: Sequence[Play] = ()
     relations: Sequence[Relation] = ()
     hosts: Sequence[tuple[Host, list[Play]]] = ()
+    warnings: tuple[str, ...] = ()
+    added: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    everywhere: frozenset[str] = frozenset()
 
     def services(self, choice: Choice) -> tuple[Sequence[ServiceWork], Sequence[Relation]]:
         """Return the services that are to be deployed, and their relations; report what is wrong with them."""
@@ -189,13 +223,38 @@ def _chosen(path: Path, choice: Choice) -> _Chosen:
     project = projects.find(path)
     inventory, found = None, None
     with going_on():
-        inventory = project.inventory(choice.inventory)
+        inventory = project.inventory(choice.inventory, secrets=True)
     with going_on():
         found = dialects.read(path, project)
     if found is None or inventory is None:
         return _Chosen(project)
-    hosts = _hosts(found.plays, inventory, choice.limit)
-    return _Chosen(project, inventory, found.plays, found.relations, hosts)
+    services = choice.added is not None and any(play.service is not None for play in found.plays)
+    added = choice.added() if services and choice.added is not None else {}
+    hosts = _hosts(found.plays, inventory, choice.limit, added)
+    everywhere = frozenset(host.name for host, _ in hosts)
+    if choice.limit is not None:
+        with collecting(), going_on():  # what is wrong was reported above
+            everywhere = frozenset(host.name for host, _ in _hosts(found.plays, inventory, None, added))
+    warnings = _unread(path, choice, project, inventory)
+    return _Chosen(project, inventory, found.plays, found.relations, hosts, warnings, added, everywhere)
+
+
+def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) -> tuple[str, ...]:
+    """Report variables of the command line that nothing declares or reads; return warnings if that is not certain."""
+    from statecfg.dialects.variable_names import Names
+
+    if not choice.given:
+        return ()
+    known = Names(str(project.root))
+    known.add(os.path.abspath(path))
+    declared = {name for host in inventory.hosts.values() for name in host.vars} | known.found
+    unread = sorted(choice.given - declared - known.maybe)
+    if not known.complete:
+        return tuple(f"the playbook does not seem to read `{name}`, which -e sets" for name in unread)
+    for name in unread:
+        detail = f"-e sets `{name}`, and neither the playbook nor the inventory declares or reads it"
+        report(problem("SC0424", detail, suggest(name, sorted(declared), "they have")))
+    return ()
 
 
 def _reshaped(
@@ -316,8 +375,13 @@ def hosts(pattern: str, choice: Choice) -> Work:
     return Work(project, [Job(host, Definition([]), "") for host in chosen])
 
 
-def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> list[tuple[Host, list[Play]]]:
-    """Return each host with its plays, in the order in which the plays name them."""
+def _hosts(
+    plays: Iterable[Play], inventory: Inventory, limit: str | None, added: Mapping[str, Sequence[str]]
+) -> list[tuple[Host, list[Play]]]:
+    """Return each host with its plays, in the order in which the plays name them.
+
+    :param added: hosts that a service has beside those of its pattern; one that the inventory does not have is left out
+    """
     found: dict[str, tuple[Host, list[Play]]] = {}
     all_plays = list(plays)
     several = len(all_plays) > 1
@@ -325,13 +389,21 @@ def _hosts(plays: Iterable[Play], inventory: Inventory, limit: str | None) -> li
     for play in all_plays:
         hosts: Sequence[Host] | None = None
         with going_on():
-            hosts = inventory.select(play.hosts, limit, play.position, empty_ok=several)
+            more = _more(added.get(play.service.name, ()), inventory, limit) if play.service is not None else []
+            hosts = inventory.select(play.hosts, limit, play.position, empty_ok=several or bool(more))
+            hosts = [*hosts, *(host for host in more if host not in hosts)]
         left = left or hosts is None
         for host in hosts or ():
             found.setdefault(host.name, (host, []))[1].append(play)
     if not found and not left:
         report(problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position))
     return list(found.values())
+
+
+def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list[Host]:
+    """Return the hosts of these names that the inventory has and a limit leaves."""
+    there = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
+    return [host for name in there for host in inventory.select(name, limit, empty_ok=True)]
 
 
 def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:
@@ -341,24 +413,24 @@ def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Cho
 
 def _evaluated(host: Host, plays: Sequence[Play], choice: Choice) -> _Evaluated:
     """Return the graph of a host, by node name the variables of its play, and the secrets that went into both."""
-    from statecfg import secrets
+    from statecfg import opaque
 
     # A secret inside a text, such as a rendered template, is known only from its having been revealed.
-    with secrets.recording() as used:
+    with opaque.recording() as used:
         graph, own = _graph(host, plays, choice)
     return graph, own, dict(used)
 
 
 def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project) -> Definition:
     """Return the definition of a host: of the graph that was evaluated, or of what became of it."""
-    from statecfg import secrets
+    from statecfg import opaque
     from statecfg.compile import WireContext, compile_graph
 
     _, own, known = evaluated
-    with secrets.recording() as used:
+    with opaque.recording() as used:
         definition = compile_graph(graph, WireContext(host.name, host.vars, host.groups, project.root, own))
-    found = {name: value.reveal() for name, value in {**known, **used}.items()}
-    return replace(definition, secrets=found | definition.secrets)
+    found = opaque.by_name((name, value.reveal()) for name, value in (*known.items(), *used.items()))
+    return replace(definition, secrets=opaque.by_name([*found.items(), *definition.secrets.items()]))
 
 
 def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from statecfg import tokens
 from statecfg.positions import Place
 
 __all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "going_on", "problem", "report", "suggest"]
@@ -39,6 +41,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "SC0119": ("wrong node type", "The definition of a node type is itself wrong."),
     "SC0120": ("node type defined twice", "The project's resources/ holds a node type of a name that exists already."),
+    "SC0121": ("nodes contradict each other", "Two nodes describe what can't both be true of the host."),
     "SC0201": ("wrong type of value", "An attribute's value is of another type than the node type asks for."),
     "SC0202": ("wrong value", "An attribute's value is of the right type, but not one that is allowed."),
     "SC0301": ("file can't be read", "A playbook, inventory or template is missing, unreadable or no regular file."),
@@ -79,8 +82,18 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0420": ("secret not available", "The environment variable or file that holds a secret is missing."),
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so it can't be masked in output."),
     "SC0422": ("wrong secret", "A secret's declaration is wrong, or two secrets of one name differ."),
-    "SC0430": ("saved plan can't be used", "A saved plan is damaged, of another version, or can't be read or written."),
+    "SC0423": (
+        "secret lost in a text",
+        "A text operation changed, cut or encoded what stands for a secret in a text, or wrote its mask in its place.",
+    ),
+    "SC0424": ("variable that nothing reads", "The command line sets a variable that the playbook does not have."),
+    "SC0425": ("secret in a name", "A name, argument, path, tag or host contains a secret. Everyone can read these."),
+    "SC0430": ("saved plan can't be used", "A saved plan is damaged, was edited, or can't be read or written."),
     "SC0431": ("no resource has this tag", "None of the tags asked for is on any resource of the chosen hosts."),
+    "SC0432": (
+        "saved plan is stale",
+        "A saved plan was made from other inputs than those of this project, or by another version (exit 6).",
+    ),
     "SC0440": (
         "picture can't be drawn",
         "A PNG needs the library Pillow, and a size that programs can show; SVG needs neither.",
@@ -89,6 +102,8 @@ CODES: dict[str, tuple[str, str]] = {
         "can't be served like this",
         "An address can't be listened on, is open to other machines without TLS, or its certificate can't be used.",
     ),
+    "SC0451": ("too few open files", "The process may not open as many files as the hosts at once need."),
+    "SC0452": ("no usable key", "No key of a host can be used, and no SSH agent is running."),
     "SC0501": (
         "can't be parsed",
         "A Hy or Python file breaks the language's syntax; brackets are told by their opener.",
@@ -163,6 +178,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0803": ("changed meanwhile", "An entity was changed by somebody else since it was read."),
     "SC0804": ("wrong file of an entity", "A file or standard input holds no mapping in JSON or YAML."),
     "SC0805": ("wrong behavior", "The execution of a behavior is not one that can be run."),
+    "SC0806": ("host not allowed", "A playbook selects a host that the `hosts` of its behavior do not include."),
 }
 
 
@@ -198,6 +214,10 @@ class InvalidInput(Exception):
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[list[Problem]]]:
         return InvalidInput, (self.problems,)
+
+
+class StalePlan(InvalidInput):
+    """A saved plan does not fit what is here: it was made from something else. Nothing was touched (exit 6)."""
 
 
 class _Found(list[Problem]):
@@ -248,7 +268,7 @@ def going_on() -> _GoingOn:
 
 def problem(code: str, detail: str, help: str = "", *places: Place) -> Problem:
     """Return a problem with the summary of its code. Raises KeyError for a code that is not in `CODES`."""
-    return Problem(code, CODES[code][0], detail, help, tuple(dict.fromkeys(places)))
+    return Problem(code, CODES[code][0], tokens.masked(detail), tokens.masked(help), tuple(dict.fromkeys(places)))
 
 
 def report(*found: Problem) -> None:
@@ -277,6 +297,17 @@ def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
         return meant
     listed = f"{what}: {', '.join(shown)}" + (", …" if len(names) > LISTED else "")
     return f"{meant} ({listed})" if meant else listed
+
+
+def suggest_file(path: str | os.PathLike[str]) -> str:
+    """Return a help text for a file that does not exist: the names beside it that were probably meant, "" for none."""
+    folder, name = os.path.split(os.path.abspath(path))
+    try:
+        there = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except OSError:
+        return ""
+    close = nearest(name, there)
+    return f"did you mean {' or '.join(f'`{each}`' for each in close)}?" if close else ""
 
 
 def clipped(name: str, most: int = 100) -> str:

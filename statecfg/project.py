@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg import inputs
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, Problem, problem, suggest
 
@@ -87,6 +89,11 @@ class Project:
     settings: Settings = field(default_factory=Settings)
 
     @property
+    def name(self) -> str:
+        """What hosts and the store call the project: the name in the settings, or that of its directory."""
+        return self.settings.name or self.root.name
+
+    @property
     def inventory_file(self) -> Path | None:
         """The inventory: the one that the settings name, or `inventory.yml`; None where there is none."""
         if self.settings.inventory is not None:
@@ -94,19 +101,23 @@ class Project:
         default = self.root / INVENTORY_FILE
         return default if default.exists() else None
 
-    def inventory(self, path: Path | None = None) -> Inventory:
+    def inventory(self, path: Path | None = None, secrets: bool = False) -> Inventory:
         """Read the inventory: the file at `path`, or the project's own, or one that knows only `@local`.
 
-        Raises InvalidInput with everything that is wrong in it.
+        :param secrets: its secrets are needed; otherwise those that are not here need not be
+        :raises InvalidInput: with everything that is wrong in it
         """
         from statecfg.inventory import Inventory
+        from statecfg.secrets import placeholders
 
         file = path or self.inventory_file
         if file is None:
             return Inventory()
         from statecfg.dialects import yaml_inventory
 
-        return yaml_inventory.load(file)
+        inputs.note("inventory", file)
+        with contextlib.nullcontext() if secrets else placeholders():
+            return yaml_inventory.load(file)
 
     def relative(self, path: Path) -> str:
         """Return a path as messages and reports show it: relative to the project where it lies inside."""
@@ -170,6 +181,7 @@ def _text(path: Path) -> str:
             raise InvalidInput([problem("SC0412", detail, f"chmod o-w {path.parent}", place)])
         if len(data) > LARGEST:
             raise InvalidInput([problem("SC0410", f"it is larger than {LARGEST} bytes", "", place)])
+        inputs.note("settings", path, data)
         return data.decode("utf-8")
     except OSError as error:
         raise InvalidInput([problem("SC0301", f"{path}: {error.strerror}", "check the file", place)]) from None

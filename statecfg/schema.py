@@ -49,6 +49,7 @@ class Schema:
     :param optional: name → default of the others
     :param fields: everything by name
     :param checks: validators by attribute name (`statecfg.validators`)
+    :param shown: names of those that reports show everywhere, so that none can be a secret: arguments, names, paths
     """
 
     kind: NodeType[...]
@@ -57,6 +58,12 @@ class Schema:
     optional: Mapping[str, Any]
     fields: Mapping[str, Field]
     checks: Mapping[str, Any] = field(default_factory=dict)
+    shown: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Gather what can't be a secret."""
+        named = (name for name, item in self.fields.items() if item.type.shown)
+        object.__setattr__(self, "shown", frozenset((*self.arguments, *named)))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,84 +1,28 @@
-"""Secrets: values that are used and never shown."""
+"""Where secrets come from: environment variables and files."""
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any
 
 from statecfg import positions
+from statecfg.opaque import SHORTEST, Secret, recording
 from statecfg.positions import Place
 from statecfg.problems import problem, report, suggest
 
-SHORTEST = 4
+__all__ = ["SHORTEST", "Secret", "placeholders", "recording", "secret", "tagged"]
+
 LARGEST = 64 * 1024
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _UNKNOWN = "0000-not-available"  # stands for a value that was reported as missing
 
 _PLACEHOLDERS: ContextVar[dict[str, None] | None] = ContextVar("secrets that stand for missing ones", default=None)
-_USED: ContextVar[tuple[dict[str, Secret], ...]] = ContextVar("secrets in use", default=())
-
-
-class Secret:
-    """A value that shows itself as `<secret NAME>` wherever it is printed, and can't be pickled or copied into JSON.
-
-    :param name: what reports call it: letters, digits, `_`, `-`, `.`
-    :param value: the text itself, at least 4 characters
-    :param available: False for one that only stands for a value that is not here
-    """
-
-    __slots__ = ("__reveal", "available", "name")
-
-    def __init__(self, name: str, value: str, available: bool = True) -> None:
-        self.name, self.available = name, available
-        # In a closure, so that neither repr, vars, a debugger's listing of locals nor slots hold the text itself.
-        self.__reveal: Callable[[], str] = lambda: value
-
-    def reveal(self) -> str:
-        """Return the value, and note the use for `recording`."""
-        for used in _USED.get():
-            name, number = self.name, 2
-            while used.setdefault(name, self) != self:
-                name, number = f"{self.name}-{number}", number + 1
-        return self.__reveal()
-
-    def __len__(self) -> int:
-        return len(self.__reveal())
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __repr__(self) -> str:
-        return f"<secret {self.name}>"
-
-    def __str__(self) -> str:
-        return f"<secret {self.name}>"
-
-    def __format__(self, specification: str) -> str:
-        return f"<secret {self.name}>"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Secret):
-            return NotImplemented
-        return hmac.compare_digest(self.__reveal().encode(), other.__reveal().encode())
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(f"<secret {self.name}> can't be pickled")
-
-    def __copy__(self) -> Secret:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Secret:
-        return self
 
 
 @contextlib.contextmanager
@@ -90,17 +34,6 @@ def placeholders() -> Iterator[dict[str, None]]:
         yield missing
     finally:
         _PLACEHOLDERS.reset(token)
-
-
-@contextlib.contextmanager
-def recording() -> Iterator[dict[str, Secret]]:
-    """Gather, by name, the secrets that are revealed inside: those whose values the result may hold."""
-    used: dict[str, Secret] = {}
-    token = _USED.set((*_USED.get(), used))
-    try:
-        yield used
-    finally:
-        _USED.reset(token)
 
 
 def secret(name: str, *, env: str | None = None, file: str | os.PathLike[str] | None = None) -> Secret:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import math
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from pyrsistent import PVector, pvector
 
+from statecfg.opaque import Value
 from statecfg.remote.model import Blob
 from statecfg.remote.values import Rule, Wrong, kind_of, show
 
@@ -41,12 +41,15 @@ class Type:
     :param expects: the words for what passes: "an absolute path"
     :param check: returns the value as it is kept; raises `Mismatch` or `Wrong`
     :param json: returns its JSON Schema
+    :param shown: reports show it everywhere: it can't be a secret
     """
 
-    __slots__ = ("check", "expects", "schema")
+    __slots__ = ("check", "expects", "schema", "shown")
 
-    def __init__(self, expects: str, check: Callable[[Any], Any], schema: Json | None = None) -> None:
-        self.expects, self.check, self.schema = expects, check, schema or {}
+    def __init__(
+        self, expects: str, check: Callable[[Any], Any], schema: Json | None = None, shown: bool = False
+    ) -> None:
+        self.expects, self.check, self.schema, self.shown = expects, check, schema or {}, shown
 
     def json(self) -> Json:
         """Return the JSON Schema of what passes."""
@@ -61,11 +64,8 @@ def mismatch(value: object, expects: str, help: str = "") -> Mismatch:
 
 
 def hidden(value: object) -> bool:
-    """Return whether a value is a secret, whose content no message may show."""
-    if type(value) in _OPEN:
-        return False
-    module = sys.modules.get("statecfg.secrets")
-    return module is not None and isinstance(value, module.Secret)
+    """Return whether a value is, or holds, a secret, whose content no message may show."""
+    return type(value) not in _OPEN and isinstance(value, Value)
 
 
 def _string(value: Any) -> Any:
@@ -232,15 +232,15 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
     schema = dict(inner.schema)
     for rule in described:
         schema.update(rule.schema)
-    return Type(expects, check, schema)
+    return Type(expects, check, schema, inner.shown or any(rule.shown for rule in described))
 
 
-def _checked_secret(secret: Any, rules: list[Any]) -> Any:
+def _checked_secret(secret: Value, rules: list[Any]) -> Any:
     for rule in rules if secret.available else ():
         try:
             rule(secret.reveal())
         except ValueError:
-            raise Wrong(f"the value of the secret {secret.name} is not {getattr(rule, 'expects', 'right')}") from None
+            raise Wrong(f"the value of {secret!r} is not {getattr(rule, 'expects', 'right')}") from None
     return secret
 
 
@@ -279,7 +279,8 @@ def _union(options: list[Type]) -> Type:
             raise (told or failures)[0]
         raise mismatch(value, expects, next((error.help for error in failures if error.help), ""))
 
-    return Type(expects, check, some[0].schema if len(some) == 1 else {"anyOf": [option.schema for option in some]})
+    anything = some[0].schema if len(some) == 1 else {"anyOf": [option.schema for option in some]}
+    return Type(expects, check, anything, any(option.shown for option in some))
 
 
 def _list(inner: Type) -> Type:
@@ -298,7 +299,7 @@ def _list(inner: Type) -> Type:
                 raise _inside(error, f"element {index + 1}") from None
         return pvector(kept)
 
-    return Type(expects, check, {"type": "array", "items": inner.schema})
+    return Type(expects, check, {"type": "array", "items": inner.schema}, inner.shown)
 
 
 def _map(inner: Type) -> Type:

@@ -16,7 +16,7 @@ statecfg completion fish > ~/.config/fish/completions/statecfg.fish  once
 @click.command("completion", cls=Command, examples=EXAMPLES)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print what makes your shell complete our verbs, options and files."""
+    """Print what makes your shell complete our verbs, options, files, hosts, groups, tags and units."""
     from click.shell_completion import get_completion_class
 
     from statecfg.cli.main import COMPLETION, statecfg

@@ -46,7 +46,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, session
-    from statecfg.compile import Definition
+    from statecfg.compile import for_undoing
 
     if hosts is None and not Path(playbook).exists():
         raise click.BadParameter(f"there is no file {playbook!r}; with --hosts, none is needed.", param_hint="PLAYBOOK")
@@ -54,9 +54,9 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     name = "" if hosts is None else session.owner(playbook)
     with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store, name) as events:
         if hosts is None:
-            work = session.prepare(Path(playbook), chosen)
-            # What is still defined goes as well: the hosts are told of no definition.
-            jobs = [replace(job, definition=Definition([], secrets=job.definition.secrets)) for job in work.jobs]
+            work = session.prepare(Path(playbook), chosen, store=store)
+            # What is still defined goes as well: of the definition the hosts need only the secrets that undo it.
+            jobs = [replace(job, definition=for_undoing(job.definition)) for job in work.jobs]
         else:
             work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]

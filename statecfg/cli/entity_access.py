@@ -20,9 +20,9 @@ statecfg entity access revoke entity blog alice                  take it away
 statecfg entity access allow site restart ReadWrite              who may invoke a behavior: whoever has so much
 """
 TOKENS = """
-statecfg entity token create alice --role author --org shop      a token for the API; it is shown once
-statecfg entity token list                                       whose tokens there are
-statecfg entity token delete 3                                   take one back
+statecfg serve token create alice --role author --org shop     create a token; it is shown only once
+statecfg serve token list                                      list the tokens
+statecfg serve token delete 3                                  delete a token
 """
 
 
@@ -160,15 +160,15 @@ def _behavior(known: EntityCalls, type: str, name: str) -> str:
 
 @click.group("token", cls=Group, examples=TOKENS)
 def token() -> None:
-    """The tokens by which programs and people prove to the API who they are; only digests of them are kept."""
+    """Create, list and delete the tokens that authenticate people and programs. The store keeps digests only."""
 
 
-@token.command("list", cls=Command, examples="statecfg entity token list")
+@token.command("list", cls=Command, examples="statecfg serve token list")
 @options.json_option
 @options.no_color_option
 @click.pass_obj
 def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
-    """Show whose tokens there are."""
+    """List the tokens and their owners."""
     from dataclasses import asdict
 
     from statecfg.views import entities as view
@@ -181,19 +181,19 @@ def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
     write(lines, {"format": 1, "tokens": [asdict(each) for each in found]}, as_json, no_color)
 
 
-@token.command("create", cls=Command, examples="statecfg entity token create alice --role author --org shop")
+@token.command("create", cls=Command, examples="statecfg serve token create alice --role author --org shop")
 @click.argument("name")
 @click.option(
     "--role",
     type=click.Choice(["administrator", "author", "viewer"]),
     default="viewer",
-    help="What they may. Default: viewer.",
+    help="The role of the user. Default: viewer.",
 )
-@click.option("--org", metavar="ORG", help="Their organization; that of administrators, and only theirs, is System.")
-@click.option("--expires", metavar="DURATION", help="When it ends, from now on, as ISO 8601: P30D. Default: never.")
+@click.option("--org", metavar="ORG", help="The organization of the user. Administrators belong to System.")
+@click.option("--expires", metavar="DURATION", help="Lifetime as an ISO 8601 duration: P30D. Default: unlimited.")
 @click.pass_obj
 def create_token(store: str | None, name: str, role: str, org: str | None, expires: str | None) -> None:
-    """Make a token for a user, and write it to standard output: it is shown only now."""
+    """Create a token for a user and print it. It is shown only once."""
     from statecfg import durations
     from statecfg.entities.model import PROVIDER
     from statecfg.problems import InvalidInput, problem
@@ -205,19 +205,20 @@ def create_token(store: str | None, name: str, role: str, org: str | None, expir
     if lasting is not None and lasting <= 0:
         raise InvalidInput([problem("SC0605", f"`{expires}` is over at once", durations.HELP)])
     if org is None and role != "administrator":
-        raise click.UsageError(f"Name the organization of {name} by --org, or give --role administrator.")
+        raise click.UsageError(f"Name the organization of {name} with --org, or use --role administrator.")
     with EntityCalls(store) as known:
         say(known.calls.add_token(name, org or PROVIDER, role, lasting))
 
 
-@token.command("delete", cls=Command, examples="statecfg entity token delete 3")
+@token.command("delete", cls=Command, examples="statecfg serve token delete 3")
 @click.argument("number", type=int)
 @click.pass_obj
 def delete_token(store: str | None, number: int) -> None:
-    """Take a token back."""
+    """Delete a token. Its sessions end."""
     from statecfg.problems import InvalidInput, problem
 
     with EntityCalls(store) as known:
         if not known.calls.delete_token(number):
-            raise InvalidInput([problem("SC0802", f"there is no token {number}", "`statecfg entity token list`")])
+            cure = "list the tokens with `statecfg serve token list`"
+            raise InvalidInput([problem("SC0802", f"there is no token {number}", cure)])
     say(f"token {number}: deleted")

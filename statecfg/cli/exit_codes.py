@@ -16,7 +16,9 @@ LOCKED = 7
 STORE = 8
 # What happened could not be written down (EX_IOERR). Source: sysexits.h.
 UNWRITTEN = 74
+HANGUP = 129
 INTERRUPTED = 130
+TERMINATED = 143
 BROKEN_PIPE = 141
 RESOLVED = "RESOLVED"  # the state of a resource whose making came to its end
 
@@ -29,6 +31,7 @@ _BY_STATUS = {
     "unreachable": UNREACHABLE,
     "refused": STALE,
     "locked": LOCKED,
+    "cancelled": FAILED,
 }
 
 

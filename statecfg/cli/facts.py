@@ -17,7 +17,7 @@ statecfg facts @local              this machine
 
 
 @click.command("facts", cls=Command, examples=EXAMPLES)
-@click.argument("pattern", default="all")
+@click.argument("pattern", default="all", shell_complete=options.offer_hosts)
 @options.inventory_option
 @options.conversation
 @options.output

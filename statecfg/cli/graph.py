@@ -21,7 +21,7 @@ FORMATS = ("text", "dot", "mermaid", "svg", "png")
 
 
 @click.command("graph", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@click.argument("playbook", type=options.ExistingFile())
 @options.selection
 @click.option(
     "--format",
@@ -47,7 +47,7 @@ def command(playbook: str, kind: str | None, target: str | None, no_color: bool,
     from statecfg.prepare import offline
     from statecfg.views import pictures
 
-    work = offline(Path(playbook), session.choice(chosen))
+    work = session.warned(offline(Path(playbook), session.choice(chosen)))
     drawings = pictures.fold((job.host.name, job.definition.layers) for job in work.jobs)
     if kind == "text":
         _text(pictures.text_lines(drawings), target, no_color)

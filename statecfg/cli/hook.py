@@ -145,6 +145,8 @@ def create(
         raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {made.name}; or delete it first")])
     from statecfg.views.changes import value_text
 
+    for text in found_type.doubtful():
+        click.echo(f"warning: {text}", err=True)
     _say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
 
 
@@ -186,9 +188,16 @@ def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
 def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
     """Show a hook: its configuration as it stands, and what it is called for."""
     from statecfg.problems import InvalidInput
+    from statecfg.store import objects
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
+        declared = known.over_http(name)
+        if declared is not None:
+            owed = [each for each in objects.owed(known.store) if each.hook == declared.name]
+            data = {"format": 1, **view.declared_data(declared), "owed": [view.owed_data(each) for each in owed]}
+            _write(view.one_declared(declared, owed), data, as_json, no_color)
+            return
         hook = known.hook(name)
         try:
             handled = known.engine.types.find(hook.type, Path(hook.folder)).events()
@@ -211,7 +220,7 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
-        if name is not None:
+        if name is not None and known.over_http(name) is None:
             known.hook(name)
         found = hooks.events(known.store, name, limit, start)
     lines = (line for event in found for line in view.event_lines(event))
@@ -326,26 +335,29 @@ def _access(store: str | None, name: str, user: str, more: bool) -> None:
 @options.no_color_option
 @click.pass_obj
 def retry(store: str | None, as_json: bool, no_color: bool) -> int:
-    """Run what is still queued, and what HTTP hooks are still owed.
+    """Run what is still queued, and what HTTP hooks are still owed; then list what is pending.
 
     Calls of programs are queued whose run was ended before their turn came. An HTTP hook that failed is called again
     here where its playbook was to be destroyed; for a playbook that was to be applied, the next apply calls it.
     """
     from statecfg.hooks.reconcile import retry_due
     from statecfg.remote.hook_result import ERROR
-    from statecfg.store import hooks
+    from statecfg.store import hooks, objects
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
         done = [item.id for item, _ in known.engine.drain()]
         found = hooks.events(known.store, invocations=done) if done else []
-        waiting = hooks.waiting(known.store)
         owed = retry_due(known.store, known.project)
+        pending, later = hooks.pending(known.store), objects.owed(known.store)
+    waiting = len(pending)
     lines = [line for event in reversed(found) for line in view.event_lines(event)]
     lines += [line for fired in owed for line in view.called_lines(fired)]
+    lines += view.pending_lines(pending, later)
     lines.append(_line(f"{len(done)} run, {waiting} still queued"))
     data = {"format": 1, "events": [view.event_data(event) for event in reversed(found)], "queued": waiting}
-    _write(lines, {**data, "called": owed}, as_json, no_color)
+    data["pending"] = [view.pending_data(each) for each in pending]
+    _write(lines, {**data, "called": owed, "owed": [view.owed_data(each) for each in later]}, as_json, no_color)
     failed = any(event.severity == ERROR for event in found) or any(each["status"] != "ok" for each in owed)
     return exit_codes.FAILED if failed else exit_codes.DONE
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statecfg.hooks.exec_hooks import Engine
+    from statecfg.hooks.registration import Registration
     from statecfg.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hooks import HookObject
@@ -40,6 +41,13 @@ class HookStore:
     def hook(self, name: str) -> HookObject:
         """Return a hook. Raises InvalidInput where there is none."""
         return self.engine.hook(name)
+
+    def over_http(self, name: str) -> Registration | None:
+        """Return the HTTP hook of this name that the project declares, or None. Raises InvalidInput."""
+        from statecfg.hooks import registration
+
+        declared = registration.load(self.project)
+        return next((each for each in declared if each.protocol == "http" and each.name == name), None)
 
     def schema(self, name: str) -> dict[str, dict[str, Any]]:
         """Return the keys that a hook's configuration may have. Raises InvalidInput."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -64,7 +65,7 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
 
 
 @command.command("show", cls=Command, examples="statecfg hosts show web1\nstatecfg hosts show web1 --json")
-@click.argument("name", callback=_text)
+@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @options.json_option
 @options.no_color_option
 @click.pass_obj
@@ -80,7 +81,7 @@ def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
 @command.command(
     "tag", cls=Command, examples="statecfg hosts tag web1 canary blue\nstatecfg hosts tag web1 canary --remove"
 )
-@click.argument("name", callback=_text)
+@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Take the tags away.")
 @click.pass_obj
@@ -102,7 +103,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
 @command.command(
     "set", cls=Command, examples="statecfg hosts set web1 rack=12 spare=true\nstatecfg hosts set web1 --remove rack"
 )
-@click.argument("name", callback=_text)
+@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. May be repeated.")
 @click.option("--clear", is_flag=True, help="Remove all keys.")
@@ -136,8 +137,8 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 @command.command("bind", cls=Command, examples="statecfg hosts bind web1 playbooks/web.yml")
-@click.argument("name", callback=_text)
-@click.argument("playbook", type=click.Path(exists=True, dir_okay=False), callback=_text)
+@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
+@click.argument("playbook", type=options.ExistingFile(), callback=_text)
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (the event node-bound-to-policy)."""
@@ -155,16 +156,17 @@ def bind(place: Place, name: str, playbook: str) -> None:
 
 
 @command.command("unbind", cls=Command, examples="statecfg hosts unbind web1 playbooks/web.yml")
-@click.argument("name", callback=_text)
+@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("playbook", type=click.Path(), callback=_text)
 @click.pass_obj
 def unbind(place: Place, name: str, playbook: str) -> None:
     """Take a playbook from a host (the event node-unbound-from-policy). What it made on the host stays there."""
-    from statecfg import prepare, project
+    from statecfg import prepare
+    from statecfg import project as projects
     from statecfg.hooks import host_events
     from statecfg.store import hosts
 
-    belongs = project.find(Path(playbook))
+    belongs = projects.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
     with HostStore(place) as known:
         record = known.stored(name)
@@ -172,14 +174,15 @@ def unbind(place: Place, name: str, playbook: str) -> None:
             bound = playbook
         there = bound in record.playbooks
         if there:
-            host_events.fire(known.store, host_events.UNBOUND, record, bound, belongs)
-            hosts.unbind(known.store, name, bound)
+            project = known.store.project
+            change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
+            host_events.fire(known.store, host_events.UNBOUND, record, bound, belongs, change)
     others = f"; bound are: {', '.join(record.playbooks)}" if record.playbooks else ""
     _say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
 
 
 @command.command("forget", cls=Command, examples="statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
-@click.argument("name", callback=_text)
+@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(place: Place, name: str, yes: bool) -> int:

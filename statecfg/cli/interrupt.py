@@ -13,7 +13,12 @@ from types import FrameType
 
 from statecfg.cli import exit_codes
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Signal → the exit status of a run that it stopped, as shells have it.
+_SIGNALS = {
+    signal.SIGINT: exit_codes.INTERRUPTED,
+    signal.SIGTERM: exit_codes.TERMINATED,
+    signal.SIGHUP: exit_codes.HANGUP,
+}
 _CURSOR = b"\x1b[?25h"
 
 
@@ -22,6 +27,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.cancel = threading.Event()
+        self.code = exit_codes.INTERRUPTED  # of a run that was stopped
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interrupts:
@@ -48,7 +54,8 @@ class Interrupts:
             # Threads may be stuck in reads from dead hosts: no clean-up of theirs may hold us.
             shown = _CURSOR if os.isatty(2) else b""
             _tell(shown + b"\nInterrupted again: left at once; what was under way is unknown.\n")
-            os._exit(exit_codes.INTERRUPTED)
+            os._exit(_SIGNALS[signal.Signals(number)])
+        self.code = _SIGNALS[signal.Signals(number)]
         self.cancel.set()
         # Written at once, past any lock: this runs in the middle of whatever the main thread was doing.
         _tell(b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")

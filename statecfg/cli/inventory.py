@@ -19,7 +19,7 @@ statecfg inventory 'web*,!web3' --json
 
 
 @click.command("inventory", cls=Command, examples=EXAMPLES)
-@click.argument("pattern", default="all")
+@click.argument("pattern", default="all", shell_complete=options.offer_hosts)
 @options.inventory_option
 @click.option("--vars", "variables", is_flag=True, help="Show every variable, and the place that gave it its value.")
 @options.json_option

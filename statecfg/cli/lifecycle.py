@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
     from statecfg.prepare import Work
+    from statecfg.store.database import Store
 
 
 class Later:
@@ -55,6 +56,16 @@ class Later:
     def due(self, host: str) -> list[dict[str, Any]]:
         """Return as it does."""
         found: list[dict[str, Any]] = self._found.due(host)
+        return found
+
+    def failed_events(self) -> dict[str, list[dict[str, Any]]]:
+        """Return as it does."""
+        found: dict[str, list[dict[str, Any]]] = self._found.failed_events()
+        return found
+
+    def left_hosts(self, work: Work) -> list[dict[str, Any]]:
+        """Return as it does."""
+        found: list[dict[str, Any]] = self._found.left_hosts(work)
         return found
 
     @property
@@ -99,6 +110,7 @@ def bus(
 
         who = f"{getpass.getuser()}@{socket.gethostname()}"
         made = Bus(project, project.inventory(file), run, who, no_hooks, store)
+        made.reconciler.tell = lambda text: click.echo(text, err=True)
         made.begin(mode, playbook)
         _warn(made)
         return made
@@ -151,4 +163,30 @@ def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Late
     """Return a report with what hooks did before the hosts were talked to, or would do."""
     from statecfg.hooks import failure
 
-    return failure.complete(report, work.failed, events)
+    whole = failure.complete(report, work.failed, events)
+    if events is not None and report["mode"] in ("plan", "apply") and work.playbook is not None:
+        left = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
+        whole.update({"left_hosts": left} if left else {})
+    return whole
+
+
+def owner(playbook: Path) -> str:
+    """Return the name by which hosts know a playbook."""
+    from statecfg import prepare
+    from statecfg import project as projects
+
+    return prepare.owner(projects.find(playbook), playbook)
+
+
+@contextlib.contextmanager
+def read(playbook: Path, store: str | None) -> Iterator[Store | None]:
+    """Yield the store of a playbook's project, None if there is none yet. Raises StoreError."""
+    from statecfg import project as projects
+    from statecfg.store import address, opened
+
+    project = projects.find(playbook)
+    if not address.chosen(project, store).there():
+        yield None
+        return
+    with opened(project, store) as found:
+        yield found

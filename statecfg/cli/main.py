@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statecfg.store import StoreError
 
 COMPLETION = "_STATECFG_COMPLETE"
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 
 # Verb → (module, what it says in the overview). A module is imported when its verb is used, so that help stays quick.
 VERBS = {
@@ -27,6 +27,7 @@ VERBS = {
     "validate": ("validate", "Check a playbook for every host, without touching one."),
     "plan": ("plan", "Show exactly what would change on the hosts; change nothing."),
     "check": ("plan", "The same as plan."),
+    "show": ("show_plan", "Show a saved plan: what would change, who made it, and from what."),
     "apply": ("apply", "Make the hosts what the playbook or a saved plan says."),
     "prune": ("prune", "Remove what left a playbook's definition, and nothing else."),
     "destroy": ("destroy", "Remove everything that a playbook has made on its hosts."),
@@ -92,7 +93,7 @@ class Verbs(click.Group):
                 "0 done · 1 a resource or hook failed · 2 changes pending (verify, or with --detailed-exitcode) · 3 an "
                 "outcome is unknown · 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved "
                 "plan is stale · 7 another run holds the host · 8 the store failed · 74 the report could not be "
-                "written · 130 interrupted"
+                "written · 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM"
             )
 
 
@@ -151,10 +152,7 @@ def status(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _say("Interrupted.", exit_codes.INTERRUPTED)
     except click.ClickException as problem:
-        problem.show()
-        if _wants_json(given):
-            _as_json([{"code": "usage", "summary": problem.format_message(), "detail": "", "help": "", "places": []}])
-        return exit_codes.BAD_INPUT
+        return _misused(problem, given)
     except BrokenPipeError:
         raise
     except Exception as problem:
@@ -162,9 +160,23 @@ def status(arguments: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else exit_codes.DONE
 
 
+def _misused(problem: click.ClickException, given: Sequence[str]) -> int:
+    """Show what is wrong with the command line, like any other mistake of the user's."""
+    from statecfg.views import stream
+    from statecfg.views.problems import failure_lines
+
+    about = problem.ctx.command_path if isinstance(problem, click.UsageError) and problem.ctx else "statecfg"
+    wrong, help = problem.format_message(), f"`{about} --help` shows what the command takes"
+    if _wants_json(given):
+        _as_json([{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
+    shown = failure_lines("wrong command line; nothing was touched", wrong, help)
+    stream.write(shown, sys.stderr, stream.coloured(sys.stderr, "--no-color" in given))
+    return exit_codes.BAD_INPUT
+
+
 def _explain(problem: Exception, given: Sequence[str]) -> int:
     """Show the user's mistakes with their places, and what can't be written; let our own mistakes go up as bugs."""
-    from statecfg.problems import InvalidInput
+    from statecfg.problems import InvalidInput, StalePlan
     from statecfg.store import StoreError
 
     if isinstance(problem, StoreError):
@@ -183,11 +195,12 @@ def _explain(problem: Exception, given: Sequence[str]) -> int:
     from statecfg.views import stream
     from statecfg.views.problems import problem_data, problem_lines
 
+    stale = isinstance(problem, StalePlan)
     if _wants_json(given):
-        _as_json(problem_data(problem.problems))
+        _as_json(problem_data(problem.problems), "stale" if stale else "bad-input")
     no_color = "--no-color" in given
     stream.write(problem_lines(problem.problems, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
-    return exit_codes.BAD_INPUT
+    return exit_codes.STALE if stale else exit_codes.BAD_INPUT
 
 
 def _store_failed(problem: StoreError, given: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -11,12 +12,30 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class ExistingFile(click.Path):
+    """The path of a file; one that does not exist gets a suggestion."""
+
+    def __init__(self, allow_dash: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=False, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Raises click.BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as wrong:
+            from statecfg.problems import suggest_file
+
+            hint = "" if os.path.exists(value) else suggest_file(value)
+            self.fail(f"{wrong.message}{f' {hint.capitalize()}' if hint else ''}", param, ctx)
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which hosts and resources, with which variables: what decides what is compiled.
 
     `inventory` a file, None for the project's own; `limit` a host pattern; `tags` of resources; `extra_vars` as written
-    on the command line; `prune` whether what left the definition is to go.
+    on the command line; `prune` whether what left the definition is to go; `prune_hosts` whether the playbook is to be
+    removed from hosts that it no longer names.
     """
 
     inventory: str | None = None
@@ -24,6 +43,7 @@ class Selection:
     tags: tuple[str, ...] = ()
     extra_vars: tuple[str, ...] = ()
     prune: bool = False
+    prune_hosts: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +114,19 @@ def _option(*flags: str, from_environment: bool = True, **keywords: Any) -> Call
     return click.option(*flags, envvar=variable, **keywords)
 
 
+def _user_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a value that cannot be a user name, before any connection. Raises click.BadParameter."""
+    if value is None:
+        return None
+    from statecfg.remote.values import show
+    from statecfg.transport import become, route
+
+    allowed = become.is_user(value) if parameter.name == "become_user" else route.is_user(value)
+    if not allowed:
+        raise click.BadParameter(f"{show(value)} is not a user name: use letters, digits, `_`, `-` and `.`")
+    return value
+
+
 inventory_option = _option(
     "-i",
     "--inventory",
@@ -102,16 +135,36 @@ inventory_option = _option(
     help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml.",
 )
 
+
+def _offered(kind: str) -> Callable[..., Any]:
+    """Return what offers words of a kind to shells; it is imported when a shell asks."""
+
+    def offer(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
+        from statecfg.cli import offered
+
+        return getattr(offered, kind)(context, parameter, incomplete)
+
+    return offer
+
+
+offer_hosts = _offered("hosts")
+offer_units = _offered("units")
+offer_services = _offered("services")
+offer_services_and_units = _offered("services_and_units")
+offer_plans = _offered("plans")
+
 _limit_option = _option(
     "-l",
     "--limit",
     metavar="PATTERN",
+    shell_complete=offer_hosts,
     help="Only these hosts: a name, a group, a glob, ~regex; join with ',', exclude with '!', intersect with '&'.",
 )
 _tags_option = _option(
     "-t",
     "--tags",
     metavar="TAG",
+    shell_complete=_offered("tags"),
     multiple=True,
     help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas.",
 )
@@ -128,6 +181,12 @@ selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_opti
 selection_of_all = _all(inventory_option, _limit_option, _extra_vars_option)
 prune_option = _option(
     "--prune", is_flag=True, help="Remove what earlier runs made and the playbook no longer defines. Not with -t."
+)
+prune_hosts_option = _option(
+    "--prune-hosts",
+    is_flag=True,
+    from_environment=False,
+    help="Remove the playbook from hosts that it was applied to and no longer names. To do it, also write --yes.",
 )
 yes_option = _option(
     "-y",
@@ -148,14 +207,14 @@ conversation = _all(
         default=None,
         help="Act as another user on the hosts: by sudo, or as the inventory says.",
     ),
-    _option("--become-user", metavar="USER", help="Whom to become. Default: root."),
+    _option("--become-user", metavar="USER", callback=_user_name, help="Become this user. Default: root."),
     _option(
         "-K",
         "--ask-become-pass",
         is_flag=True,
         help="Ask for the password that -b or the inventory makes necessary; without a terminal it is read from stdin.",
     ),
-    _option("-u", "--user", metavar="USER", help="Log in as this user."),
+    _option("-u", "--user", metavar="USER", callback=_user_name, help="Log in as this user."),
     _option(
         "--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."
     ),
@@ -209,6 +268,12 @@ out_option = _option(
     metavar="PLAN",
     type=click.Path(dir_okay=False),
     help="Save the plan into this file, for `statecfg apply PLAN`.",
+)
+project_option = _option(
+    "--project",
+    metavar="DIRECTORY",
+    type=click.Path(exists=True, file_okay=False),
+    help="The project to apply a saved plan in. Default: that of the working directory.",
 )
 store_option = _option(
     "--store",

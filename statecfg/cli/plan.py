@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ statecfg plan playbooks/web.yml --prune              with the removal of what le
 
 
 @click.command("plan", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@click.argument("playbook", type=options.ExistingFile())
 @options.selection
 @options.prune_option
+@options.prune_hosts_option
 @options.conversation
 @options.out_option
 @options.detailed_option
@@ -40,17 +42,24 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import lifecycle, session, show
+    from statecfg import inputs
+    from statecfg.cli import lifecycle, prune_hosts, saved_plan, session, show
 
     show.check_files(out)
-    work = session.prepare(Path(playbook), chosen)
+    if out and chosen.prune_hosts:
+        raise click.UsageError("--prune-hosts can't be saved: an apply of the playbook does it, with --yes.")
+    with inputs.recording() if out else contextlib.nullcontext(inputs.Inputs()) as read:
+        work = session.prepare(Path(playbook), chosen, store=store)
+    if chosen.prune_hosts:
+        work = prune_hosts.planned(work, Path(playbook), store)
+    known = saved_plan.store_of(work, store) if out and work.services else ""
     hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
     finished = session.converse(work, "plan", how, shown, events=hooks)
     if out:
-        session.save(Path(out), work, chosen, how, finished)
+        saved_plan.save(Path(out), work, chosen, how, finished.report, read, known)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
     code = exit_codes.of_report(finished.report, shown.detailed_exitcode)
-    code = exit_codes.INTERRUPTED if finished.cancelled else code
+    code = finished.stopped if finished.cancelled else code
     with show.telling(code):
         session.show_plan(finished, shown, words)
     return code

@@ -18,7 +18,7 @@ statecfg run-history web1 --run 4f3a                   one run: what became of e
 
 
 @click.command("run-history", cls=Command, examples=EXAMPLES)
-@click.argument("pattern", metavar="[HOSTS]", default="all")
+@click.argument("pattern", metavar="[HOSTS]", default="all", shell_complete=options.offer_hosts)
 @options.inventory_option
 @click.option(
     "--playbook",
@@ -48,7 +48,7 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **given: 
     work = session.of_hosts(pattern, chosen)
     asked = {"playbook": session.owner(playbook) if playbook else "", "run": run, "limit": number}
     finished = session.converse(work, "history", how, shown, history=asked)
-    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     if run and not any(host.get("history") for host in finished.report["hosts"].values()):
         code = exit_codes.worst([code, exit_codes.BAD_INPUT])
     with show.telling(code):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PORT = 8470
 EXAMPLES = """
 statecfg serve                                                 on http://127.0.0.1:8470, for this machine only
-statecfg serve token create alice --role author --org shop     a token for somebody who uses it
+statecfg serve token create alice --role author --org shop     create a token for a user
 statecfg serve --bind 0.0.0.0 --tls-cert c.pem --tls-key k.pem --allow-host entities.example.com
 """
 
@@ -59,15 +59,15 @@ class Serving:
     "--allow-host",
     metavar="NAME",
     multiple=True,
-    help="Answer to this name, too, beside localhost and the address that is listened on. May be repeated.",
+    help="Also answer requests for this host name, besides localhost and the bind address. Repeatable.",
 )
 @options.store_option
 @click.pass_context
 def command(context: click.Context, /, store: str | None, **given: object) -> int | None:
     """Serve the API of entities and the page that shows hosts, runs, entities and tasks.
 
-    Every request needs a token, which `statecfg serve token create` makes. Without TLS only this machine can call.
-    Runs until SIGTERM or Ctrl-C.
+    Every request needs a token; create one with `statecfg serve token create`. Without TLS only this machine can
+    connect. The server runs until SIGTERM or Ctrl-C.
     """
     context.obj = store
     if context.invoked_subcommand is not None:
@@ -91,10 +91,14 @@ def _serve(how: Serving, url: str | None) -> int:
         address = running.address(listener, how.bind, tls is not None)
 
         def ready() -> None:
-            click.echo(f"statecfg serves on {address}, and ends with Ctrl-C.")
-            click.echo("A token for somebody: statecfg serve token create NAME --role author --org ORG")
+            click.echo(f"statecfg serves on {address}. Press Ctrl-C to stop.")
+            click.echo(f"It answers to these host names: {', '.join(sorted(guard.hosts))}.")
+            if how.bind.strip("[]") in auth.EVERYWHERE:
+                click.echo("Other machines call it by another name? Allow it with --allow-host NAME.")
+            click.echo("Create a token: statecfg serve token create NAME --role author --org ORG")
 
-        ended = running.serve(listener, here, opened, auth.Guard.made(how.bind, how.allow_host), ready, tls)
+        guard = auth.Guard.made(how.bind, how.allow_host)
+        ended = running.serve(listener, here, opened, guard, ready, tls)
     return exit_codes.INTERRUPTED if ended == signal.SIGINT else exit_codes.DONE
 
 

@@ -52,7 +52,7 @@ def listed(store: str | None, as_json: bool, no_color: bool) -> None:
 
 
 @command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
-@click.argument("name", metavar="SERVICE|UNIT")
+@click.argument("name", metavar="SERVICE|UNIT", shell_complete=options.offer_services_and_units)
 @click.option("--settings", is_flag=True, help="Also what the unit has set in its relations.")
 @click.option("--reveal", is_flag=True, help="Mask no setting whose key sounds like a secret.")
 @options.json_option
@@ -83,7 +83,7 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
 @command.command(
     "add-unit", cls=Command, examples="statecfg service add-unit web\nstatecfg service add-unit web --host web3"
 )
-@click.argument("service")
+@click.argument("service", shell_complete=options.offer_services)
 @click.option("--host", metavar="HOST", help="Where. Default: that of its hosts which has the fewest units of it.")
 @click.pass_obj
 def add_unit(store: str | None, service: str, host: str | None) -> None:
@@ -100,23 +100,23 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
             )
         made = services.add_unit(known.store, known.name, service, host)
-        needs = "" if made.host in row.hosts else f" It needs a play for {made.host}."
-        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(known.file(row))}{needs}")
+        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(known.file(row))}")
 
 
 @command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
-@click.argument("unit")
+@click.argument("unit", shell_complete=options.offer_units)
 @click.pass_obj
 def remove_unit(store: str | None, unit: str) -> None:
     """Stop and remove a unit. Its number is never given again, and its host gets no other one by itself."""
     from statecfg.store import services
 
     with ServiceStore(store) as known:
-        host, row = known.unit(unit).host, known.service(known.unit(unit).service)
+        before = known.unit(unit)
+        row = known.service(before.service)
         services.remove_unit(known.store, known.name, unit)
-        ends = f" Where no play is for {host}, `statecfg destroy --hosts {host} {known.file(row)}` does."
-        away = "" if host in row.hosts else ends
-        _say(f"{unit}: to be stopped and removed. {_LATER.format(known.file(row))}{away}")
+        ends = f"{before.host} left the playbook: `statecfg destroy --hosts {before.host} {known.file(row)}` does it."
+        later = _LATER.format(known.file(row)) if before.added or before.host in row.hosts else ends
+        _say(f"{unit}: to be stopped and removed. {later}")
 
 
 @command.command(
@@ -157,7 +157,7 @@ def unrelate(store: str | None, one: str, other: str | None) -> None:
 @command.command(
     "set", cls=Command, examples="statecfg service set db title=Blog size=3\nstatecfg service set db title="
 )
-@click.argument("service")
+@click.argument("service", shell_complete=options.offer_services)
 @click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
 @click.pass_obj
 def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
@@ -173,7 +173,7 @@ def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
 
 
 @command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
-@click.argument("service")
+@click.argument("service", shell_complete=options.offer_services)
 @click.argument("key", required=False)
 @options.json_option
 @options.no_color_option
@@ -202,7 +202,7 @@ def get(store: str | None, service: str, key: str | None, as_json: bool, no_colo
 @command.command(
     "resolved", cls=Command, examples="statecfg service resolved db/0\nstatecfg service resolved db/0 --retry -b -K"
 )
-@click.argument("unit")
+@click.argument("unit", shell_complete=options.offer_units)
 @click.option("--retry", is_flag=True, help="Run the hooks that failed once more, now.")
 @options.conversation
 @options.output
@@ -232,7 +232,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
 
 
 @command.command("log", cls=Command, examples="statecfg service log\nstatecfg service log db/0 --limit 20 --json")
-@click.argument("name", metavar="[SERVICE|UNIT]", required=False)
+@click.argument("name", metavar="[SERVICE|UNIT]", required=False, shell_complete=options.offer_services_and_units)
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 10_000), default=100, help="At most so many lines. Default: 100."
 )

@@ -20,7 +20,7 @@ class ServiceStore:
         from statecfg import project
 
         self.project: Project = project.find(Path.cwd())
-        self.name = self.project.settings.name or self.project.root.name
+        self.name = self.project.name
         self._url = url
 
     def __enter__(self) -> ServiceStore:

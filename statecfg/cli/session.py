@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, show
+from statecfg.cli import exit_codes, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.vars import extra_vars
 from statecfg.remote.redact import Redactor
-from statecfg.views import stream
+from statecfg.views import safe, stream
 from statecfg.views.choose import progress
 from statecfg.views.lines import Line, make
 from statecfg.views.outcome import outcome_lines
@@ -36,12 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a conversation ended: the report (redacted), how long it took, and whether the user stopped it."""
+    """How a conversation ended: the report (redacted), how long it took, and whether the user stopped it.
+
+    `seconds` is without the time that the user took to answer; `asked` says that the user saw the plan before it was
+    done; `stopped` is the exit code of a run that was cancelled.
+    """
 
     report: Mapping[str, Any]
     seconds: float
     cancelled: bool = False
     declined: bool = False
+    asked: bool = False
+    stopped: int = exit_codes.INTERRUPTED
 
 
 def choice(chosen: Selection) -> Choice:
@@ -55,17 +60,44 @@ def choice(chosen: Selection) -> Choice:
     inventory = Path(chosen.inventory) if chosen.inventory else None
     if chosen.prune and tags:
         raise click.UsageError("--prune needs the whole definition: what -t leaves out has not left it.")
-    return Choice(inventory, chosen.limit, tags, extra_vars(chosen.extra_vars, Path.cwd()), chosen.prune)
+    if chosen.prune_hosts and (tags or chosen.limit):
+        raise click.UsageError("--prune-hosts is about all hosts of the playbook: leave out -l and -t.")
+    extra = extra_vars(chosen.extra_vars, Path.cwd())
+    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra))
 
 
-def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None) -> Work:
+def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
     """Return everything that a playbook gives to hosts, compiled; with `events`, as HTTP hooks reshape it.
 
-    Raises InvalidInput with all that is wrong.
+    `store` is where the store is, which knows of units that were added by hand. Raises InvalidInput with all that is
+    wrong, and StoreError.
     """
     from statecfg import prepare as prepared
+    from statecfg.cli import lifecycle
+    from statecfg.store import left_hosts
 
-    return prepared.playbook(playbook, choice(chosen), events.reconciler if events is not None else None)
+    def added() -> Mapping[str, Sequence[str]]:
+        with lifecycle.read(playbook, store) as found:
+            return {} if found is None else left_hosts.added(found, lifecycle.owner(playbook))
+
+    wanted = replace(choice(chosen), added=added)
+    return warned(prepared.playbook(playbook, wanted, events.reconciler if events is not None else None))
+
+
+def warned(work: Work) -> Work:
+    """Print the warnings about a playbook, and about names and paths that are not what they look like; return it."""
+    from statecfg.lookalikes import lookalikes
+
+    found = dict.fromkeys(work.warnings)
+    for job in work.jobs:
+        for node in (node for layer in job.definition.layers for node in layer):
+            paths = (text for text in node.get("attrs", {}).values() if isinstance(text, str) and text[:1] == "/")
+            for text in dict.fromkeys((node["provides"], *paths)):
+                where = f"{node['position']}: " if node.get("position") else ""
+                found.update((f"{where}{node['provides']}: {what}", None) for what in lookalikes(text))
+    for text in found:
+        click.echo(f"warning: {safe.line(text)}", err=True)
+    return work
 
 
 def of_hosts(pattern: str, chosen: Selection) -> Work:
@@ -89,13 +121,15 @@ class _Talk:
 
     def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
-        self.redactor, self.output, self.declined = Redactor(work.secrets), output, False
+        self.redactor, self.output = Redactor(work.secrets), output
+        self.declined = self.asked = False
+        self.thinking = 0.0  # seconds that the user took to answer
         color = stream.coloured(sys.stderr, output.no_color)
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
 
     def confirm(self, report: Mapping[str, Any]) -> bool:
         """Show the plan and ask; a plan with nothing to do needs no answer."""
-        clean = self.redactor.value(
+        clean = self.redactor.report(
             {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
         )
         if not pending(clean):
@@ -103,9 +137,11 @@ class _Talk:
         self.progress.pause()
         show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
         question = "Apply these changes?" if report["mode"] == "apply" else "Remove these resources?"
+        started = time.monotonic()
         with self.interrupts.asking():
             agreed = confirmed(f"\n{question} [y/N]: ")
-        self.declined = not agreed
+        self.thinking = time.monotonic() - started
+        self.declined, self.asked = not agreed, True
         self.progress.resume()
         return agreed
 
@@ -123,6 +159,7 @@ def converse(
     output: Output,
     *,
     expect: Mapping[str, Mapping[str, str]] | None = None,
+    peers: Mapping[str, str] | None = None,
     units: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     asks: bool = False,
     agreed: bool = False,
@@ -132,10 +169,10 @@ def converse(
 ) -> Finished:
     """Talk to all hosts; return what they said.
 
-    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host, and `units` of its units;
-    `asks` whether to show the plan and ask before doing it; `agreed` whether more than half of a host's resources may
-    go; `history` which runs to tell of; `events` what hooks there are, and is told of what happens; `deploys` whether
-    what the playbook says of services is taken in, and not only the hooks run that are due.
+    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host, `peers` of its key, and
+    `units` of its units; `asks` whether to show the plan and ask before doing it; `agreed` whether more than half of a
+    host's resources may go; `history` which runs to tell of; `events` what hooks there are, and is told of it;
+    `deploys` whether what the playbook says of services is taken in, and not only the hooks run that are due.
     """
     from statecfg import fleet
     from statecfg.cli import lifecycle
@@ -148,6 +185,7 @@ def converse(
     talk = _Talk(work, output, interrupts)
     started = time.monotonic()
     with interrupts, talk.progress:
+        preflight.check([job.host for job in work.jobs], _settings(how), how.forks or 1)
         options = fleet.Options(
             mode=mode,
             forks=how.forks or 1,
@@ -162,14 +200,16 @@ def converse(
             history=history,
             deployment=_deployment(work, deploys),
             units=units,
+            peers=peers or {},
         )
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
         report = fleet.run(work.jobs, options, talk.progress)
-    clean = talk.redactor.value(lifecycle.complete(report, work, events))
+    clean = talk.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)
-    return Finished(clean, time.monotonic() - started, interrupts.cancel.is_set(), talk.declined)
+    took = time.monotonic() - started - talk.thinking
+    return Finished(clean, took, interrupts.cancel.is_set(), talk.declined, talk.asked, interrupts.code)
 
 
 def _deployment(work: Work, deploys: bool) -> Deployment | None:
@@ -180,7 +220,7 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
     if not jobs or any(job.partial and job.definition.layers for job in jobs):
         return None
     owner = jobs[0].owner or jobs[0].playbook
-    found = deployment.of_work(work, owner.partition("/")[0], owner, any(job.prune for job in jobs))
+    found = deployment.of_work(work, work.project.name, owner, any(job.prune for job in jobs))
     return found if deploys else replace(found, as_is=True)
 
 
@@ -222,80 +262,6 @@ def detail(output: Output) -> Detail:
     return Detail(verbose=output.verbose > 0, full=output.diff)
 
 
-def save(path: Path, work: Work, chosen: Selection, how: Conversation, finished: Finished) -> None:
-    """Save a plan, with the digests and choices that it takes to see later whether it still holds."""
-    from statecfg import saved
-
-    config = how.ssh_config
-    choices = {
-        "selection": asdict(chosen),
-        "become": how.become,
-        "become_user": how.become_user,
-        "user": how.user,
-        "ssh_config": str(Path(config).resolve()) if config and config != "none" else config,
-    }
-    saved.write(
-        path, saved.make(finished.report, saved.digests(work.jobs, work.secrets), work.playbook or Path(), choices)
-    )
-
-
-def apply_saved(
-    path: Path, how: Conversation, output: Output, agreed: bool, hooks: Callable[[Path, Selection], Any]
-) -> tuple[Finished, Sequence[str]]:
-    """Apply a saved plan: hosts for which the definition or the executor is another one now are refused, unvisited.
-
-    Parameters: `hooks` opens the event bus for a playbook. Returns what came of it, and what went wrong with the store.
-    """
-    from statecfg import saved
-
-    plan = saved.read(path)
-    choices = plan["choices"]
-    selection: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in choices["selection"].items()
-        if key in Selection.__dataclass_fields__
-    }
-    remembered = ("become", "become_user", "user", "ssh_config")
-    given = {key: choices.get(key) for key in remembered if getattr(how, key) is None}
-    playbook, selected = Path(plan["playbook"]), Selection(**selection)
-    with contextlib.ExitStack() as stack:
-        # Names in the choices (-i, @FILE) start from where the plan was made.
-        with contextlib.chdir(plan["directory"]):
-            events = stack.enter_context(hooks(playbook, selected))
-            work = prepare(playbook, selected, events)
-        refused = saved.refused(plan, saved.digests(work.jobs, work.secrets))
-        kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-        work, expect = replace(work, jobs=kept), saved.expected(plan)
-        how = replace(how, **given)
-        due = {name: host["report"].get("units") or [] for name, host in plan["hosts"].items()}
-        finished = converse(work, "apply", how, output, expect=expect, units=due, agreed=agreed, events=events)
-    visited = {name: _stale(host, plan["hosts"][name]["report"]) for name, host in finished.report["hosts"].items()}
-    unvisited = {name: _refusal(differs, events.at_once(name)[1]) for name, differs in refused.items()}
-    hosts = {**visited, **unvisited}
-    return replace(finished, report={**finished.report, "hosts": hosts}), events.problems
-
-
-def _refusal(differs: Sequence[str], called: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the report of a host that was refused without a visit; `called` hooks may have reshaped it."""
-    from statecfg import saved
-
-    host = saved.refusal(differs)
-    asked = sorted({each["hook"] for each in called if each["status"] == "ok"})
-    if asked:
-        told = f"Plans ask no hook over HTTP; what came back from these may differ from the plan: {', '.join(asked)}."
-        host["error"]["detail"] = told
-    return host
-
-
-def _stale(host: Mapping[str, Any], planned: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a host's report; where it refused, with how it differs from what was planned."""
-    from statecfg import saved
-
-    if host["status"] != "refused" or host.get("refusal"):
-        return host
-    return {**host, "error": host.get("error") or dict(saved.STALE), "differs": saved.compared(planned, host)}
-
-
 def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
     """Show what a plan found, and by which `words` behind `statecfg apply` it would be done."""
     lines = list(plan_lines(finished.report, detail(output)))
@@ -332,7 +298,7 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
         click.echo("Nothing was changed.", err=True)
         return exit_codes.INTERRUPTED
     codes = [exit_codes.of_report(finished.report), exit_codes.STORE if problems else exit_codes.DONE]
-    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.worst(codes)
+    code = finished.stopped if finished.cancelled else exit_codes.worst(codes)
     with show.telling(code):
         show_outcome(finished, output)
     return code
@@ -363,5 +329,6 @@ def way(how: Conversation, saved: bool = False) -> list[str]:
 
 
 def show_outcome(finished: Finished, output: Output) -> None:
-    """Show what an apply did."""
-    show.report(finished.report, list(outcome_lines(finished.report, detail(output), finished.seconds)), output)
+    """Show what an apply did; with the differences, unless the user saw them when asked."""
+    shown = detail(output)._replace(done=not finished.asked)
+    show.report(finished.report, list(outcome_lines(finished.report, shown, finished.seconds)), output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ statecfg validate playbooks/web.yml -e port=81  as it is with that variable
 
 
 @click.command("validate", cls=Command, examples=EXAMPLES)
-@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.ExistingFile())
 @options.selection
 @options.no_color_option
 def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
@@ -40,9 +41,12 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     from statecfg.views.tally import plural
 
     found = []
+    choice = session.choice(chosen)
+    if len(playbooks) > 1:  # a variable may be meant for one of them
+        choice = replace(choice, given=frozenset())
     for name in playbooks:
         try:
-            work = offline(Path(name), session.choice(chosen))
+            work = session.warned(offline(Path(name), choice))
         except InvalidInput as wrong:
             found.extend(wrong.problems)
             continue

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from statecfg import inputs
 
 
 def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:
@@ -29,11 +30,12 @@ def _one(text: str, base: Path) -> dict[str, Any]:
         return _object(text, "-e")
     name, sign, value = text.partition("=")
     if not sign or not name.strip().isidentifier():
-        raise click.BadParameter(f"{text!r} is none of key=value, a JSON object, @FILE", param_hint="-e")
+        raise click.BadParameter(f"{text!r} is not key=value, a JSON object or @FILE", param_hint="-e")
     return {name.strip(): value}
 
 
 def _file(path: Path) -> dict[str, Any]:
+    inputs.note("variables", path)
     if path.suffix == ".json":
         try:
             text = path.read_text(encoding="utf-8")
@@ -49,10 +51,12 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
+    from statecfg.remote import hook_json
+
     try:
-        value = json.loads(text)
+        value = hook_json.parse(text.encode("utf-8", "surrogatepass"))
     except ValueError as problem:
-        raise click.BadParameter(f"{where}: not JSON: {problem}", param_hint="-e") from problem
+        raise click.BadParameter(f"{where} is not valid JSON: {problem}", param_hint="-e") from problem
     if not isinstance(value, dict):
-        raise click.BadParameter(f"{where}: not a JSON object", param_hint="-e")
+        raise click.BadParameter(f"{where} is not a JSON object", param_hint="-e")
     return value

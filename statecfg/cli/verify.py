@@ -18,7 +18,7 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 
 
 @click.command("verify", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=click.Path(exists=True, dir_okay=False))
+@click.argument("playbook", type=options.ExistingFile())
 @options.selection
 @options.conversation
 @options.store_option
@@ -37,7 +37,7 @@ def command(playbook: str, store: str | None, **given: Any) -> int:
 
     work = session.prepare(Path(playbook), chosen)
     finished = session.converse(work, "verify", how, shown, events=lifecycle.preview(Path(playbook), chosen, store))
-    code = exit_codes.INTERRUPTED if finished.cancelled else exit_codes.of_report(finished.report)
+    code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
         show.report(finished.report, verify_lines(finished.report, session.detail(shown)), shown)
     return code

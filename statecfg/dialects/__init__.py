@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statecfg.problems import InvalidInput, Place, going_on, problem, report
+from statecfg import inputs
+from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest_file
 
 if TYPE_CHECKING:
     from statecfg.plays import Play
@@ -42,7 +43,8 @@ def _read(path: str | Path, project: Any) -> Playbook:
         hint = f"a playbook ends in {', '.join(LOADERS)}"
         raise InvalidInput([problem("SC0515", f"{path} is in no language that playbooks are written in", hint)])
     if not os.path.isfile(file):
-        raise InvalidInput([problem("SC0118", f"there is no playbook {path}", "", Place(str(path), 0))])
+        raise InvalidInput([problem("SC0118", f"there is no playbook {path}", suggest_file(file), Place(str(path), 0))])
+    inputs.note("playbook", file)
     root = _root(file, project)
     import_module("statecfg.dialects.modules").enter(root)
     found: Playbook = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
@@ -59,7 +61,7 @@ def _with_others(play: Play, project: Any, file: str) -> Play:
         report(problem("SC0317", f"{os.path.basename(file)} → itself", "name another playbook", place))
         return play
     if not os.path.isfile(other):
-        report(problem("SC0118", f"there is no playbook {other}", "", place))
+        report(problem("SC0118", f"there is no playbook {other}", suggest_file(other), place))
         return play
     found = None
     with going_on():

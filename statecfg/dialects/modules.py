@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from statecfg import resources
+from statecfg import positions, resources
+from statecfg.dialects.user_code import LIBRARIES
 from statecfg.plays import HostContext, Play
 from statecfg.remote.nodetype import REGISTRY, NodeType, register
 from statecfg.services import Playbook
@@ -77,6 +78,16 @@ def _forget(name: str) -> None:
     ours = getattr(sys.modules.get(f"{resources.__name__}.{name}"), name, None)
     if isinstance(ours, NodeType):
         register(ours)
+
+
+def files() -> list[str]:
+    """Return the source files of the modules that the present project's playbooks imported, sorted.
+
+    Installed libraries are left out, and so are our own modules, also where they lie inside the project.
+    """
+    found = {path for name in _imported if name in sys.modules and (path := _file(sys.modules[name]))}
+    foreign = (*LIBRARIES, positions.PACKAGE)
+    return sorted(path for path in found if os.path.isfile(path) and not path.startswith(foreign))
 
 
 def _file(module: Any) -> str:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, NoReturn
 
-from statecfg import positions
+from statecfg import opaque, positions, tokens
 from statecfg.problems import InvalidInput, Place, Problem, problem, suggest
+from statecfg.tokens import Lost
 
 DEADLINE = 60.0  # seconds
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -161,6 +162,8 @@ def explain(error: BaseException, doing: str, deadline: float, state: str = "", 
         detail = f"the file is no UTF-8 text ({error.reason} at byte {error.start})"
         line = error.object.count(b"\n", 0, error.start) + 1
         return problem("SC0501", detail, "save the file as UTF-8", Place(file, line))
+    if isinstance(error, Lost):
+        return problem("SC0423", f"{error}{tail}", error.help, *places)
     if isinstance(error, TookTooLong):
         return problem("SC0507", f"{doing} took more than {deadline:g} seconds{tail}", "a loop may never end", *places)
     if not places or _is_ours(error):
@@ -173,10 +176,28 @@ def explain(error: BaseException, doing: str, deadline: float, state: str = "", 
         return _unknown_name(error, tail, places)
     if isinstance(error, ImportError):
         return _unknown_module(error, tail, places)
-    said = _told(_said(error), places[0])
+    if isinstance(error, UnicodeEncodeError) and tokens.masked(error.object) != error.object:
+        detail = f"text with a secret in it can't be encoded: {tokens.masked(error.object)!r:.200}{tail}"
+        return problem("SC0423", detail, "give the text itself to the node; it is written as UTF-8", *places)
+    said = _told(opaque.cleaned(_said(error)) + _named_secrets(error), places[0])
     if isinstance(error, TypeError) and ARITY.search(said):
         return problem("SC0508", said + tail, _takes(said), *places)
     return problem("SC0504", f"{type(error).__name__}{': ' if said else ''}{said}{tail}", "", *places)
+
+
+def _named_secrets(error: BaseException) -> str:
+    """Return the names of the secrets at hand where something was done with one that takes text only."""
+    if not isinstance(error, TypeError) or not re.search(r"\b(Secret|Composed)\b", _said(error)):
+        return ""
+    trace, names = error.__traceback__, dict[str, None]()
+    while trace is not None:
+        inside = [*trace.tb_frame.f_locals.values()]
+        inside += [item for each in inside if isinstance(each, (list, tuple)) for item in each]
+        inside += [item for each in inside if isinstance(each, dict) for item in each.values()]
+        names.update((each.name, None) for each in inside if isinstance(each, opaque.Value))
+        trace = trace.tb_next
+    told = f" (secrets here: {', '.join(names)})" if names else ""
+    return f'{told}; where text is needed, write str(secret) or f"{{secret}}"'
 
 
 def _said(error: BaseException) -> str:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from statecfg import kinds, problems, schema, secrets, templates
+from statecfg import inputs, kinds, positions, problems, schema, secrets, templates
 from statecfg.declare import WRONG, declare_at
-from statecfg.dialects import scalars, yaml_inventory, yaml_text
+from statecfg.dialects import ansible_words, scalars, yaml_inventory, yaml_text
 from statecfg.dialects import yaml_text as tree
 from statecfg.dialects.user_code import explained, guarded
 from statecfg.graph import Graph, gap
 from statecfg.positions import Place
-from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
+from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report, suggest_file
 from statecfg.remote.nodetype import NodeType
 
 SHAPE = "a list of resources"
@@ -111,7 +111,9 @@ class Entries:
         name, kind = self._type_of(node)
         if kind is None:
             return _unreadable("", node.items.get(name)) if "provides" not in node.items else UNREADABLE
-        attrs = {key: value for key, value in node.items.items() if key != name and key not in CONTROL}
+        foreign = _ansible(node, (name, *CONTROL, *OPTIONS, *schema.of(kind).names))
+        left_out = (name, *CONTROL, *foreign)
+        attrs = {key: value for key, value in node.items.items() if key not in left_out}
         places = {key: node.keys[key].place for key in attrs}
         return Entry(kind, node.items[name], node.keys[name].place, attrs, places, when, each, file)
 
@@ -147,6 +149,8 @@ class Entries:
             report(problem("SC0316", "the entry names no node type", "such as: - package: nginx", node.place))
             return "", None
         near = next((key for key in node.items if nearest(key, self._known)), unknown)
+        if not nearest(near, self._known) and _ansible(node, (*CONTROL, *OPTIONS)):
+            return near, None
         return near, self._kind(near, node.keys[near].place)
 
     # Evaluating
@@ -176,7 +180,7 @@ class Entries:
 
     def _declared(self, entry: Entry, kind: NodeType[...], scope: Values) -> Graph:
         argument, _ = self._try(entry.argument, scope)
-        attrs = {name: self._try(node, scope)[0] for name, node in entry.attrs.items()}
+        attrs = {name: _taken(name, node, self._try(node, scope)[0]) for name, node in entry.attrs.items()}
         count = len(schema.of(kind).arguments)
         args: list[Any] = [argument]
         if count > 1:
@@ -264,7 +268,8 @@ class Entries:
             )
             return "", chain
         if not os.path.isfile(path):
-            report(problem("SC0301", f"there is no file {name}", f"looked for {path}", entry.argument.place))
+            help_text = suggest_file(path) or f"looked for {path}"
+            report(problem("SC0301", f"there is no file {name}", help_text, entry.argument.place))
             return "", chain
         return path, steps
 
@@ -272,6 +277,7 @@ class Entries:
         if path in self._files:
             return self._files[path]
         self._files[path] = None
+        inputs.note("include", path)
         root = None
         with going_on():
             root = yaml_text.read(path, SHAPE)
@@ -286,6 +292,37 @@ class Entries:
             entries = self.read(root, path)
         self._files[path] = entries, own
         return self._files[path]
+
+
+def _ansible(node: tree.Mapping, valid: tuple[str, ...]) -> list[str]:
+    """Report the words of Ansible among the keys of an entry; return them.
+
+    :param valid: keys that mean something here, whatever they mean in Ansible
+    """
+    found = [key for key in node.items if key not in valid and ansible_words.equivalent(key)]
+    for key in found:
+        detail = f"an entry has no key `{key}`"
+        report(problem("SC0316", detail, ansible_words.equivalent(key), node.keys[key].place))
+    return found
+
+
+def _taken(name: str, node: tree.Node, value: Any) -> Any:
+    """Return the value of an attribute as the declaration takes it.
+
+    Names in `requires` and `restart_on` remember where they are written. A number that a template gives as `content`
+    is its text.
+    """
+    if name in ("requires", "restart_on"):
+        if isinstance(node, tree.Sequence) and isinstance(value, list):
+            return [_placed(item, each) for item, each in zip(node.items, value, strict=True)]
+        return _placed(node, value)
+    if name == "content" and isinstance(node, tree.Scalar) and isinstance(node.value, str):
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return value
+
+
+def _placed(node: tree.Node, value: Any) -> Any:
+    return positions.Written(value, node.place) if type(value) is str else value
 
 
 def _about_templates(found: Problem, entry: Entry) -> Problem:

@@ -101,7 +101,7 @@ def _host(name: str, place: Place, node: Node | None) -> tuple[Host, Vars]:
     values = {key: settings.items.get(key) for key in HOST_KEYS}
     host = Host(
         name,
-        address=_text(values["address"], "address", _ADDRESS) or "",
+        address=_address(values["address"]),
         port=_port(values["port"]),
         user=_text(values["user"], "user", _USER),
         identity_files=_keys(values["key"]),
@@ -113,6 +113,16 @@ def _host(name: str, place: Place, node: Node | None) -> tuple[Host, Vars]:
         position=place,
     )
     return host, variables(values["vars"], "host")
+
+
+def _address(node: Node | None) -> str:
+    """Return the address of a host. One with a port in it is refused: an IPv6 address has more than one colon."""
+    found = _text(node, "address", _ADDRESS) or ""
+    bare, colon, port = found.rpartition(":")
+    if node is not None and colon and (":" not in bare or bare.endswith("]")) and port.isdigit():
+        detail = f"`address` is `{found}`, which holds a port"
+        report(problem("SC0405", detail, f"write address: {bare.strip('[]')} and port: {port}", node.place))
+    return found
 
 
 def _group(name: str, place: Place, node: Node | None) -> Group:

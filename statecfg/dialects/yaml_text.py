@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from statecfg.dialects import scalars
-from statecfg.problems import InvalidInput, Place, Problem, problem, report, suggest
+from statecfg.dialects import ansible_words, scalars
+from statecfg.problems import InvalidInput, Place, Problem, problem, report, suggest, suggest_file
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 100
@@ -173,7 +173,8 @@ def known_keys(node: Mapping, what: str, valid: tuple[str, ...], others: tuple[s
     """
     for key, written in node.keys.items():
         if key not in valid:
-            report(problem("SC0311", f"{what} has no key `{key}`", suggest(key, valid + others), written.place))
+            help_text = ansible_words.equivalent(key) or suggest(key, valid + others)
+            report(problem("SC0311", f"{what} has no key `{key}`", help_text, written.place))
 
 
 def describe(node: Node) -> str:
@@ -197,7 +198,8 @@ def _bytes(path: str | Path, name: str) -> bytes:
                 raise InvalidInput([problem("SC0301", f"{name} is no regular file", "name a file", place)])
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InvalidInput([problem("SC0301", f"{name}: {error.strerror}", "check the path", place)]) from error
+        help_text = suggest_file(path) or "check the path"
+        raise InvalidInput([problem("SC0301", f"{name}: {error.strerror}", help_text, place)]) from error
     if len(data) > MAX_BYTES:
         size = f"{status.st_size:,} bytes, and {MAX_BYTES:,} are the limit"
         raise InvalidInput([problem("SC0302", size, "split it", place)])

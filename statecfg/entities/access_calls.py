@@ -113,7 +113,7 @@ class AccessCalls(Calls):
 
         def enter(connection: Any) -> None:
             entity_lists.forget_tokens(connection, now)
-            records.add(connection, tables.token, {**values, "digest": _digest(secret), "created": now})
+            records.add(connection, tables.token, {**values, "digest": digest(secret), "created": now})
 
         self.store.attempt(enter)
         return secret
@@ -139,16 +139,13 @@ class AccessCalls(Calls):
 
     def revoke(self, secret: str) -> bool:
         """Remove a token by its secret (logging out); return whether there was one."""
-        digest = _digest(secret)
-        return self.store.attempt(lambda connection: records.drop(connection, tables.token, digest=digest)) == 1
+        key = digest(secret)
+        return self.store.attempt(lambda connection: records.drop(connection, tables.token, digest=key)) == 1
 
     def principal_of(self, secret: str) -> Principal | None:
         """Return whose a token is; None: nobody's, or it has expired."""
         with self.store.reading() as connection:
-            found = records.find(connection, tables.token, digest=_digest(secret))
-        if found is None or (found.expires is not None and found.expires <= self.clock()):
-            return None
-        return Principal(found.name, found.org, found.role, found.invocation or "")
+            return owner(records.find(connection, tables.token, digest=digest(secret)), self.clock())
 
     def invocation_token(self, invocation: str) -> str:
         """Return a token for an invocation that runs, which ends with it: what it changes runs no hooks.
@@ -164,7 +161,15 @@ class AccessCalls(Calls):
         return self._token({**values, "expires": None, "invocation": invocation})
 
 
-def _digest(secret: str) -> str:
+def owner(token: Any, now: float) -> Principal | None:
+    """Return whose a token (a row, or None) is; None if there is none or it has expired."""
+    if token is None or (token.expires is not None and token.expires <= now):
+        return None
+    return Principal(token.name, token.org, token.role, token.invocation or "")
+
+
+def digest(secret: str) -> str:
+    """Return the form in which the store keeps a token or a cookie."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from statecfg.entities import functions, processes, webhook
-from statecfg.entities.model import POST_DELETE, PRE_DELETE, Invocation, Outcome
+from statecfg.entities import disclosure, functions, playbooks, processes, selection, webhook
+from statecfg.entities.model import Invocation, Outcome
 from statecfg.entities.work import major_code, storable
 from statecfg.problems import suggest
 from statecfg.project import Project
@@ -24,17 +24,19 @@ LONGEST = 7 * 86_400.0
 SUFFIXES = (".yml", ".yaml", ".py", ".hy")
 FAILED = "RDE_BEHAVIOR_FAILED"
 UNSUPPORTED = "RDE_BEHAVIOR_EXECUTION_UNSUPPORTED"
-_OF_PLAYBOOK = ("inventory", "limit", "destroy", "invocation_timeout")
+_OF_PLAYBOOK = ("inventory", "hosts", "limit", "destroy", "invocation_timeout")
 Json = dict[str, Any]
 Update = Callable[[Json], None]
 
 
 def check(execution: Mapping[str, Any], project: Project | None = None) -> list[str]:
-    """Return what is wrong with the execution of a behavior, [] where nothing is.
+    """Return what is wrong with the execution of a behavior, [] for nothing.
 
     :param project: where functions and playbooks are looked for; None: they are not looked for
     """
     kind = execution.get("type")
+    if not isinstance(execution.get(selection.SELECTABLE, False), bool):
+        return [f"{selection.SELECTABLE} is {execution[selection.SELECTABLE]!r}: it must be true or false"]
     if kind not in ("noop", "WebHook", "Function", "Playbook"):
         return []
     properties = execution.get("execution_properties")
@@ -70,6 +72,19 @@ def _wrong_playbook(id: Any, properties: Mapping[str, Any], root: Path | None) -
     for name in (id, properties.get("inventory")):
         if isinstance(name, str):
             yield from _wrong_path(name, root)
+    if isinstance(properties.get("hosts"), str):
+        yield from playbooks.wrong_hosts(properties["hosts"])
+
+
+def undeclared(execution: Mapping[str, Any]) -> list[str]:
+    """Return what a new behavior must declare besides what `check` asks of every behavior.
+
+    Behaviors of earlier versions lack it and still run; they reach the hosts that their playbook names.
+    """
+    properties = execution.get("execution_properties") or {}
+    if execution.get("type") != "Playbook" or "{{" not in str(properties.get("limit", "")) or "hosts" in properties:
+        return []
+    return ["limit is a template of the entity; declare in `hosts` which hosts the playbook may reach"]
 
 
 def _wrong_path(name: str, root: Path | None) -> Iterator[str]:
@@ -99,10 +114,12 @@ def run(
     :param token: makes the token of `actAsToken`
     """
     execution = invocation.execution
-    wrong = check(execution, project)
+    # A playbook that is gone must not keep an entity from being deleted.
+    wrong = check(execution, None if invocation.destroys else project)
     mask = Redactor(dict(secrets(execution))).value
     if wrong:
-        return _failed("; ".join(wrong), minor="RDE_INVALID_BEHAVIOR_EXECUTION")
+        public = f"The behavior's definition is not valid any more. {disclosure.ASK}"
+        return replace(_failed("; ".join(wrong), minor="RDE_INVALID_BEHAVIOR_EXECUTION"), public=public)
     properties: Mapping[str, Any] = execution.get("execution_properties") or {}
     seconds = float(properties.get("invocation_timeout", TIMEOUT))
     given = token() if properties.get("actAsToken") is True else None
@@ -214,7 +231,10 @@ def _function(
     answer = ended.answer or {"ok": False, "error": f"{request['id']}: {ended.reason}"}
     texts = [*said, ended.output.rstrip("\n"), answer.get("where", "")]
     update({"details": "\n".join(filter(None, texts))})
-    return Outcome(True, answer["result"]) if answer["ok"] else _failed(answer["error"])
+    if answer["ok"]:
+        return Outcome(True, answer["result"])
+    public = answer["error"].replace(f"{project.root}/", "").replace(str(project.root), "the project")
+    return replace(_failed(answer["error"]), public=None if public == answer["error"] else public)
 
 
 def _playbook(
@@ -226,7 +246,8 @@ def _playbook(
         "do": "playbook",
         "root": str(project.root),
         "id": execution["id"],
-        "destroy": properties.get("destroy", invocation.kind in (PRE_DELETE, POST_DELETE)),
+        "destroy": invocation.destroys,
+        "rejected": bool(invocation.rejected),
         "entity": dict(invocation.entity),
         "entity_id": invocation.entity_id,
         "entity_name": invocation.entity_name,
@@ -239,11 +260,13 @@ def _playbook(
     ended = processes.run(request, project.root, seconds, stop, update, closed=False)
     if ended.stopped:
         return None
+    output = ended.output.rstrip("\n")
     if ended.answer is None:
-        update({"details": ended.output.rstrip("\n")})
-        return _failed(f"{execution['id']}: {ended.reason}")
+        update({"log": output})
+        public = f"The playbook did not finish: {ended.reason}. {disclosure.ASK}"
+        return replace(_failed(f"{execution['id']}: {ended.reason}"), public=public)
     answer = ended.answer
-    update({"details": "\n".join(filter(None, (answer["details"], ended.output.rstrip("\n"))))})
-    return (
-        Outcome(True, answer["result"]) if answer["ok"] else replace(_failed(answer["error"]), result=answer["result"])
-    )
+    update({"details": answer["details"], "log": "\n".join(filter(None, (answer["log"], output)))})
+    if answer["ok"]:
+        return Outcome(True, answer["result"])
+    return replace(_failed(answer["error"]), result=answer["result"], public=answer["public"])

@@ -185,7 +185,7 @@ def execution(
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", kind):
         raise bad("execution.type has to be a word.")
     whole = dict(found) if known is None else kept(dict(found), known)
-    wrong = behaviors.check(whole, project)
+    wrong = [*behaviors.check(whole, project), *behaviors.undeclared(whole)]
     if wrong:
         raise bad(f"execution: {'; '.join(wrong)}.", "RDE_INVALID_BEHAVIOR_EXECUTION")
     return whole

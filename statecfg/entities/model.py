@@ -180,6 +180,7 @@ class Task:
     :param status: one of `STATUSES`
     :param progress: percent
     :param details: what a behavior says of it meanwhile
+    :param log: the same for administrators: with names of hosts and paths of the server
     :param result: what a behavior gave, any JSON value; None: none or null
     :param error: majorErrorCode (int), minorErrorCode, message; None: it did not fail
     :param created: seconds since 1970
@@ -197,6 +198,7 @@ class Task:
     status: str
     progress: int
     details: str
+    log: str
     result: Any
     error: Json | None
     created: float
@@ -334,6 +336,7 @@ class Invocation:
     :param entity: the entity's content as it is now
     :param arguments, metadata: what the user gave; {} for hooks
     :param user: who asked for what leads to it
+    :param rejected: what the type's schema says against the content; "" for nothing
     """
 
     id: str
@@ -350,6 +353,18 @@ class Invocation:
     arguments: Json
     metadata: Json
     user: Principal
+    rejected: str = ""
+
+    @property
+    def destroys(self) -> bool:
+        """Whether a playbook removes what it made: in the hooks of a deletion always, otherwise if it says so."""
+        properties = self.execution.get("execution_properties") or {}
+        return self.kind in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
+
+    @property
+    def applies(self) -> bool:
+        """Whether a playbook is applied with the content as its variables."""
+        return self.execution.get("type") == "Playbook" and not self.destroys
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,11 +374,13 @@ class Outcome:
     :param ok: whether it succeeded
     :param result: any JSON value; a text is shown as it is, anything else as JSON
     :param error: majorErrorCode (int), minorErrorCode, message; for `ok` false
+    :param public: the message for users who are not administrators, if `error` names hosts or paths of the server
     """
 
     ok: bool
     result: Any = None
     error: Json | None = None
+    public: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Place, Problem, problem
 from statecfg.store import StoreError
 
@@ -32,7 +33,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked for: whose playbook it is, and what goes into it."""
+    """What is asked for: whose playbook it is, and what goes into it.
+
+    :param allowed: pattern of the hosts that the behavior may reach; None for those that the playbook names
+    :param rejected: whether the type's schema rejects the entity's content
+    """
 
     project: Project
     path: Path
@@ -41,15 +46,18 @@ class _Asked:
     who: str
     store: str | None
     deadline: float
+    allowed: str | None
+    rejected: bool
     update: Callable[[Json], None]
     cancel: threading.Event
 
 
 def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> Json:
-    """Do what a request asks for; return {"ok", "result", "error", "details"}.
+    """Do what a request asks for; return {"ok", "result", "error", "public", "details", "log"}.
 
     :param request: `root`, `id` (the playbook), `destroy`, `entity`, `entity_id`, `entity_name`, `arguments`,
-        `properties` (`inventory`, `limit`), `user`, `store` (a URL, "" for the project's) and `seconds`
+        `properties` (`inventory`, `hosts`, `limit`), `rejected` (whether the type's schema rejects the content),
+        `user`, `store` (a URL, "" for the project's) and `seconds`
     :param update: takes what is going on
     :param cancel: set to stop: what runs ends, and nothing more begins
     """
@@ -58,14 +66,16 @@ def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) 
         asked = _asked(request, update, cancel)
         for report in _destroyed(asked) if request["destroy"] else _applied(asked):
             reports.append(report)
-            update({"details": "\n".join(map(_told, reports))})
+            update({"details": disclosure.details(reports), "log": "\n".join(map(_told, reports))})
             if _failures(report):
                 break
     except InvalidInput as wrong:
-        return _answer(reports, [_problem(each) for each in wrong.problems])
+        return _answer(reports, [_problem(each) for each in wrong.problems], disclosure.rejected(wrong.problems))
     except StoreError as wrong:
-        return _answer(reports, [str(wrong)])
-    return _answer(reports, [text for report in reports for text in _failures(report)])
+        return _answer(reports, [str(wrong)], f"The store failed. {disclosure.ASK}")
+    failed = {report["run"]: _failures(report) for report in reports}
+    public = disclosure.failed_runs(reports, [run for run, texts in failed.items() if texts])
+    return _answer(reports, [text for texts in failed.values() for text in texts], public)
 
 
 def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> _Asked:
@@ -85,7 +95,19 @@ def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Even
     who = f"{request['user']}@{socket.gethostname()}"
     deadline = time.monotonic() + request["seconds"]
     owner = prepare.owner(project, path, instance)
-    return _Asked(project, path, choice, owner, who, request["store"] or None, deadline, update, cancel)
+    return _Asked(
+        project=project,
+        path=path,
+        choice=choice,
+        owner=owner,
+        who=who,
+        store=request["store"] or None,
+        deadline=deadline,
+        allowed=properties.get("hosts"),
+        rejected=bool(request.get("rejected")),
+        update=update,
+        cancel=cancel,
+    )
 
 
 def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None:
@@ -110,6 +132,7 @@ def _applied(asked: _Asked) -> Iterator[Json]:
         if work.services or work.relations:
             detail = f"{asked.project.relative(asked.path)} declares services, which a project has only once"
             raise InvalidInput([problem("SC0805", detail, "an entity can only have resources of its own")])
+        _refuse_other_hosts(asked, work)
         report = _done(asked, work, "apply", bus)
     yield report
     yield from _removed(asked, set(report["hosts"]), work.secrets)
@@ -119,12 +142,12 @@ def _destroyed(asked: _Asked) -> Iterator[Json]:
     """Remove what the entity has on every host."""
     from statecfg import prepare
 
-    try:
-        # Only for the secrets, which must not be shown.
-        secrets: Mapping[str, str] | None = prepare.playbook(asked.path, asked.choice).secrets
-    except InvalidInput:
-        # What was made goes all the same: hosts remember it.
-        secrets = None
+    secrets: Mapping[str, str] | None = None
+    # The playbook is read for its secrets only, which must not be shown. What was made is removed in any case: hosts
+    # remember it. Contents that the schema rejects never reach the playbook.
+    if not asked.rejected:
+        with contextlib.suppress(InvalidInput):
+            secrets = prepare.playbook(asked.path, asked.choice).secrets
     yield from _removed(asked, set(), secrets)
 
 
@@ -146,6 +169,26 @@ def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -
     with _bus(asked, "destroy") as bus:
         report = _done(asked, Work(asked.project, jobs, asked.path, dict(secrets or {})), "destroy", bus)
     yield report if secrets is not None else _without_contents(report)
+
+
+def wrong_hosts(pattern: str) -> Iterator[str]:
+    """Yield what is wrong with the pattern of hosts that a behavior may reach."""
+    if not pattern.strip():
+        yield "hosts is empty: it must be a pattern of hosts"
+    elif "{{" in pattern or "{%" in pattern:
+        yield "hosts must not be a template: it bounds what an entity may choose"
+
+
+def _refuse_other_hosts(asked: _Asked, work: Work) -> None:
+    """Refuse a playbook that would reach a host which its behavior does not declare. Raises InvalidInput."""
+    if asked.allowed is None:
+        return
+    inventory = asked.project.inventory(asked.choice.inventory)
+    allowed = {host.name for host in inventory.select(asked.allowed)}
+    others = sorted({job.host.name for job in work.jobs} - allowed)
+    if others:
+        detail = f"the behavior may reach `{asked.allowed}`, and the playbook selects {', '.join(others)}"
+        raise InvalidInput([problem("SC0806", detail, "change `hosts` of the behavior, or the entity")])
 
 
 @contextlib.contextmanager
@@ -183,9 +226,10 @@ def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
         run=bus.run,
         join=bus.join,
     )
-    asked.update({"details": f"run {bus.run}: {mode} on {', '.join(job.host.name for job in jobs)}"})
+    names = ", ".join(job.host.name for job in jobs)
+    asked.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
     report = fleet.run(jobs, options, _Progress(jobs, asked.update))
-    clean: Json = Redactor(work.secrets).value(failure.complete(report, work.failed, bus))
+    clean: Json = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
     clean["playbook"] = asked.owner.partition("/")[2]
     bus.enter(clean)
     return clean
@@ -229,16 +273,21 @@ def _without_contents(report: Json) -> Json:
 # What is said of it
 
 
-def _answer(reports: Sequence[Json], failures: Sequence[str]) -> Json:
-    runs = [{"run": each["run"], "mode": each["mode"], "hosts": _summaries(each)} for each in reports]
-    details = "\n".join(map(_told, reports)) or "nothing to do: no host has anything of this entity"
-    if failures and not reports:
-        details = ""
-    return {"ok": not failures, "result": {"runs": runs}, "error": "\n".join(failures), "details": details}
+def _answer(reports: Sequence[Json], failures: Sequence[str], public: str) -> Json:
+    """Return the answer to a request.
 
-
-def _summaries(report: Json) -> Json:
-    return {name: {"status": host["status"], **(host.get("summary") or {})} for name, host in report["hosts"].items()}
+    :param failures: why it failed, for administrators; [] if it did not
+    :param public: the same for users
+    """
+    nothing = "" if failures else "nothing to do: no host has anything of this entity"
+    return {
+        "ok": not failures,
+        "result": disclosure.result(reports),
+        "error": "\n".join(failures),
+        "public": public if failures else None,
+        "details": disclosure.details(reports) or nothing,
+        "log": "\n".join(map(_told, reports)) or nothing,
+    }
 
 
 def _told(report: Json) -> str:

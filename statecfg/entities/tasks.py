@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from statecfg.entities import rows, urn, work
@@ -46,7 +48,7 @@ class TaskCalls(Calls):
             found, _ = entity_lists.page(connection, tables.task, scope, None, None, False, 0, 1)
         if not found:
             raise forbidden(id[:200])
-        return rows.task(found[0])
+        return _shown(principal)(found[0])
 
     def list_tasks(self, principal: Principal, query: Query) -> Page[Task]:
         """Return a page of the tasks that may be seen; the newest first where nothing else is asked for.
@@ -56,13 +58,13 @@ class TaskCalls(Calls):
         if not query.sort:
             query = Query(query.filter, "", True, query.page, query.page_size)
         with self.store.reading() as connection:
-            return listed(connection, tables.task, _seen(principal), query, FIELDS, rows.task)
+            return listed(connection, tables.task, _seen(principal), query, FIELDS, _shown(principal))
 
     def subtasks(self, principal: Principal, id: str) -> list[Task]:
         """Return the tasks that a task is made of, in their order."""
         parent = self.get_task(principal, id).id
         with self.store.reading() as connection:
-            return [rows.task(row) for row in records.every(connection, tables.task, parent=parent)]
+            return [_shown(principal)(row) for row in records.every(connection, tables.task, parent=parent)]
 
     def claim(self, worker: str, task_id: str | None = None) -> str | None:
         """Take a task that has something to run and is nobody's; return its id, None for none.
@@ -116,16 +118,19 @@ class TaskCalls(Calls):
         progress: int | None = None,
         details: str | None = None,
         operation: str | None = None,
+        log: str | None = None,
     ) -> None:
         """Enter how far an invocation that runs has come.
 
         :param progress: percent
         :param details, operation: texts of the task that shows it
+        :param log: its details for administrators
         """
         values: dict[str, Any] = {
             "progress": None if progress is None else min(max(progress, 0), 100),
             "details": None if details is None else work.newest(details),
             "operation": None if operation is None else work.plain(operation),
+            "log": None if log is None else work.newest(log),
         }
         given = {key: value for key, value in values.items() if value is not None}
         if given:
@@ -137,6 +142,13 @@ class TaskCalls(Calls):
         """Return when a task can be claimed next (seconds since 1970), None for never as things are."""
         with self.store.reading() as connection:
             return entity_queue.next_due(connection)
+
+
+def _shown(principal: Principal) -> Callable[[Any], Task]:
+    """Return what makes a task of a row: administrators read its log, others its details."""
+    if not principal.is_administrator:
+        return lambda row: replace(rows.task(row), log="")
+    return lambda row: replace(rows.task(row), details=row.log or row.details)
 
 
 def _seen(principal: Principal) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities import access, bodies, rows, schemas, shapes, urn
+from statecfg.entities import access, bodies, rows, schemas, selection, shapes, urn
 from statecfg.entities.calls import Calls, listed, part
 from statecfg.entities.filters import Field
 from statecfg.entities.interfaces import (
@@ -105,6 +105,7 @@ class TypeCalls(Calls):
             unchanged(given, known)
             values = _values({**shapes.entity_type(known, shapes.ENTITY_STATE), **given})
             if any(getattr(known, key) != value for key, value in values.items()):
+                selection.check_hooks(connection, principal, known.hooks, values["hooks"])
                 may_change(known)
                 _without_entities(connection, id)
                 _check_interfaces(connection, values["interfaces"], values["hooks"])
@@ -164,6 +165,7 @@ class TypeCalls(Calls):
                 "description": bodies.optional(given, "description", str),
                 "execution": execution(given, self.project, known.execution if known.owner == id else None),
             }
+            selection.check_override(connection, principal, values["execution"], known, kind)
             if known.owner == id:
                 records.change(connection, tables.behavior, values, owner=id, ref=known.ref)
             else:
@@ -178,6 +180,7 @@ class TypeCalls(Calls):
         def drop(connection: Any) -> None:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             known = type_behavior(connection, kind, behavior)
+            selection.check_removal(principal, known)
             if not records.drop(connection, tables.behavior, owner=id, ref=known.ref):
                 raise bad(f"{id} does not override {known.ref}.", SCOPE)
             records.change(connection, tables.behavior_grant, {"behavior": known.ref}, type=id, behavior=known.id)
@@ -196,6 +199,7 @@ class TypeCalls(Calls):
         def add(connection: Any) -> BehaviorGrant:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             found = _behavior_grant(connection, kind, bodies.whole(body))
+            selection.check_grant(connection, principal, kind, found.behavior, found.level)
             for row in records.every(connection, tables.behavior_grant, type=id):
                 if urn.ref_of(row.behavior) == urn.ref_of(found.behavior):
                     records.drop(connection, tables.behavior_grant, number=row.number)
@@ -211,6 +215,8 @@ class TypeCalls(Calls):
         def replace(connection: Any) -> Page[BehaviorGrant]:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
             found = [_behavior_grant(connection, kind, item) for item in bodies.values(body)]
+            for item in found:
+                selection.check_grant(connection, principal, kind, item.behavior, item.level)
             records.drop(connection, tables.behavior_grant, type=id)
             for item in {(urn.ref_of(item.behavior), item.level): item for item in found}.values():
                 values = {"type": id, "behavior": item.behavior, "level": item.level}

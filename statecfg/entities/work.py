@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.entities import model, rows, schemas, urn
+from statecfg.entities import model, rows, schemas, selection, urn
 from statecfg.entities.model import (
     DELETE,
     ERROR,
@@ -28,6 +28,7 @@ from statecfg.entities.model import (
     RESOLVED,
     RUNNING,
     SUCCESS,
+    Behavior,
     EntityType,
     Invocation,
     Outcome,
@@ -38,6 +39,7 @@ from statecfg.store import entity_tables as tables
 
 Values = Mapping[str, Any]
 LONGEST = 4096  # characters of a text that a behavior says of itself
+CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"
 DETAILS = 64 << 10  # characters of what it says at length, the newest
 SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work that is one step, shown by its own task
 
@@ -62,6 +64,7 @@ def add_task(
         "status": RUNNING,
         "progress": 1,
         "details": "",
+        "log": "",
         "result": None,
         "error": None,
         "created": now,
@@ -90,9 +93,15 @@ def queue(
 
 
 def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
-    """Enter that a task has ended."""
+    """Enter that a task has ended. An error with names of hosts or paths goes into the task's log."""
     values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
-    values |= {"result": outcome.result, "error": None if outcome.ok else dict(outcome.error or failure("It failed."))}
+    error = None if outcome.ok else dict(outcome.error or failure("It failed."))
+    if error is not None and outcome.public is not None:
+        known = records.find(connection, tables.task, id=id)
+        texts = [known.log if known is not None else "", str(error.get("message", ""))]
+        values["log"] = newest("\n".join(filter(None, texts)))
+        error["message"] = outcome.public
+    values |= {"result": outcome.result, "error": error}
     if outcome.ok:
         values["progress"] = 100
     records.change(connection, tables.task, values, id=id, ended=None)
@@ -139,7 +148,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
     state = RESOLUTION_ERROR if message else RESOLVED
     if (entity.state, entity.message) != (state, message):
         entity = change(connection, entity, now, state=state, message=message)
-    outcome = Outcome(not message, error=failure(message, "RDE_CANNOT_RESOLVE") if message else None)
+    outcome = Outcome(not message, error=failure(message, CANNOT_RESOLVE) if message else None)
     for row in records.every(connection, tables.task, entity=entity.id, name=model.CREATE, ended=None):
         finish(connection, row.id, now, outcome)
     return entity
@@ -174,6 +183,9 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
         if task is None or task.ended is not None:
             return None
     found = _invocation(connection, task, entity)
+    if found is not None and found.applies and found.rejected:
+        _reject(connection, task, entity, found, now)
+        return None
     if found is None:
         text = "The behavior was not run: the entity's type has none such any more."
         lacking = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
@@ -183,6 +195,15 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
     if task.work["task"] != task.id:
         _runs(connection, task.work["task"], now)
     return found
+
+
+def _reject(connection: Any, task: Any, entity: Any, found: Invocation, now: float) -> None:
+    """End a task whose playbook would be applied with contents that the type's schema rejects: no host is contacted."""
+    if task.work["do"] == "create":
+        resolve(connection, entity, now)
+    outcome = Outcome(False, error=failure(found.rejected, CANNOT_RESOLVE))
+    finish(connection, found.task_id, now, outcome)
+    finish(connection, task.id, now, outcome)
 
 
 def settle(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
@@ -259,8 +280,10 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
     work, kind = task.work, kind_of(connection, entity)
     ref = work["behavior"] if work["do"] == "invoke" else kind.hooks.get(work["hook"])
     behavior = None if ref is None else rows.effective(connection, kind, ref)
-    if behavior is None:
+    execution = None if behavior is None else _execution(connection, behavior)
+    if behavior is None or execution is None:
         return None
+    plays = execution.get("type") == "Playbook"
     return Invocation(
         id=work["invocation"],
         task_id=work["task"],
@@ -268,7 +291,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
         claimed=task.id,
         behavior=behavior,
         kind=work["hook"],
-        execution=behavior.execution,
+        execution=execution,
         entity_id=entity.id,
         entity_name=entity.name,
         type_id=entity.type,
@@ -276,7 +299,16 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
         arguments=work.get("arguments") or {},
         metadata=work.get("metadata") or {},
         user=Principal(task.user, task.org, task.role),
+        rejected=schemas.wrong(kind.schema, entity.content, nulls=True) if plays else "",
     )
+
+
+def _execution(connection: Any, behavior: Behavior) -> Mapping[str, Any] | None:
+    """Return what a behavior runs: its own execution, or that of the behavior it selects; None if that is gone."""
+    if behavior.execution.get("type") != selection.REFERENCE:
+        return behavior.execution
+    found = selection.target(connection, behavior.execution)
+    return None if found is None else dict(found.execution)
 
 
 def _runs(connection: Any, id: str, now: float) -> None:
@@ -293,7 +325,8 @@ def _end(connection: Any, task: Any, now: float, outcome: Outcome) -> None:
 
 
 def _said(hook: str, outcome: Outcome) -> str:
-    return f"{hook} hook failed: {plain((outcome.error or {}).get('message') or 'no reason was given')}"
+    message = outcome.public or (outcome.error or {}).get("message")
+    return f"{hook} hook failed: {plain(message or 'no reason was given')}"
 
 
 def plain(text: Any) -> str:

@@ -13,7 +13,7 @@ import time
 import uuid
 from typing import Any
 
-from statecfg.entities import behaviors
+from statecfg.entities import behaviors, disclosure
 from statecfg.entities.model import Invocation, Outcome, Principal, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
@@ -159,8 +159,9 @@ class Worker:
 
 
 def _mistake(problem: Exception) -> Outcome:
-    message = f"{type(problem).__name__}: {problem}; this is a mistake in statecfg"
-    return Outcome(False, error={"majorErrorCode": 500, "minorErrorCode": "INTERNAL_SERVER_ERROR", "message": message})
+    message = f"{type(problem).__name__}: {problem}; this is a bug in statecfg"
+    error = {"majorErrorCode": 500, "minorErrorCode": "INTERNAL_SERVER_ERROR", "message": message}
+    return Outcome(False, error=error, public=f"statecfg has a bug: {type(problem).__name__}. {disclosure.ASK}")
 
 
 class _Lease:
@@ -214,7 +215,7 @@ class _News:
         self._lock = threading.Lock()
 
     def tell(self, news: Json) -> None:
-        """Take news in: `progress`, `details`, `operation`."""
+        """Take news in: `progress`, `details`, `operation`, `log`."""
         with self._lock:
             self._due.update(news)
         if time.monotonic() - self._written >= APART:
@@ -228,7 +229,8 @@ class _News:
         if not due:
             return
         try:
-            self.operations.update_task(self.invocation, due.get("progress"), due.get("details"), due.get("operation"))
+            texts = {key: due.get(key) for key in ("details", "operation", "log")}
+            self.operations.update_task(self.invocation, due.get("progress"), **texts)
         except StoreError:
             with self._lock:
                 self._due = {**due, **self._due}

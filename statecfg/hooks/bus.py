@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg import waited
 from statecfg.hooks import exec_hooks, exec_input, exec_types, host_events, registration
 from statecfg.hooks.reconcile import Reconciler
 from statecfg.hooks.registration import RESOURCE_EVENTS, Registration
@@ -24,13 +25,17 @@ from statecfg.remote.hook_result import Judged
 from statecfg.remote.model import Blob
 from statecfg.remote.process import CHILDREN
 from statecfg.remote.wire import INLINE, encode_value
-from statecfg.store import StoreError, hooks, hosts, opened, runs
+from statecfg.store import StoreError, hooks, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from statecfg.fleet import Job, Options
     from statecfg.inventory import Inventory
+    from statecfg.prepare import Work
     from statecfg.project import Project
+    from statecfg.store.hooks import HookObject
     from statecfg.units.in_run import UnitsInRun
 
 DRAIN = 120.0  # seconds that the end of a run waits for hooks that are still queued
@@ -79,6 +84,9 @@ class Bus:
         self._worker: threading.Thread | None = None
         self._under_way = UnderWay(self.store, run)
         self._worked = threading.Event()
+        self._interrupted = False  # while hooks of hosts were waited for
+        self._refused: dict[str, list[Json]] = {}  # host → hooks of its events whose program can't be run
+        self._queued: dict[int, str] = {}  # invocation → host, of those that this run has queued
         with contextlib.ExitStack() as undo:
             undo.callback(self.store.close)
             self.engine = exec_hooks.of_project(project, self.store, inventory)
@@ -145,6 +153,14 @@ class Bus:
     def at_once(self, host: str) -> tuple[str, list[Json]]:
         """Return the key of a report and the hooks that were called for a host as a whole."""
         return "fired", [{**each, "name": ""} for each in self.reconciler.fired.get(host, ())]
+
+    def left_hosts(self, work: Work) -> list[Json]:
+        """Return the hosts that left the playbook, as reports have them."""
+        file, path = work.project.relative(work.playbook or Path()), str(work.playbook)
+        found: list[Json] = []
+        with self._careful():
+            found += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path)
+        return found
 
     def due(self, host: str) -> list[Json]:
         """Return the hooks of units that are due on a host."""
@@ -219,13 +235,14 @@ class Bus:
         if self.units is not None:
             self.units.take(host, frame, tell, address)
 
-    def hook(self, host: str, question: Json, gone: Callable[[], bool]) -> Json:
+    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Json:
         """Call a hook around a resource that runs here; return {"ok", "error", …} as `Lifecycle` takes it."""
-        asked = begun = time.monotonic()
+        asked = started = time.monotonic()
 
         def begin() -> None:
-            nonlocal begun
-            begun = time.monotonic()
+            nonlocal started
+            started = time.monotonic()
+            begun()
 
         def stopped() -> bool:
             return gone() or self.cancel.is_set() or self.engine.over.is_set()
@@ -243,7 +260,7 @@ class Bus:
             with self._called:
                 self._calls -= 1
                 self._called.notify_all()
-        return {"ok": True, "waited": begun - asked} if judged is None else {**_answer(judged), "waited": begun - asked}
+        return {**({"ok": True} if judged is None else _answer(judged)), "waited": started - asked}
 
     def may_go(self, host: str) -> str:
         """Tell the HTTP hooks that a host's resources are about to be destroyed; return why they must stay, or ""."""
@@ -281,16 +298,18 @@ class Bus:
             elif self.mode == "destroy" and done:
                 record = hosts.get(self.store, host)
                 if record is not None and self.playbook in record.playbooks:
-                    self._fire(host_events.UNBOUND, host, self.playbook)
-                    hosts.unbind(self.store, host, self.playbook)
+                    self._fire(host_events.UNBOUND, host, self.playbook, lambda made: self._unbind_in(made, host))
         ledger = str(report.get("ledger") or "")
         if ledger and ledger != self.ledgers.get(host):
             with self._careful():
                 hosts.went_by(self.store, host, self.playbook, ledger)
 
+    def _unbind_in(self, connection: Connection, host: str) -> None:
+        hosts.unbind_in(connection, self.store.project, host, self.playbook)
+
     def _over_on(self, connection: Any, host: str, report: Json, installed: bool) -> None:
         if installed:
-            hosts.installed_in(connection, host, self.playbook)
+            hosts.installed_in(connection, self.store.project, host, self.playbook)
         runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {})
 
     def _log(self, host: str, fired: Json) -> None:
@@ -312,11 +331,23 @@ class Bus:
             hosts.set_metadata(self.store, host, changed, [key for key in before if key not in now])
             self._metadata[host] = now
 
-    def _fire(self, event: str, host: str, playbook: str | None) -> None:
-        """Queue the hooks of a host's event; they run beside the run, in their order."""
+    def _fire(
+        self, event: str, host: str, playbook: str | None, change: Callable[[Connection], object] | None = None
+    ) -> None:
+        """Queue the hooks of a host's event; they run beside the run, in their order. `change` as of `trigger`."""
         record = hosts.get(self.store, host)
-        if self.silent or record is None or not self.engine.trigger(event, record, playbook):
+        if self.silent or record is None:
+            if change is not None:
+                self.store.attempt(change)
             return
+
+        def refused(hook: HookObject, judged: Judged) -> None:
+            self._refused.setdefault(host, []).append(_failed_event(hook.name, judged.entry, judged.detail))
+
+        queued = self.engine.trigger(event, record, playbook, change, refused)
+        if not queued:
+            return
+        self._queued.update(dict.fromkeys(queued, host))
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, daemon=True)
             self._worker.start()
@@ -353,26 +384,56 @@ class Bus:
         What runs by then, or when the user stops, may end; what was not begun stays queued.
         """
         try:
-            if self._worker is not None:
-                self._triggered.put(False)
-                end = time.monotonic() + DRAIN
-                while time.monotonic() < end and not self.cancel.is_set() and not self._worked.wait(0.2):
-                    pass
+            self._await_queue()
             self.engine.over.set()
             self._await_calls()
             if self.units is not None:
                 self.units.close()
                 self.problems += self.units.problems
+            if self._interrupted:
+                raise KeyboardInterrupt
         except KeyboardInterrupt:
-            CHILDREN.stop()
-            self.engine.over.set()
-            self._await_calls()
+            self._stop()
             raise
         finally:
             with self._careful():
                 self._under_way.give_up()
                 self.left = hooks.waiting(self.store)
             self.store.close()
+
+    def failed_events(self) -> dict[str, list[Json]]:
+        """Return by host the hooks of the host's own events that failed, once what this run has queued is done."""
+        try:
+            self._await_queue()
+        except KeyboardInterrupt:  # the report of what was done comes first: `close` raises it again
+            self._interrupted = True
+            self._stop()
+        found = {host: list(entries) for host, entries in self._refused.items()}
+        with self._careful():
+            for each in reversed(hooks.events(self.store, invocations=tuple(self._queued)) if self._queued else ()):
+                if (each.severity == hook_result.ERROR or _not_run(each.entry)) and each.invocation is not None:
+                    failed = _failed_event(each.hook or "", each.entry, each.detail)
+                    found.setdefault(self._queued[each.invocation], []).append(failed)
+        return found
+
+    def _stop(self) -> None:
+        """End the hook that runs, and begin no other."""
+        CHILDREN.stop()
+        self.engine.over.set()
+        self._await_calls()
+
+    def _await_queue(self) -> None:
+        """Wait for the hooks that are queued, at most two minutes and not once the user stops."""
+        if self._worker is not None:
+            self._triggered.put(False)
+            begun, told, stops = time.monotonic(), "", (self.cancel, self.engine.over)
+            while time.monotonic() < begun + DRAIN and not any(each.is_set() for each in stops):
+                if self._worked.wait(0.2):
+                    break
+                what = self.engine.waited or "waits for its turn to call hooks: another statecfg calls some now"
+                if time.monotonic() > begun + waited.MOMENT and what != told:
+                    self.reconciler.tell(what)
+                    told = what
 
     def _await_calls(self) -> None:
         """Wait until no hook runs any more; each has its deadline."""
@@ -381,6 +442,18 @@ class Bus:
                 self._called.wait(1.0)
         if self._worker is not None:
             self._worked.wait()  # an interrupted join() takes a thread for ended
+
+
+def _not_run(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry of the log is of a program that was found not to be executable when its turn came."""
+    return "exit_status" not in entry and "error" not in entry and "msg" in entry
+
+
+def _failed_event(hook: str, entry: Mapping[str, Any], detail: str) -> Json:
+    """Return a hook of a host's event that failed, as reports have it."""
+    why = entry.get("error") or detail or entry.get("msg") or "see its log"
+    text = why.get("message") if isinstance(why, dict) else why
+    return {"hook": hook, "event": str(entry.get("event", "")), "error": str(text or json.dumps(why)).strip()}
 
 
 _GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"

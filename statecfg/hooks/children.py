@@ -9,7 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from statecfg import claims, kinds, schema
+from statecfg import claims, contradictions, kinds, schema
 from statecfg import graph as graphs
 from statecfg.declare import declare_at
 from statecfg.graph import Graph, Node
@@ -89,7 +89,7 @@ class Children:
         return Graph(None, [Graph(node) for node in nodes])
 
     def _check(self, nodes: list[Node]) -> None:
-        found = [*graphs.check(nodes), *claims.check(nodes)]
+        found = [*graphs.check(nodes), *claims.check(nodes), *contradictions.check(nodes)]
         try:
             if not found:
                 graphs.in_layers(nodes)
@@ -165,8 +165,11 @@ class Children:
             return {}
         kind = kinds.named(type_name, self.hook.position)
         fields = schema.of(kind).fields if kind is not None else {}
-        attrs: Json = {}
         sent: Json = self.sent[key]["spec"] if node is not None else {}
+        attrs: Json = {}
+        if node is not None and kind is not None:
+            # A typed service drops what its type does not have, such as the node's own argument.
+            attrs = {name: node.attrs[name] for name in schema.of(kind).arguments if name in node.attrs}
         for name, value in spec.items():
             plain = schema.plain(name)
             if node is not None and name in sent and _same(value, sent[name]):

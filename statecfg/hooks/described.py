@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks import conditions
 from statecfg.hooks.children import API_VERSION, Children
+from statecfg.hooks.held import MARKERS
 from statecfg.hooks.registration import Registration, Selector
 from statecfg.store import hosts
 from statecfg.store.objects import Reconciled
@@ -54,9 +55,25 @@ def digest(spec: Json, graph: Graph, secrets: Mapping[str, str]) -> str:
 
 
 def leak(given: Json, children: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> str | None:
-    """Return why a request may not be sent: a secret stands in it, in a name for one. None where it may."""
-    text = json.dumps([given, children], ensure_ascii=False)
+    """Return why a request may not be sent: a secret stands in a value of it. None where it may.
+
+    Names and keys hold no secrets; one that reads like a secret's value was written as it is.
+    """
+    specs = [given.get("spec"), *(child.get("spec") for child in (children or {}).values())]
+    texts = list(_texts(specs))
     for name, value in secrets.items():
-        if json.dumps(value, ensure_ascii=False)[1:-1] in text:
-            return f"the secret {name} stands in the name of a node or of a key, which can't be sent to a hook"
+        if any(value in text for text in texts):
+            return f"the secret {name} stands in a value, which can't be sent to a hook"
     return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of JSON data, without keys, and without the markers for what is held back."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and not any(key in value for key in MARKERS):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

@@ -65,6 +65,11 @@ class _Line:
                     pass  # it has ended by itself
 
 
+def ready() -> None:
+    """Load what exchanges need, before a deadline begins: our own imports are not the service's time."""
+    import httpx  # noqa: F401 - used in the threads of exchanges
+
+
 def exchange(
     url: str,
     body: bytes,
@@ -87,11 +92,14 @@ def exchange(
     (`SSL_CERT_FILE` names others). It runs in a thread, since a name may be looked up, or an answer drip in, for as
     long as others like; when the time is over, its connection is cut, and it ends by itself.
     """
+    # Loading our libraries and the certificates takes its time, which is not the service's.
+    ready()
+    trust = ssl.create_default_context()
     line = _Line()
     done: Future[Answer] = Future()
     work = threading.Thread(
         target=_work,
-        args=(done, line, url, body, headers, seconds, limits, follow, listen),
+        args=(done, line, url, body, headers, seconds, limits, follow, listen, trust),
         name="statecfg-http-hook",
         daemon=True,
     )
@@ -124,13 +132,13 @@ def _exchange(
     limits: tuple[int, int],
     follow: bool,
     listen: Callable[[str, bytes], bool] | None,
+    trust: ssl.SSLContext,
 ) -> Answer:
     import httpx
 
     # Compressed answers may be far larger than they are long, so none is asked for.
     headers = {**headers, "Accept-Encoding": "identity"}
     times = httpx.Timeout(seconds, connect=min(CONNECT, seconds))
-    trust = ssl.create_default_context()
     extensions = {"trace": line.trace}
     method, sent, here = "POST", body, url
     try:

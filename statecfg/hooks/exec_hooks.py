@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from statecfg import durations
+from statecfg import durations, waited
 from statecfg.hooks import exec_input, exec_types
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
 from statecfg.hooks.line import Line, never
@@ -72,22 +72,31 @@ class Engine:
         self.line = Line(store)
         self.declared: dict[str, Registration] = {}
         self.over = threading.Event()  # once it is set, nothing more is begun of the queue
+        self.waited = ""  # what runs now, as progress says it; "" for nothing
 
-    def trigger(self, event: str, host: HostRecord, policy: str | None = None) -> list[int]:
+    def trigger(
+        self,
+        event: str,
+        host: HostRecord,
+        policy: str | None = None,
+        change: Callable[[Connection], object] | None = None,
+        refused: Callable[[HookObject, Judged], object] | None = None,
+    ) -> list[int]:
         """Queue what an event of a host calls for; return the places in the queue.
 
         A hook without a program for the event is passed over; one whose program can't be executed or whose type can't
         be used is put into the log at once.
 
         :param policy: the playbook that the event is about; the one bound to the host where not given
+        :param change: what else changes in the store with the event; done in the same transaction, so that programs see
+            its result, and that the event is queued if and only if the change is stored
+        :param refused: is told of each hook whose program can't be run, and why
         """
         known = hooks.every(self.store)
-        if not known:
-            return []
         playbook = exec_input.playbook_of(host, policy)
-        given = self.given(host, playbook)
+        given = self.given(host, playbook) if known else {}
         queue: list[Queued] = []
-        refused: list[tuple[Queued, Judged]] = []
+        unfit: list[tuple[Queued, Judged]] = []
         for hook in known:
             spec = self._spec(hook)
             if spec is None or (spec.events and event not in spec.events) or not self._selects(spec, host.name):
@@ -95,16 +104,24 @@ class Engine:
             item = Queued(0, hook, event, host.id, given, playbook)
             kind, wrong = self._ready(item)
             if wrong is not None:
-                refused.append((item, wrong))
+                unfit.append((item, wrong))
             elif kind is not None:
                 queue.append(item)
 
         def enter(connection: Connection) -> list[int]:
-            for item, judged in refused:
+            if change is not None:
+                change(connection)
+            for item, judged in unfit:
                 hooks.log(connection, item, judged)
             return hooks.enqueue(connection, queue)
 
-        return self.store.attempt(enter) if queue or refused else []
+        if not queue and not unfit and change is None:
+            return []
+        places = self.store.attempt(enter)
+        if refused is not None:
+            for item, judged in unfit:
+                refused(item.hook, judged)
+        return places
 
     def drain(self, deadline: float = BUDGET) -> list[tuple[Queued, Judged]]:
         """Run what is queued now, first come first served, one at a time over all processes; return what came of it.
@@ -313,7 +330,12 @@ class Engine:
         own = {"hook": exec_input.hook(item.hook, item.event)}
         given = {"node": item.given.get("node"), **own, "policy": item.given.get("policy"), **item.given}
         seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
-        done = hook_run.invoke(str(kind.folder), item.event, given, seconds, self.path, self.store.shown)
+        node = (item.given.get("node") or {}).get("name", "")
+        self.waited = waited.text(item.hook.name, item.event, node, item.started or 1, seconds)
+        try:
+            done = hook_run.invoke(str(kind.folder), item.event, given, seconds, self.path, self.store.shown)
+        finally:
+            self.waited = ""
         schema, kept = kind.schema, self.keep if keep is None else keep
 
         def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
@@ -344,10 +366,10 @@ class Engine:
     def _fresh(self, item: Queued) -> Queued:
         """Return an invocation with hook, node and policy as they are now; of a host that is forgotten, as queued."""
         hook = hooks.get(self.store, item.hook.name)
-        node = item.given.get("node")
-        known = hosts.get(self.store, node["name"]) if node else None
+        # By its number: the queue holds what other projects have put into it, too.
+        known = hosts.by_number(self.store, item.host) if item.host is not None else None
         given = dict(item.given)
-        if known is not None and known.id == item.host:
+        if known is not None:
             given.update(self.given(known, item.playbook))
         return replace(item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, given=given)
 

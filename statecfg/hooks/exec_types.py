@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg.hooks.registration import EVENTS
+from statecfg.hooks.trust import others_could_change, together
 from statecfg.positions import Place
-from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.problems import InvalidInput, nearest, problem, suggest
 from statecfg.remote import hook_result, hook_run
 
 if TYPE_CHECKING:
@@ -41,8 +42,21 @@ class HookType:
         return hook_run.handler(str(self.folder), event)
 
     def events(self) -> list[str]:
-        """Return the names of the programs in the directory, sorted."""
-        return sorted(path.name for path in self.folder.iterdir() if path.is_file() and path.name != SCHEMA)
+        """Return the events that the directory has programs for, sorted; other files in it are none."""
+        return sorted(path.name for path in self.folder.iterdir() if path.name in EVENTS and path.is_file())
+
+    def doubtful(self) -> list[str]:
+        """Return what would keep programs in the directory from being run, one text for each."""
+        found = []
+        for path in sorted(path for path in self.folder.iterdir() if path.is_file() and path.name != SCHEMA):
+            meant = nearest(path.name, EVENTS)
+            if path.name not in EVENTS and meant:
+                found.append(f"{path} is called for no event: did you mean `{meant[0]}`?")
+            elif path.name in EVENTS and not hook_run.executable(str(path)):
+                found.append(f"{path} is not executable, so it can't be started: chmod +x {path}")
+            elif path.name in EVENTS and (missing := hook_run.missing_interpreter(str(path))):
+                found.append(f"{path} can't be started{missing}")
+        return found
 
     def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return a hook's configuration with the defaults. Raises InvalidInput with all that is wrong with it."""
@@ -109,22 +123,9 @@ def _read(name: str, folder: Path) -> HookType:
     paths = [whole.parent, whole, *(path for path in whole.iterdir() if path.is_file())]
     wrong = [found for path in paths if (found := others_could_change(path)) is not None]
     if wrong:
-        raise InvalidInput(wrong)
+        raise InvalidInput([together(wrong)])
     file = whole / SCHEMA
     return HookType(name, whole, _schema(file) if file.exists() else {})
-
-
-def others_could_change(path: Path) -> Problem | None:
-    """Return what is wrong where somebody else could change what we run."""
-    found = path.stat()
-    mode = stat.S_IMODE(found.st_mode)
-    shown = f"{path} has mode {mode:04o} and belongs to user {found.st_uid}"
-    if found.st_uid not in (0, os.geteuid()):
-        return problem("SC0601", shown, f"look at it, then: chown {os.geteuid()} {path}", Place(str(path), 0))
-    # What lies in a directory with the sticky bit, others can't replace.
-    if mode & 0o022 and not (stat.S_ISDIR(found.st_mode) and mode & stat.S_ISVTX):
-        return problem("SC0601", shown, f"look at it, then: chmod go-w {path}", Place(str(path), 0))
-    return None
 
 
 def _schema(file: Path) -> Schema:

@@ -30,6 +30,9 @@ class Called(Protocol):
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
         """Return the key of a report and the hooks."""
 
+    def failed_events(self) -> dict[str, list[dict[str, Any]]]:
+        """Return by host the hooks of the host's own events that failed."""
+
 
 def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: Called | None) -> dict[str, Any]:
     """Return a report with what hooks did before the hosts were talked to, or would do.
@@ -43,6 +46,9 @@ def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: C
         error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
         hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
     if events is not None:
+        for name, wrong in events.failed_events().items():
+            if name in hosts:
+                hosts[name]["host_hooks"] = wrong
         for name, host in hosts.items():
             key, called = events.at_once(name)
             if called:

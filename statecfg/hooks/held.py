@@ -43,9 +43,6 @@ class Held:
         if hidden(value):
             return self._hold(SECRET, value.name, value)
         if isinstance(value, (Mapping, PMap)):
-            name = next((name for key in value for name in [self._secret_in(str(key))] if name), None)
-            if name is not None:
-                return self._hold(SECRET, name, value)
             return {f"${key}" if key[:1] == "$" else key: self.shown(item) for key, item in sorted(value.items())}
         if isinstance(value, (list, tuple, PVector)):
             return [self.shown(item) for item in value]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from statecfg.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
@@ -20,12 +23,20 @@ EVENTS = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
 DEADLINE = 120.0  # seconds for all hooks of one event.
 
 
-def fire(store: Store, event: str, record: HostRecord, playbook: str | None, project: Project) -> None:
+def fire(
+    store: Store,
+    event: str,
+    record: HostRecord,
+    playbook: str | None,
+    project: Project,
+    change: Callable[[Connection], object] | None = None,
+) -> None:
     """Fire an event of a host: its hooks are queued, and the queue is run.
 
     :param event: one of `EVENTS`
     :param record: the host as it is now; for a host that was just forgotten, as it was
     :param playbook: the one it is about; None for none
+    :param change: what else changes in the store with the event, as of `Engine.trigger`
     :param project: whose directories have the types of hooks
     """
     import getpass
@@ -36,5 +47,5 @@ def fire(store: Store, event: str, record: HostRecord, playbook: str | None, pro
     for each in registration.load(project):
         if each.protocol == "exec":
             engine.adopt(each, getpass.getuser())
-    engine.trigger(event, record, playbook)
+    engine.trigger(event, record, playbook, change)
     engine.drain(DEADLINE)

@@ -6,17 +6,19 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks import exec_hooks, exec_types, registration
 from statecfg.hooks.bus import around_resources, merged
-from statecfg.store import address, hosts, opened
+from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
     from statecfg.fleet import Job, Options
     from statecfg.hooks.registration import Registration
     from statecfg.inventory import Inventory
+    from statecfg.prepare import Work
     from statecfg.project import Project
     from statecfg.units.deployment import Deployment
 
@@ -39,7 +41,7 @@ class Preview:
         self.types = exec_types.of_project(project)
         self.selects = exec_hooks.selecting(inventory)
         self.there = address.chosen(project, url).there()
-        self._opened = partial(opened, project, url)
+        self._opened, self.playbook = partial(opened, project, url), playbook
         self.units: dict[str, list[Json]] = {}  # by host, what is due of its units
         stored: list[Registration] = []
         self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
@@ -59,15 +61,17 @@ class Preview:
         """Return how to run, and on what: with the hooks that would be called around resources."""
         known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
         if options.deployment is not None and options.mode == "plan":
-            self._look_ahead(options.deployment, jobs)
+            whose = self._look_ahead(options.deployment, jobs)
+            known = [replace(job, units=whose[job.host.name]) for job in known]
         return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
 
-    def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> None:
-        """See which hooks of units an apply would run."""
+    def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> dict[str, Json]:
+        """See which hooks of units an apply would run; return by host whose its units are, as the host takes it."""
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self._opened()) if self.there else None
             found = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs))
             self.units = {name: in_run.due(found, name) for name in found.due}
+            return {job.host.name: found.whose(job.host.name) for job in jobs}
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Leave no trace: nothing was done."""
@@ -79,6 +83,18 @@ class Preview:
             for each in self.http
             if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
         ]
+
+    def failed_events(self) -> dict[str, list[Json]]:
+        """Return nothing: no hook was called."""
+        return {}
+
+    def left_hosts(self, work: Work) -> list[Json]:
+        """Return the hosts that left the playbook, as reports have them."""
+        if not self.there:
+            return []
+        file, path = work.project.relative(work.playbook or Path()), str(work.playbook)
+        with self._opened() as store:
+            return left_hosts.find(store, self.playbook, file, work.everywhere, work.inventory, path)
 
     def due(self, host: str) -> list[Json]:
         """Return the hooks of units that are due on a host."""

@@ -10,12 +10,13 @@ import hashlib
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import conditions, http_hooks, registration
+from statecfg import waited
+from statecfg.hooks import conditions, exchange, http_hooks, registration
 from statecfg.hooks.address import AddressError, resolve
 from statecfg.hooks.children import Children
 from statecfg.hooks.described import described, digest, leak
@@ -81,6 +82,7 @@ class Reconciler:
         self.store, self.run, self.inventory = store, run, inventory
         self.cancel = cancel or threading.Event()
         self.fired: dict[str, list[Json]] = {}  # by host, as reports have it
+        self.tell: Callable[[str], object] = len  # is told in a line what is waited for; by itself, nobody is
         self.addresses = {name: host.address or name for name, host in inventory.hosts.items()}
         self.hooks = [each for each in registrations if each.protocol == "http"]
         self.chosen = _hosts_of(self.hooks, inventory)
@@ -224,6 +226,7 @@ class Reconciler:
             url = resolve(_http(hook), self.addresses)
         except AddressError as error:
             return Reply(error=Failure(str(error), permanent=True)), 0
+        exchange.ready()
         key = hashlib.sha256("\0".join((self.run, hook.name, known.host, known.playbook, phase)).encode()).hexdigest()
         end = time.monotonic() + hook.deadline
         tries = 0
@@ -231,7 +234,9 @@ class Reconciler:
             left = max(end - time.monotonic(), 0.1)
             own = _http(hook).timeout
             seconds = min(own, left) if own > 0 else left
-            reply = http_hooks.call(url, seconds, _http(hook).form_factor, phase, given, children, key[:32])
+            what = waited.text(hook.name, phase, "", tries + 1, seconds)
+            with waited.telling(self.tell, f"{known.host}: {what}"):
+                reply = http_hooks.call(url, seconds, _http(hook).form_factor, phase, given, children, key[:32])
             tries += 1
             failed, wait = reply.error, wait_after(tries)
             if failed is None or failed.proceed or failed.permanent or hook.failure != "retry":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg import durations
+from statecfg.hooks import trust
 from statecfg.positions import NOWHERE, Place
 from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
 
@@ -143,7 +144,10 @@ def load(project: Project) -> list[Registration]:
                     found.append(made)
         _refuse_twins(found)
     if wrong:
-        raise InvalidInput(sorted(wrong, key=lambda item: item.places[:1]))
+        changeable = [each for each in wrong if each.code == "SC0601"]
+        rest = [each for each in wrong if each.code != "SC0601"]
+        one = [trust.together(changeable)] if changeable else []
+        raise InvalidInput(sorted([*rest, *one], key=lambda item: item.places[:1]))
     return sorted(found, key=lambda each: (each.order, each.name))
 
 
@@ -166,7 +170,7 @@ def _refuse_foreign(path: Path) -> None:
     if found.st_uid not in (0, os.geteuid()):
         detail = f"{path} belongs to user {found.st_uid}, not to you (user {os.geteuid()}), with mode {mode:04o}"
         report(problem("SC0601", detail, f"look at it, then: chown {os.geteuid()} {path}", Place(str(path), 0)))
-    elif mode & 0o022:
+    elif mode & 0o022 and not (mode & 0o022 == 0o020 and trust.private(found.st_uid, found.st_gid)):
         detail = f"{path} of user {found.st_uid} has mode {mode:04o}"
         report(problem("SC0601", detail, f"look at it, then: chmod go-w {path}", Place(str(path), 0)))
 

@@ -58,7 +58,10 @@ def receive() -> "Frame":
 
 def cache() -> "Optional[str]":
     """Return the directory that executors are kept in; None, with a warning, where there is none to be trusted."""
-    if os.geteuid() == 0:
+    chosen = os.environ.get("STATECFG_STATE_DIR", "")
+    if chosen.startswith("/"):
+        place = chosen
+    elif os.geteuid() == 0:
         place = "/var/lib/statecfg"
     else:
         home = os.environ.get("HOME") or import_module("pwd").getpwuid(os.geteuid()).pw_dir

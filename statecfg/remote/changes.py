@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statecfg.remote import access
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
@@ -15,7 +17,9 @@ DIFF_TEXT = 64 << 10  # characters of one diff
 DIFFS = 512 << 10  # characters of all diffs of a node, beyond which the digests must do
 _HOLDS = "holds a secret"
 _NOT_SHOWN = "not shown: it may hold a secret"
-_OPEN = ("kind", "mode", "owner", "group", "present")  # fields that no secret is in
+_OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that no secret is in
+_BRACKETS = b" \t()[]{},;"  # lines of these alone, as in JSON, say nothing
+_INTERNAL = ("asked",)  # facets that hold what planning itself needs
 _NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
 
 
@@ -25,7 +29,7 @@ class Changes:
     def __init__(self) -> None:
         self.found: Dict[Tuple[str, str], List[Any]] = {}
 
-    def _note(self, thing: str, field: str, before: Any, after: Any) -> None:
+    def note(self, thing: str, field: str, before: Any, after: Any) -> None:
         known = self.found.get((thing, field))
         if known is None:
             self.found[thing, field] = [before, after]
@@ -36,23 +40,27 @@ class Changes:
         self, place: str, old: Optional[Stat], before: Optional[Blob], new: Optional[Stat], after: Optional[Blob]
     ) -> None:
         """Note that what stands at `place` becomes `new`; contents are given where they change."""
-        for field in ("kind", "mode", "owner", "group", "target"):
+        for field in ("kind", "mode", "owner", "group", "acl", "target"):
             was, will = _field(old, field), _field(new, field)
+            if field == "acl" and new is not None and was is not None:
+                will = will or "none"
             if was != will:
-                self._note(place, field, was, will)
+                self.note(place, field, was, will)
         gone = before is not None and (new is None or new.kind != "file")
         if (after is not None or gone) and after != before:
-            self._note(place, "content", before, after)
+            self.note(place, "content", before, after)
 
     def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
         """Note that an entry of a facet changes, field by field."""
+        if table in _INTERNAL:
+            return
         thing = "%s %s" % (_NAMES.get(table, table), key)
         for field in sorted(set(before or {}) | set(after or {})):
             was, will = (before or {}).get(field), (after or {}).get(field)
             if was != will:
-                self._note(thing, field, was, will)
+                self.note(thing, field, was, will)
         if not before and after is not None and not after:
-            self._note(thing, "present", None, True)
+            self.note(thing, "present", None, True)
 
     def report(self) -> List[Dict[str, Any]]:
         """Return the changes in the form of the report; what came back to where it was is left out."""
@@ -66,7 +74,7 @@ class Changes:
                 diff = _diff(thing, before, after) if room > 0 else ""
                 room -= len(diff)
                 # What the file held before may be an older secret: nobody knows, so it is not shown either.
-                secret = after is not None and after.secret
+                secret = after is not None and after.hides()
                 change.update(before=content(before, secret), after=content(after, secret))
                 if diff:
                     change["diff"] = diff
@@ -80,14 +88,14 @@ def _field(stat: Optional[Stat], field: str) -> Any:
     value = getattr(stat, field)
     if field == "mode":
         return None if stat.kind == "symlink" else "%04o" % value
-    return value or None
+    return access.shown(value) if field == "acl" else value or None
 
 
 def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     """Return content as reports show it: by its digest, but from that of a secret the secret could be guessed."""
     if blob is None:
         return None
-    if secret or blob.secret:
+    if secret or blob.hides():
         return "%s (%d bytes)" % (_HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
 
@@ -125,10 +133,22 @@ def _text(blob: Optional[Blob]) -> Optional[str]:
     return None if "\0" in text else text
 
 
+def _in_short_lines(value: bytes) -> bool:
+    """Tell whether a secret has lines that are too short to be masked one by one, as differences show them."""
+    from statecfg.remote.redact import SHORTEST
+
+    lines = value.splitlines()
+    return len(lines) > 1 and any(0 < len(line) < SHORTEST for line in (line.strip(_BRACKETS) for line in lines))
+
+
 def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
     """Return the unified diff of two contents, or "" where one is no text."""
     old, new = _text(before), _text(after)
     if old is None or new is None:
+        return ""
+    blobs = [blob for blob in (before, after) if blob is not None]
+    broken = [value for value in blobs[0].secrets if _in_short_lines(value)]
+    if broken and any(blob.holds(broken) for blob in blobs):
         return ""
     import difflib
 
@@ -139,7 +159,7 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
         path if before is not None else "/dev/null",
         path if after is not None else "/dev/null",
     ):
-        if after is not None and after.secret and line[0] == "-" and not line.startswith("--- "):
+        if after is not None and after.hides() and line[0] == "-" and not line.startswith("--- "):
             line = "-[not shown: what replaces it holds a secret]\n"
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     if len(lines) > DIFF_LINES:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import threading
+import time
 
-from statecfg.remote.model import Unknown, error
+from statecfg.remote.aftercare import Aftercare
+from statecfg.remote.doing import Doing
+from statecfg.remote.model import ActionSpec, Unknown, error
 from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Planner, describe, settled, trace
+from statecfg.remote.planning import Planner, describe, missing, settled, trace
 from statecfg.remote.real import RealMachine
 from statecfg.remote.removal import Former
-from statecfg.remote.report import action_report, portions, step_report
+from statecfg.remote.report import action_report, portions
+from statecfg.remote.touching import chains, overtaken
 from statecfg.remote.world import ANYTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence
 
     from statecfg.remote.lifecycle import Lifecycle
-    from statecfg.remote.model import Action, Result
+    from statecfg.remote.login_guard import LoginGuard
+    from statecfg.remote.model import Action, Node, Result
     from statecfg.remote.nodetype import NodeType
-    from statecfg.remote.planning import Plan, Step
+    from statecfg.remote.planning import Plan
     from statecfg.remote.real import Facets
 
     class Record(Protocol):
@@ -29,41 +34,10 @@ if TYPE_CHECKING:
         def started(self, node: str, op: str) -> None: ...
         def took(self, node: str, op: str, result: Result) -> None: ...
         def finished(self, node: str, outcome: str) -> None: ...
+        def manage(self, rows: Sequence[Dict[str, Any]]) -> None: ...
 
 
 WORKERS = 8  # nodes of a layer under way at once
-
-
-class Doing:
-    """A node under way: what has become of each of its actions."""
-
-    __slots__ = ("done", "outcome", "reason", "shutdown", "step")
-
-    def __init__(self, step: Step) -> None:
-        self.step = step
-        self.done: List[Dict[str, Any]] = []
-        self.shutdown: Optional[Dict[str, Any]] = None
-        self.outcome = step.outcome
-        self.reason = step.reason
-
-    def fail(self, reason: str) -> None:
-        """Let the node have failed."""
-        self.outcome, self.reason = "failed", reason
-
-    def report(self) -> Dict[str, Any]:
-        """Return the node as data; actions that were planned and never attempted say so."""
-        found = step_report(self.step)
-        actions = self.step.spec.actions
-        left = [action_report(action, "not-attempted") for action in actions[len(self.done) :]]
-        found["actions"] = self.done + left
-        first = self.step.spec.shutdown_first
-        if first is not None:
-            found["shutdown_first"] = self.shutdown or action_report(first, "not-attempted")
-        found["outcome"] = self.outcome
-        found.pop("reason", None)
-        if self.reason:
-            found["reason"] = self.reason
-        return found
 
 
 class Execution:
@@ -76,6 +50,7 @@ class Execution:
     :param record: the journal
     :param stopped: says why nothing more may begin ("" while it may)
     :param keep_going: after a failure, skip only what depends on it
+    :param guard: sees to it that nobody is locked out
     :param life: brings nodes under management, and fires what comes before and after each; None: nothing does
     """
 
@@ -90,6 +65,7 @@ class Execution:
         keep_going: bool = False,
         owed: Optional[Mapping[str, Sequence[str]]] = None,
         life: Optional[Lifecycle] = None,
+        guard: Optional[LoginGuard] = None,
     ) -> None:
         self.plan, self.types, self.facets = plan, types, facets
         self.send, self.record, self.stopped, self.keep_going = send, record, stopped, keep_going
@@ -99,16 +75,22 @@ class Execution:
         self.state.update((step.node.provides, Doing(step)) for step in plan.going())
         self.turns: Dict[str, threading.Lock] = {}
         self.shutdown: List[Dict[str, Any]] = []
+        self.spent = [0]
         self.halted = ""
         self.acted = False
+        self.after = Aftercare(self, guard)
 
     def run(self) -> List[List[Dict[str, Any]]]:
         """Do everything; return the reports of all nodes, layer by layer, of what goes first."""
+        conflicts = sorted(name for name, step in self.plan.steps.items() if step.conflict)
+        if conflicts and not self.keep_going:
+            self.halted = "%s can't come about together with other nodes" % ", ".join(conflicts)
         self.shut_down()
         for number, steps in enumerate(self.plan.removals):
             self.removal(number, [self.state[step.node.provides] for step in steps])
         for number, steps in enumerate(self.plan.layers):
             self.layer(number, [self.state[step.node.provides] for step in steps])
+        self.after.at_end()
         layers = (*self.plan.removals, *self.plan.layers)
         return [[self.state[step.node.provides].report() for step in steps] for steps in layers]
 
@@ -180,9 +162,9 @@ class Execution:
         self.decide(ready)
         acting = self.act_on(ready)
         if acting:
-            self.verify([node for node in acting if node.outcome == "changed"])
+            self.verify([node for node in acting if node.outcome == "changed" and not node.verified])
         for node in ready:
-            if node.outcome in ("changed", "unchanged"):
+            if node.outcome in ("changed", "unchanged") and not node.step.kept:
                 self.went(node)
         self.close(number, doing, acting, "removals")
 
@@ -193,7 +175,7 @@ class Execution:
             self.acted = True
             self.record.intend([node.step.node.provides for node in acting])
             self.together(acting)
-            side_by_side(self.act, [node for node in acting if node.outcome == "changed"])
+            side_by_side(self.act_in_order, chains([node for node in acting if node.outcome == "changed"]))
         return acting
 
     def close(self, number: int, doing: Sequence[Doing], acting: Sequence[Doing], part: str) -> None:
@@ -204,10 +186,11 @@ class Execution:
         failed = sorted(node.step.node.provides for node in doing if node.outcome == "failed")
         if failed and not self.keep_going and not self.halted:
             self.halted = "%s failed" % ", ".join(failed)
-        parts = list(portions(node.report() for node in doing))
+        parts = list(portions((node.report() for node in doing), self.spent))
         for index, nodes in enumerate(parts):
             more = {"more": True} if index + 1 < len(parts) else {}
             self.send(dict(more, type="layer", part=part, layer=number, nodes=nodes))
+        self.after.after_layer()
 
     # Entities
 
@@ -238,6 +221,8 @@ class Execution:
 
     def may_go(self, node: Doing) -> bool:
         """Fire what comes before a removal; tell whether it may be. Where only a record goes, nobody is asked."""
+        if node.step.kept:
+            return True
         assert self.life is not None and isinstance(node.step.node, Former)
         return node.step.node.heir is not None or self.unless(node, self.life.may_go(node.step.node))
 
@@ -249,6 +234,7 @@ class Execution:
             self.life.forget(former, heir=list(former.heir))
             return
         why = self.life.gone(former)
+        node.gone = not why
         if why and self.life.entity(former).postponed:  # what was to be done to the host is done
             node.reason = why
         elif why:
@@ -269,12 +255,10 @@ class Execution:
         """Tell whether a node's turn may come; otherwise skip it, saying why."""
         if node.outcome in ("failed", "skipped"):
             return False
-        for name in node.step.node.requires:
-            before = self.state.get(name)
-            if before is not None and before.outcome in ("failed", "skipped"):
-                how = "failed" if before.outcome == "failed" else "was skipped"
-                node.outcome, node.reason = "skipped", "%s, which it requires, %s" % (name, how)
-                return False
+        why = missing(node.step.node, self.state, "was")
+        if why:
+            node.outcome, node.reason = "skipped", why
+            return False
         why = self.halted or self.stopped()
         if why and node.outcome != "unchanged":
             node.outcome, node.reason = "skipped", "not started: %s" % why
@@ -284,29 +268,36 @@ class Execution:
     def planner(self) -> Planner:
         """Return a planner over the host as it really is now."""
         planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
-        planner.nodes = self.nodes
+        planner.nodes, planner.current = self.nodes, self.plan
         planner.leaving = {step.node.provides: step.node for step in self.plan.going()}
+        planner.staying, planner.machine.claimed = self.plan.staying, self.plan.claimed
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
     def decide(self, nodes: Sequence[Doing]) -> None:
-        """Check the nodes again whose plan was unknown, now that their turn has come."""
+        """Check the nodes again whose plan was unknown, or partly so, now that their turn has come."""
         for node in nodes:
-            if node.step.outcome == "unknown":
-                self.decide_one(node)
+            if node.step.outcome == "unknown" or (node.step.outcome == "changed" and node.step.known_after):
+                self.decide_one(node, [other.step.node for other in nodes])
 
-    def decide_one(self, node: Doing) -> None:
-        """Check a node again, and let it be what that says."""
+    def decide_one(self, node: Doing, beside: Sequence[Node]) -> None:
+        """Check a node again, and let it be what that says.
+
+        :param beside: the nodes whose turn it is at the same time
+        """
         step = node.step
         name = step.node.provides
-        changed = [other for other in step.node.triggers if self.state[other].outcome == "changed"]
+        changed = [other for other in self.plan.triggers(step.node) if self.state[other].outcome == "changed"]
         changed += [other for other in self.owed.get(name, ()) if other not in changed]
         planner = self.planner()
         planner.machine.turn(name, triggers=changed)
-        step.outcome = "unchanged"
+        planner.machine.beside = beside
+        step.outcome, step.spec = "unchanged", ActionSpec()
         known_after, step.known_after = step.known_after, None
         planner.decide(step)
         planner.foresee(step)
+        step.trace = planner.machine.trace
+        step.settle()
         step.known_after = step.known_after or known_after
         if step.outcome == "unknown":
             step.outcome, step.reason = "failed", "what it has to do can't be known even now"
@@ -337,6 +328,14 @@ class Execution:
                     node.done.append(action_report(first, "ok", result))
             # One bad name fails them all: each by itself then says which one it is.
 
+    def act_in_order(self, nodes: Sequence[Doing]) -> None:
+        """Let nodes that touch the same path act, one after another, in the planned order."""
+        for node in nodes:
+            self.act(node)
+            if node.step.removal and node is not nodes[-1] and node.outcome == "changed":
+                self.verify([node])  # now, since the next one may change what this one has brought back
+                node.verified = True
+
     def act(self, node: Doing) -> None:
         """Take a node's actions in order; the first that fails ends it."""
         for action in node.step.spec.actions[len(node.done) :]:
@@ -348,6 +347,7 @@ class Execution:
                 return
             result = self.take(node, action, len(node.done))
             node.done.append(action_report(action, result["status"], result))
+            node.ended = time.monotonic()
             if result["status"] != "ok":
                 node.fail("%s: %s" % (action.op, result["reason"]))
                 return
@@ -398,6 +398,12 @@ class Execution:
 
         return listen
 
+    def finished(self) -> Iterator[Doing]:
+        """Yield the nodes that have acted so far."""
+        for node in self.state.values():
+            if node.done or node.shutdown is not None:
+                yield node
+
     # Reading back
 
     def verify(self, nodes: Sequence[Doing]) -> None:
@@ -421,11 +427,15 @@ class Execution:
                     for change in planner.machine.changes.report()
                 ]
                 what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
-                node.fail("did not converge: %s" % what)
+                why, known = "", self.after.why(node)
+                what += "; %s" % known if known else ""
+                if node.outcome == "unchanged":
+                    why = overtaken(step.node, planner.machine, self.nodes, self.finished())
+                node.fail("%s (%s)" % (why, what) if why else "did not converge: %s" % what)
                 planner = self.planner()
 
 
-def side_by_side(work: Callable[[Doing], None], items: Sequence[Doing]) -> None:
+def side_by_side(work: Callable[[Sequence[Doing]], None], items: Sequence[Sequence[Doing]]) -> None:
     """Call `work` on all items, up to `WORKERS` at once, and wait for all of them."""
     if len(items) <= 1:
         for item in items:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat as st
 
-from statecfg.remote import accounts
+from statecfg.remote import access, accounts
 from statecfg.remote.model import error
 from statecfg.remote.world import Stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Optional, Tuple
+    from typing import Callable, List, Optional, Tuple
 
     from statecfg.remote.model import Blob, Result
 
@@ -39,6 +40,7 @@ def shown(info: os.stat_result, parent: int, name: str) -> Stat:
         info.st_size,
         os.readlink(name, dir_fd=parent) if found == "symlink" else "",
         (info.st_dev, info.st_ino, info.st_mtime_ns),
+        access.read(info, "%s/%s" % (_through(parent), name)),
     )
 
 
@@ -68,6 +70,12 @@ def temporary_name() -> str:
     return TEMPORARY + os.urandom(9).hex()
 
 
+def temporary(name: str) -> bool:
+    """Tell whether a name is one that `temporary_name` gives: the prefix and 18 hex digits, nothing else."""
+    digits = name[len(TEMPORARY) :]
+    return name.startswith(TEMPORARY) and len(digits) == 18 and not digits.strip("0123456789abcdef")
+
+
 def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
     """Return the numbers of owner and group, -1 where not given. Raises LookupError where the host knows none."""
     return (
@@ -76,15 +84,32 @@ def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
     )
 
 
-def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None]) -> None:
-    """Make a new file of this content, readable by nobody else until `finish` has seen to it, and make it durable."""
+def changes_hands(old: os.stat_result, owner: Optional[str]) -> bool:
+    """Tell whether a file comes from, or goes to, another user: that one may have it open, or by another name.
+
+    What is not root's to give stays where it is. Raises LookupError where the host knows no such owner.
+    """
+    uid = ids(owner, None)[0]
+    return os.geteuid() == 0 and (old.st_uid != 0 or uid not in (-1, old.st_uid))
+
+
+def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> None:
+    """Make a new file of this content, readable by nobody else until `finish` has seen to it, and make it durable.
+
+    :param proven: False where the content comes from a file that others may be writing; raises OSError if it differs
+    """
+    digest = hashlib.sha256()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     opened = os.open(name, flags, 0o600, dir_fd=parent)
     try:
         for piece in blob.chunks():
+            if not proven:
+                digest.update(piece)
             view = memoryview(piece)
             while view:
                 view = view[os.write(opened, view) :]
+        if not proven and digest.hexdigest() != blob.sha256:
+            raise OSError(errno.EBUSY, "another program is changing it")
         finish(opened)
         os.fsync(opened)
     finally:
@@ -107,23 +132,43 @@ def dress(
         uid, gid = old.st_uid if uid < 0 else uid, old.st_gid if gid < 0 else gid
     if (uid, gid) not in ((-1, -1), (info.st_uid, info.st_gid)):
         os.fchown(opened, uid, gid)
-    if old is not None:
-        _copy_attributes(parent, name, opened)
-    os.fchmod(opened, mode if mode is not None else st.S_IMODE(old.st_mode) if old is not None else 0o644)
-
-
-def _copy_attributes(parent: int, name: str, opened: int) -> None:
-    """Carry access lists and labels over from the old file; a file system without them has none to carry."""
+    if old is None:
+        # What the directory hands down to new files may grant more than the mode that is asked for.
+        if mode is not None and access.excess(access.read(info, _through(opened), True), mode):
+            access.drop(_through(opened))
+        os.fchmod(opened, 0o644 if mode is None else mode)
+        return
+    trusted = old.st_uid in (0, os.geteuid(), uid)
+    was = st.S_IMODE(old.st_mode)
     source = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    place = _through(source)
+    try:
+        if os.fstat(source).st_ino != old.st_ino:
+            raise OSError(errno.EBUSY, "another program is changing it")
+        entries, new = access.outcome(access.read(old, _through(source), True), was, mode, trusted)
+        access.drop(_through(opened))
+        _copy_attributes(_through(source), opened, trusted, bool(entries))
+    finally:
+        os.close(source)
+    if mode is None and (uid, gid) != (old.st_uid, old.st_gid):
+        new = access.without_ids(new)
+    os.fchmod(opened, new)
+
+
+def _copy_attributes(place: str, opened: int, trusted: bool, acl: bool) -> None:
+    """Carry labels over from the old file; a file system without them has none to carry.
+
+    :param trusted: whether to carry over what the old file's owner may have set, too
+    :param acl: whether to carry over the access list
+    """
     try:
         for attribute in os.listxattr(place):
-            os.setxattr(opened, attribute, os.getxattr(place, attribute))
+            if attribute == access.ACCESS and not acl:
+                continue
+            if trusted or attribute == "security.selinux":
+                os.setxattr(opened, attribute, os.getxattr(place, attribute))
     except OSError as problem:
         if problem.errno not in (errno.ENOTSUP, errno.ENODATA):
             raise
-    finally:
-        os.close(source)
 
 
 def _through(descriptor: int) -> str:
@@ -132,11 +177,18 @@ def _through(descriptor: int) -> str:
 
 
 def permit(
-    parent: int, name: str, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]
+    parent: int,
+    name: str,
+    path: str,
+    mode: Optional[int],
+    owner: Optional[str],
+    group: Optional[str],
+    made: bool = False,
 ) -> Optional[Result]:
     """Give what stands at `name` the mode, owner and group that are given; return an error where that is not safe.
 
-    Raises OSError, LookupError.
+    :param made: it was made just now, and whatever access list its directory hands down stays
+    :raises: OSError, LookupError
     """
     uid, gid = ids(owner, group)
     if mode is None and (uid, gid) == (-1, -1):
@@ -152,10 +204,17 @@ def permit(
             return None
         if _planted(os.fstat(parent), info):
             return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
+        entries = () if made else access.read(info, _through(held), True)
+        kept, new = access.outcome(
+            entries, st.S_IMODE(info.st_mode), mode, info.st_uid in (0, os.geteuid(), info.st_uid if uid < 0 else uid)
+        )
         if uid not in (-1, info.st_uid) or gid not in (-1, info.st_gid):
             os.chown(_through(held), uid, gid)
-        if mode is not None:
-            os.chmod(_through(held), mode)
+            new = access.without_ids(new) if mode is None and st.S_ISREG(info.st_mode) else new
+        if entries and not kept:  # only now: a former owner could put the list back
+            access.drop(_through(held))
+        if mode is not None or (entries and not kept):
+            os.chmod(_through(held), new)
     finally:
         os.close(held)
     _sync(parent, name, info)
@@ -211,7 +270,7 @@ def sweep(parent: int, before: float) -> None:
     """
     opened = os.open(".", _DIRECTORY, dir_fd=parent)
     try:
-        names = [name for name in os.listdir(opened) if name.startswith(TEMPORARY)]
+        names = [name for name in os.listdir(opened) if temporary(name)]
         for name in names:
             info = lstat(name, opened)
             if info is None or kind(info) not in ("file", "symlink") or info.st_ctime >= before:
@@ -229,15 +288,57 @@ def remove(name: str, parent: int, recursive: bool) -> None:
         os.unlink(name, dir_fd=parent)
         return
     if recursive:
-        opened = os.open(name, _DIRECTORY, dir_fd=parent)
-        try:
-            if _mount(opened) != _mount(parent):
-                raise OSError(errno.EBUSY, "another file system is mounted there", name)
-            for inside in os.listdir(opened):
-                remove(inside, opened, True)
-        finally:
-            os.close(opened)
+        _empty(name, parent)
     os.rmdir(name, dir_fd=parent)
+
+
+def _empty(name: str, parent: int) -> None:
+    """Remove all that is in a directory, however deep: two descriptors are open at a time, and nothing recurses.
+
+    The way back up is `..`, and must lead to the directory that it came from: others may be moving directories.
+    Raises OSError.
+    """
+    mount = _mount(parent)
+    here = _enter(name, parent, mount)
+    levels: List[Tuple[str, Tuple[int, int], List[str]]] = []  # directories above: the name below, identity, the rest
+    try:
+        names = os.listdir(here)
+        while names or levels:
+            if not names:
+                inside, identity, names = levels.pop()
+                above = os.open("..", _DIRECTORY, dir_fd=here)
+                os.close(here)
+                here = above
+                if _identity(here) != identity:
+                    raise OSError(errno.EBUSY, "another program is moving what is in it", inside)
+                os.rmdir(inside, dir_fd=here)
+                continue
+            inside = names.pop()
+            found = lstat(inside, here)
+            if found is not None and not st.S_ISDIR(found.st_mode):
+                os.unlink(inside, dir_fd=here)
+            elif found is not None:
+                below = _enter(inside, here, mount)
+                levels.append((inside, _identity(here), names))
+                os.close(here)
+                here = below
+                names = os.listdir(here)
+    finally:
+        os.close(here)
+
+
+def _enter(name: str, parent: int, mount: str) -> int:
+    """Open a directory to be emptied. Raises OSError where it is a link, or another file system is mounted there."""
+    opened = os.open(name, _DIRECTORY, dir_fd=parent)
+    if _mount(opened) != mount:
+        os.close(opened)
+        raise OSError(errno.EBUSY, "another file system is mounted there", name)
+    return opened
+
+
+def _identity(opened: int) -> Tuple[int, int]:
+    info = os.fstat(opened)
+    return info.st_dev, info.st_ino
 
 
 def _mount(descriptor: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 
 from statecfg.remote.hook_result import why
 from statecfg.remote.wire import ProtocolError
@@ -33,7 +34,8 @@ class Firing:
     def call(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
         """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks.
 
-        Of a hook that runs on the controller, `waited` says how many seconds it waited for its turn there.
+        `waited` says how many seconds passed before the hook was started: for its turn on the controller, or for our
+        own preparations here.
         """
         resource = dict(self.managed.mask(resource), playbook=self.managed.playbook)
         if hook["where"] == "host":
@@ -55,6 +57,7 @@ class Firing:
 
     def _here(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
         """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
+        begun = time.monotonic()
         from statecfg.remote.hook_result import judge, not_executable, shortened
         from statecfg.remote.hook_run import executable, handler, invoke
 
@@ -78,6 +81,9 @@ class Firing:
             "resource": resource,
         }
         metadata = self.node.get("metadata") or {}
+        about = {"hook": hook["name"], "event": event, "name": resource["name"], "seconds": seconds}
+        self.channel.send(dict(about, type="calling"))
+        waited = time.monotonic() - begun
         ended = invoke(folder, event, given, seconds)
         judged = judge(
             event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, ended.stderr, ended.reason
@@ -87,4 +93,4 @@ class Firing:
         answer: Dict[str, Any] = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}
         if judged.metadata is not None and judged.metadata != metadata:
             self.node["metadata"] = answer["metadata"] = judged.metadata
-        return dict(answer, error=why(judged))
+        return dict(answer, error=why(judged), waited=waited)

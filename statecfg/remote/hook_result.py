@@ -263,7 +263,7 @@ def _annotated(said: Dict[str, Any], metadata: Optional[Dict[str, Any]], found: 
     unexpected = [key for key in said if key != "metadata"]
     if unexpected:
         found.warn("unexpected key in hook's output for node update: %s" % ", ".join(unexpected))
-    if "metadata" not in said:
+    if said.get("metadata") is None:  # Razor takes null for nothing asked
         return metadata
     if metadata is None:
         found.fail("hook tried to update node metadata on a hook without a node")

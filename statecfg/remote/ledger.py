@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.state import Account
 
-SCHEMA = 2
+SCHEMA = 3
 KEPT = 1000  # runs that the ledger remembers, the newest ones
 CUT_OFF = "cut off"  # the status of a run that never came to its end
 PRE_CREATED, RESOLVED = "PRE_CREATED", "RESOLVED"
@@ -41,14 +41,21 @@ CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT
                        PRIMARY KEY (playbook, name));
 CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
 """,
+    # triggers: null where 0.3.0 wrote the record; how: what it takes to pay a debt of a node that is gone.
+    3: """
+ALTER TABLE resource ADD COLUMN triggers TEXT NOT NULL DEFAULT 'null';
+ALTER TABLE owed ADD COLUMN how TEXT NOT NULL DEFAULT 'null';
+""",
 }
-_JSON = ("claims", "memory", "attrs", "requires", "tags", "owing")
+_JSON = ("claims", "memory", "attrs", "requires", "tags", "owing", "triggers")
 _COLUMNS = (
     "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect",
-    "position", "owing", "first_run", "last_run", "since",
+    "position", "owing", "first_run", "last_run", "since", "triggers",
 )  # fmt: skip
 # What an apply may change of a resource that is under management already.
-_DEFINED = ("type", "module", "claims", "digest", "after", "attrs", "requires", "tags", "protect", "position")
+_DEFINED = (
+    "type", "module", "claims", "digest", "after", "attrs", "requires", "tags", "protect", "position", "triggers",
+)  # fmt: skip
 
 
 class Ledger:
@@ -109,7 +116,7 @@ class Ledger:
             import uuid
 
             begun = [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
-            self.database.executemany("INSERT INTO meta VALUES (?, ?)", begun)
+            self.database.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", begun)
         self.database.execute("PRAGMA user_version=%d" % SCHEMA)
         self.database.commit()
 
@@ -140,6 +147,11 @@ class Ledger:
         names = ("playbook", "name", "type", "claims", "digest", "since")
         return [dict(zip(names, row), claims=json.loads(row[3])) for row in rows]
 
+    def memories(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
+        """Return the attributes and the memory of all resources of a type, of every playbook."""
+        query = "SELECT attrs, memory FROM resource WHERE type = ?"
+        return [(json.loads(row[0]), json.loads(row[1])) for row in self.database.execute(query, (kind,))]
+
     def count(self) -> int:
         """Return how many resources of this host are under management."""
         found: int = self.database.execute("SELECT count(*) FROM resource").fetchone()[0]
@@ -147,16 +159,19 @@ class Ledger:
 
     # Runs
 
-    def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str]]) -> None:
-        """Enter a run and, before anything is changed, all that its changes will owe. Raises StateError."""
+    def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str, Optional[Dict[str, Any]]]]) -> None:
+        """Enter a run and, before anything is changed, all that its changes will owe. Raises StateError.
+
+        :param owed: node, cause, and what it takes to pay the debt where the node is gone by then
+        """
         with self, self.database as database:
             database.execute(
                 "INSERT INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
                 (run["id"], time.time(), run["mode"], run["who"], run["playbook"]),
             )
             database.executemany(
-                "INSERT OR IGNORE INTO owed VALUES (?, ?, ?, ?, ?)",
-                [(run["playbook"], node, cause, time.time(), run["id"]) for node, cause in owed],
+                "INSERT OR IGNORE INTO owed VALUES (?, ?, ?, ?, ?, ?)",
+                [(run["playbook"], node, cause, time.time(), run["id"], json.dumps(how)) for node, cause, how in owed],
             )
 
     def end(
@@ -255,6 +270,14 @@ class Ledger:
             % ", ".join("%s = ?" % column for column in _DEFINED),
             [(*_cells(fields, _DEFINED), playbook, name) for name, fields in defined.items() if fields],
         )
+        database.executemany(
+            "UPDATE resource SET memory = ? WHERE playbook = ? AND name = ?",
+            [
+                (json.dumps(fields["memory"]), playbook, name)
+                for name, fields in defined.items()
+                if fields and "memory" in fields
+            ],
+        )
 
     def _enter(self, playbook: str, run: str, record: Mapping[str, Any]) -> None:
         """Enter a resource; one of the same name that is about something else makes way, and keeps its record."""
@@ -287,7 +310,7 @@ class Ledger:
         if entity.get("heir"):
             self._hand_on(playbook, name, *entity["heir"])
         database.execute("DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, name))
-        database.execute("DELETE FROM owed WHERE playbook = ? AND (node = ? OR cause = ?)", (playbook, name, name))
+        database.execute("DELETE FROM owed WHERE playbook = ? AND node = ?", (playbook, name))
 
     def _hand_on(self, playbook: str, name: str, heir: str, heirs_name: str) -> None:
         """Let who manages the same thing, and came later, know what was there before both.
@@ -316,16 +339,24 @@ class Ledger:
         return row[0] if row else None
 
     def owed(self, playbook: str) -> List[Dict[str, Any]]:
-        """Return what a playbook's earlier runs still owe: node, cause, since (epoch seconds), run."""
-        query = "SELECT node, cause, since, run FROM owed WHERE playbook = ? ORDER BY node, cause"
-        names = ("node", "cause", "since", "run")
-        return [dict(zip(names, row)) for row in self.database.execute(query, (playbook,))]
+        """Return what a playbook's earlier runs still owe: node, cause, since (epoch seconds), run, how.
+
+        `how` is what it takes to pay a debt of a node that is gone, None for all others.
+        """
+        query = "SELECT node, cause, since, run, how FROM owed WHERE playbook = ? ORDER BY node, cause"
+        names = ("node", "cause", "since", "run", "how")
+        return [dict(zip(names, row), how=json.loads(row[4])) for row in self.database.execute(query, (playbook,))]
 
     def interrupted(self, playbook: str) -> str:
         """Return the playbook's last run, and whose it was, where its controller was lost in mid-run; "" otherwise."""
         query = "SELECT id, who, status FROM run WHERE playbook = ? ORDER BY started DESC, rowid DESC LIMIT 1"
         row = self.database.execute(query, (playbook,)).fetchone()
         return "%s by %s" % row[:2] if row and row[2] == CUT_OFF else ""
+
+    def completed(self, playbook: str) -> bool:
+        """Tell whether an apply of the playbook ever came to its end without a failure."""
+        query = "SELECT 1 FROM run WHERE playbook = ? AND mode = 'apply' AND status = 'ok' LIMIT 1"
+        return self.database.execute(query, (playbook,)).fetchone() is not None
 
     def who(self, run: str) -> Dict[str, Any]:
         """Return who made a run and when it began."""
@@ -388,4 +419,5 @@ def _row(row: Sequence[Any]) -> Dict[str, Any]:
 
 
 def _cells(fields: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
-    return [json.dumps(fields[column]) if column in _JSON else fields[column] for column in columns]
+    # What 0.3.0 journaled has no `triggers`.
+    return [json.dumps(fields.get(column)) if column in _JSON else fields[column] for column in columns]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 
 from statecfg.remote import state, storing
+from statecfg.remote.changes import secretive
+from statecfg.remote.following import Following, Kept
 from statecfg.remote.ledger import PRE_CREATED, RESOLVED, Ledger
+from statecfg.remote.model import Node
 from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.removal import Former, Leaving, claims, contents, kept, leaving, refusal, stored
 from statecfg.remote.report import step_report
@@ -15,14 +19,15 @@ from statecfg.remote.wire import decode_value, encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.channel import Channel
     from statecfg.remote.lifecycle import Lifecycle
-    from statecfg.remote.model import Blob, Node
+    from statecfg.remote.model import Blob
     from statecfg.remote.planning import Plan, Step
     from statecfg.remote.real import Facets
 
+WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
 ACTING = ("apply", "prune", "destroy")  # the modes that change the host; the others look at it
 
 
@@ -43,18 +48,27 @@ class Management:
         self.rows: Dict[str, Dict[str, Any]] = {}
         self.drifts: Dict[str, List[str]] = {}
         self.owed: List[Dict[str, Any]] = []
+        self.owing: Set[str] = set()  # the nodes that owe an answer, to this run or to earlier ones
         self.going = Leaving()
+        self.following: Optional[Following] = None
         self.layers: List[List[Node]] = []
         self.nodes: Dict[str, Node] = {}
         self.digests: Dict[str, str] = {}
+        self.known: Dict[str, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
+        self.memories: Dict[str, Dict[str, Any]] = {}  # of what came under management in this run
         self.hooks: List[Dict[str, Any]] = sorted(
             order.get("hooks", ()), key=lambda each: (each["order"], each["name"])
         )
         self.mask: Callable[[Any], Any] = lambda value: value
+        self.mask_values = self.mask_written = self.mask
         if order.get("secrets"):
             from statecfg.remote.redact import Redactor
 
-            self.mask = Redactor(order["secrets"]).value
+            redactor = Redactor(order["secrets"])
+            self.mask, self.mask_values = redactor.report, redactor.value
+            # Where no secret was given, its value may stand all the same; one that is a plain word says nothing.
+            given = {name: value for name, value in order["secrets"].items() if not WORD.match(value)}
+            self.mask_written = Redactor(given).value
         self._life: Optional[Lifecycle] = None
         self._open()
 
@@ -118,15 +132,28 @@ class Management:
             self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
         if self.ledger is None:
             return
+        for name, row in self.rows.items():
+            # 0.3.0 masked claims as a whole: also words of ours and paths that a secret happens to stand in.
+            node = self.nodes.get(name)
+            if row["triggers"] is None and node is not None and row["claims"] == self.mask_values(claims(node)):
+                row["claims"] = self.claimed(node)
         known_as = {name: self.digest(node) for name, node in self.nodes.items() if name in self.rows}
         same = {name for name, digest in known_as.items() if digest == self.rows[name]["digest"]}
-        self.going = leaving(self.ledger, self.playbook, self.rows, self.nodes, pruning, partial, same, self.mask)
+        self.going = leaving(self.ledger, self.playbook, self.rows, self.nodes, pruning, partial, same, self.claimed)
+        rows = list(self.rows.values())
         for name in self.going.displaced:
             del self.rows[name]
         names = {row["name"]: name for name, row in self.going.renamed.items()}
         for debt in self.owed:
             debt.update((key, names.get(debt[key], debt[key])) for key in ("node", "cause"))
+        coming = {node.provides for layer in self.layers for node in layer}
+        self.following = Following(rows, self.going.layers, coming, names)
+        self.following.owe(self.owed)
+        defined = {node.provides: node for layer in layers for node in layer}
         for former in self.formers():
+            if former.row["name"] in defined:
+                former.supply(defined[former.row["name"]].attrs, self.mask_values)
+            former.row["remembered"] = former.row["memory"]
             former.row["memory"] = stored(former.row["memory"], os.path.join(self.place, state.BEFORE))
         why = refusal(self.going, self.ledger.count(), bool(self.order.get("yes")))
         if why and self.acting:
@@ -144,7 +171,8 @@ class Management:
         from importlib import import_module
 
         missing = []
-        for former in self.formers(looked_at=True):
+        kept = self.following.kept if self.following is not None else ()
+        for former in (*self.formers(looked_at=True), *kept):
             if former.type in REGISTRY or former.type in missing:
                 continue
             try:
@@ -152,6 +180,11 @@ class Management:
             except ImportError:
                 missing.append(former.type)
         return missing
+
+    def follow(self) -> None:
+        """Decide what answers the removals, now that all types are loaded."""
+        if self.following is not None:
+            self.following.settle({former.row["name"] for layer in self.going.layers for former in layer})
 
     @property
     def life(self) -> Lifecycle:
@@ -182,7 +215,8 @@ class Management:
         """Return the hooks that an apply of this plan would fire."""
         if not self.hooks:
             return []
-        found = [each for step in plan.going() for each in self.life.would_fire(step.node, True, True)]
+        going = [step for step in plan.going() if not step.kept]
+        found = [each for step in going for each in self.life.would_fire(step.node, True, True)]
         for step in plan.steps.values():
             found += self.life.would_fire(step.node, step.acts, False)
         return found
@@ -199,12 +233,14 @@ class Management:
         return found
 
     def drift(self, step: Step, row: Optional[Dict[str, Any]]) -> List[str]:
-        """Return what made a node need something done: its host, its definition, or both.
+        """Return what made a node need something done: its host, its definition, or both; or that it is "pending".
 
-        What is only triggered has it from what triggers it.
+        That is what no apply has completed yet. What is only triggered has it from what triggers it.
         """
-        if row is None:
+        if row is None and self.ledger is not None and self.ledger.completed(self.playbook):
             return ["definition"]
+        if row is None or not row["digest"]:
+            return ["pending"]
         name = step.node.provides
         found = {each for cause in step.triggered_by for each in self.drifts.get(cause, ())}
         if row["digest"] != self.digest(step.node):
@@ -277,11 +313,13 @@ class Management:
 
         assert self.ledger is not None
         debts = [
-            (step.node.provides, cause)
-            for step in plan.steps.values()
-            for cause in step.node.triggers
-            if cause in plan.steps and plan.steps[cause].acts
+            (step.node.provides, cause, step.node.debt if isinstance(step.node, Kept) else None)
+            for step in (*plan.steps.values(), *plan.going())
+            for cause in plan.triggers(step.node)
         ]
+        debts += [(name, cause, None) for name, cause in (self.following.later if self.following is not None else ())]
+        debts = [debt for debt in debts if plan.acts(debt[1])]
+        self.owing = {debt["node"] for debt in self.owed}.union(node for node, _, _ in debts)
         self.ledger.begin(self.run, debts)
         self.facets = facets
         firing = Firing(self, channel)
@@ -307,20 +345,65 @@ class Management:
             return found
         kind = REGISTRY[node.type]
         with reading_only():
-            memory = kind.run_remember(node, RealMachine(self.facets))
+            others = self.others(node.type) if kind.compares() else ()
+            memory = kind.run_remember(node, RealMachine(self.facets), others)
         for blob in contents(memory):
             storing.keep(os.path.join(self.place, state.BEFORE), blob)
-        found["memory"] = encode_value(memory, -1)
+        self.memories[node.provides] = found["memory"] = encode_value(memory, -1)
         return found
+
+    def others(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
+        """Return attributes and memory of the nodes of a type under management, those of this run included."""
+        assert self.ledger is not None
+        folder = os.path.join(self.place, state.BEFORE)
+        if kind not in self.known:
+            self.known[kind] = [(attrs, stored(memory, folder)) for attrs, memory in self.ledger.memories(kind)]
+        fresh = (name for name in self.memories if self.nodes[name].type == kind)
+        return [*self.known[kind], *((self.nodes[name].attrs, stored(self.memories[name], folder)) for name in fresh)]
+
+    def learned(self, node: Node) -> Optional[Dict[str, Any]]:
+        """Return a node's memory with what its type has learned by what was done, None if that is nothing."""
+        from statecfg.remote.real import RealMachine
+
+        row = self.rows.get(node.provides)
+        memory = self.memories.get(node.provides, row["memory"] if row is not None else None)
+        kind = REGISTRY.get(node.type)
+        if memory is None or kind is None or "learn" not in kind.methods:
+            return None
+        try:
+            folder = os.path.join(self.place, state.BEFORE)
+            more = kind.run_learn(node, stored(memory, folder), RealMachine(self.facets))
+        except Exception:  # then the undo finds out by itself, as far as it can
+            return None
+        return dict(memory, **encode_value(more, -1))
+
+    def without_secrets(self, node: Node) -> Dict[str, Any]:
+        """Return a node's attributes as the ledger keeps them: content by its digest, and a mask for each secret."""
+        attrs: Dict[str, Any] = kept({key: value for key, value in node.attrs.items() if value is not None})
+        for name in attrs:
+            if name in node.hides:
+                masked = self.mask_values(attrs[name])
+                # What a node type has made of a secret is not recognized: then nothing of it is kept.
+                attrs[name] = masked if secretive(masked) else "<secret %s>" % name
+            else:
+                attrs[name] = self.mask_written(attrs[name])
+        return attrs
+
+    def claimed(self, node: Node) -> List[str]:
+        """Return what a node claims, as the ledger keeps it."""
+        if not self.order.get("secrets"):
+            return claims(node)
+        return claims(Node(node.provides, node.type, (), dict(node.attrs, **self.without_secrets(node))))
 
     def fields(self, node: Node) -> Dict[str, Any]:
         """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
         return {
             "type": node.type,
             "module": self.order["types"].get(node.type, ""),
-            "claims": self.mask(claims(node)),
-            "attrs": self.mask(kept({key: value for key, value in node.attrs.items() if value is not None})),
+            "claims": self.claimed(node),
+            "attrs": self.without_secrets(node),
             "requires": list(node.requires),
+            "triggers": list(node.triggers),
             "tags": list(node.options.get("tags") or ()),
             "protect": int(bool(node.options.get("protect"))),
             "position": node.position,
@@ -338,13 +421,16 @@ class Management:
                 continue
             digest = self.digest(node)
             same = row is not None and row["digest"] == digest and row["position"] == node.position
-            if same and name not in fresh and list(node.requires) == row["requires"]:  # type: ignore[index]
+            edges = row is not None and (list(node.requires), list(node.triggers)) == (row["requires"], row["triggers"])
+            if same and name not in fresh and edges:
                 protect = int(bool(node.options.get("protect")))
                 if protect == row["protect"] and list(node.options.get("tags") or ()) == row["tags"]:  # type: ignore[index]
                     found[name] = None
                     continue
             after = row["after"] if row is not None and name not in fresh else self.now(node, self.facets)
-            found[name] = dict(self.fields(node), digest=digest, after=after)
+            entry = dict(self.fields(node), digest=digest, after=after)
+            memory = self.learned(node) if name in fresh else None
+            found[name] = entry if memory is None else dict(entry, memory=memory)
         return found
 
     def settle(self, plan: Plan, status: str) -> None:

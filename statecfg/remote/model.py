@@ -76,14 +76,16 @@ class Record:
 class Blob:
     """File content, known by its SHA-256: `data` is None while only the digest has crossed the wire.
 
-    `secret` says that it holds one: then reports tell neither its digest nor what it replaces.
+    `secret` says that it is known to hold one. Where `hides` says so, reports tell neither its digest, from which the
+    secret could be guessed, nor what it replaces.
     """
 
     __slots__ = ("data", "path", "secret", "sha256", "size")
+    secrets: Tuple[bytes, ...] = ()  # the values of this run, on a host
 
     def __init__(self, sha256: str, size: int, data: Optional[bytes] = None, path: Optional[str] = None) -> None:
         self.sha256, self.size, self.data, self.path = sha256, size, data, path
-        self.secret = False
+        self.secret: Optional[bool] = None  # nobody has looked yet
 
     @classmethod
     def of(cls, content: Union[str, bytes, Blob]) -> Blob:
@@ -115,6 +117,15 @@ class Blob:
             for start in range(0, len(data), size):
                 yield data[start : start + size]
 
+    def hides(self) -> bool:
+        """Tell whether a secret of this run is in the content, as far as it has arrived."""
+        if self.secret is None:
+            found = bool(self.secrets) and self.holds(self.secrets)
+            if not found and self.data is None and self.path is None:
+                return False  # it may arrive yet
+            self.secret = found
+        return self.secret
+
     def holds(self, values: Iterable[bytes]) -> bool:
         """Tell whether any of these stands in the content, as far as it has arrived."""
         wanted = list(values)
@@ -145,8 +156,16 @@ class Unknown(Exception):
         self.cause, self.what = cause, what
 
 
+class Stays(Exception):
+    """What left the definition can't be undone in this run: it stays on the host, and so does its record."""
+
+
 class CheckError(Exception):
     """The node can't be brought about on this host: the user's mistake or the host's state, not our bug."""
+
+
+class Conflict(CheckError):
+    """Nodes of a run exclude each other: none of it is begun, because it can't come to its end."""
 
 
 class Node(Record):
@@ -158,9 +177,11 @@ class Node(Record):
     :param triggers: those of `requires` whose change triggers this node as well
     :param attrs: arguments and attributes by name; content is a `Blob`
     :param position: where it was written, ``file:line`` or ``file:line:column``
+    :param hides: names of the attributes that hold secrets
     """
 
-    __slots__ = fields = ("provides", "type", "requires", "triggers", "produces_ops", "attrs", "position", "options")
+    fields = ("provides", "type", "requires", "triggers", "produces_ops", "attrs", "position", "options")
+    __slots__ = (*fields, "hides")
 
     def __init__(
         self,
@@ -172,8 +193,9 @@ class Node(Record):
         produces_ops: Sequence[str] = (),
         position: str = "",
         options: Optional[Dict[str, Any]] = None,
+        hides: Sequence[str] = (),
     ) -> None:
-        self.provides, self.type = provides, type
+        self.provides, self.type, self.hides = provides, type, tuple(hides)
         self.requires, self.triggers, self.produces_ops = tuple(requires), tuple(triggers), tuple(produces_ops)
         self.attrs: Dict[str, Any] = attrs if attrs is not None else {}
         self.position = position
@@ -225,15 +247,21 @@ class ActionSpec(Record):
     """What a check returns: the actions, in order, and at most one action to take before the graph is walked.
 
     :param left: for a removal: what stays as it is although the node came to it, and why, a text each
+    :param known_after: the node after which the rest of what the actions do is known; the check is then made again
     """
 
-    __slots__ = ("actions", "left", "shutdown_first")
+    __slots__ = ("actions", "known_after", "left", "shutdown_first")
     fields = ("actions", "shutdown_first")
 
     def __init__(
-        self, actions: Sequence[Action] = (), shutdown_first: Optional[Action] = None, left: Sequence[str] = ()
+        self,
+        actions: Sequence[Action] = (),
+        shutdown_first: Optional[Action] = None,
+        left: Sequence[str] = (),
+        known_after: Optional[str] = None,
     ) -> None:
         self.actions: List[Action] = list(actions)
+        self.known_after = known_after
         self.shutdown_first = shutdown_first
         self.left: List[str] = list(left)
 

@@ -108,7 +108,9 @@ class NodeType(Generic[P]):
         return self._register("blobs", function)
 
     def remember(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what of a real thing must be known to undo a node: `function(node, world) -> map`.
+        """Register what of a real thing must be known to undo a node: `function(node, world[, others]) -> map`.
+
+        `others` has the attributes and the memory of all nodes of the type that are under management on the host.
 
         Called once, before the node's first action, when it comes under management. The map holds JSON values and
         content (`Blob`); the host's ledger keeps it, so it must hold no secret. What it has under `context` is about
@@ -116,14 +118,40 @@ class NodeType(Generic[P]):
         """
         return self._register("remember", function)
 
-    def undo(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register how a node goes that left the definition: `function(node, memory, world[, leaving]) -> actions`.
+    def learn(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what undoing a node must know of its own doing: `function(node, memory, world) -> map`.
 
-        `node` has the attributes last applied, without secrets and content; `memory` is what `remember` returned;
-        `leaving` has all nodes, by name, that go in this run. As with a check, nothing may be left to do once its
-        actions are taken. Without this a node is only forgotten.
+        Called after a run that changed the node. What it returns is added to the memory.
+        """
+        return self._register("learn", function)
+
+    def undo(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register how a node goes that left the definition.
+
+        `function(node, memory, world[, leaving[, staying]]) -> actions`: `node` has the attributes last applied,
+        without secrets and content; `memory` is what `remember` returned, with what `learn` added; `leaving` has all
+        nodes, by name, that go in this run; `staying` is the set of claims of all that stays under management. As with
+        a check, nothing may be left to do once its actions are taken. Without this a node is only forgotten.
         """
         return self._register("undo", function)
+
+    def on_removal(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register how a real thing that stays answers a removal: `function(node, near, world) -> actions`.
+
+        `near` has the nodes, by name, that go in this run and that `node` required. Those of its `restart_on` that
+        do change by that are in `world.triggered_by`. Called after all removals; with `world.acted`, afterwards, it
+        raises CheckError where the thing is not as it should be.
+        """
+        return self._register("on_removal", function)
+
+    def lasting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what is looked at again at the end of a run: `function(node, ops) -> (seconds, check) or None`.
+
+        `ops` names the actions that were taken. So many seconds (0: not at all) after the last of them, or later,
+        `check(world, since)` returns why the thing is not as it was left, "" where it is; `since` is when the last
+        action ended (`time.monotonic()`). A node that did not converge is asked, too.
+        """
+        return self._register("lasting", function)
 
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:
@@ -154,17 +182,27 @@ class NodeType(Generic[P]):
         function = self.methods.get("claims")
         return None if function is None else function(*(node.attrs, node.provides)[: function.__code__.co_argcount])
 
-    def run_remember(self, node: Any, world: Any) -> Any:
-        """Call the type's remember; a type without one remembers nothing."""
+    def compares(self) -> bool:
+        """Tell whether remembering a node takes what is remembered of the others of its type."""
         function = self.methods.get("remember")
-        return function(node, world) if function is not None else {}
+        return function is not None and function.__code__.co_argcount > 2
 
-    def run_undo(self, node: Any, memory: Any, world: Any, leaving: Any) -> Any:
+    def run_remember(self, node: Any, world: Any, others: Any = ()) -> Any:
+        """Call the type's remember with what it takes; a type without one remembers nothing."""
+        function = self.methods.get("remember")
+        return {} if function is None else function(*(node, world, others)[: function.__code__.co_argcount])
+
+    def run_learn(self, node: Any, memory: Any, world: Any) -> Any:
+        """Call the type's learn; a type without one learns nothing."""
+        function = self.methods.get("learn")
+        return function(node, memory, world) if function is not None else {}
+
+    def run_undo(self, node: Any, memory: Any, world: Any, leaving: Any, staying: Any = frozenset()) -> Any:
         """Call the type's undo with what it takes; without one there is nothing to be done."""
         function = self.methods.get("undo")
         if function is None:
             return []
-        return function(*(node, memory, world, leaving)[: function.__code__.co_argcount])
+        return function(*(node, memory, world, leaving, staying)[: function.__code__.co_argcount])
 
     def __repr__(self) -> str:
         return "<node type %s>" % self.name

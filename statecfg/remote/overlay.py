@@ -8,14 +8,18 @@ import os
 from statecfg.remote.changes import DIFFED
 from statecfg.remote.model import Blob, Unknown
 from statecfg.remote.paths import LINKS, normal
+from statecfg.remote.touching import ALL, Trace
 from statecfg.remote.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
+    from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+    from statecfg.remote.world import Inputs
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"
+PLANS_OWN = ("asked", "unit_packages")  # facets about the run or its beginning: nothing that a node does changes them
 
 
 class Entry:
@@ -28,12 +32,17 @@ class Entry:
 
 
 class Cause:
-    """A planned action whose outcome can't be known: the node, when it acts, and what it makes unknown."""
+    """A planned action whose outcome can't be known: the node, when it acts, and what it makes unknown.
 
-    __slots__ = ("kinds", "node", "paths", "when")
+    :param tables: the facets of which the action says what it changes
+    """
 
-    def __init__(self, node: str, when: int, kinds: AbstractSet[str], paths: AbstractSet[str]) -> None:
-        self.node, self.when, self.kinds, self.paths = node, when, kinds, paths
+    __slots__ = ("kinds", "node", "paths", "tables", "when")
+
+    def __init__(
+        self, node: str, when: int, kinds: AbstractSet[str], paths: AbstractSet[str], tables: AbstractSet[str] = NOBODY
+    ) -> None:
+        self.node, self.when, self.kinds, self.paths, self.tables = node, when, kinds, paths, tables
 
 
 class Overlay(Machine):
@@ -49,7 +58,11 @@ class Overlay(Machine):
         self.causes: List[Cause] = []
         # The nodes that have taken an action on this machine, in order.
         self.acting: Dict[str, None] = {}
+        self.ticks: List[str] = [""]  # the node that acted at each moment
+        self.memo: Dict[str, Any] = {}
+        self.answers: Dict[Tuple[str, ...], Probe] = {}
         self.ancestors: AbstractSet[str] = NOBODY
+        self.trace = Trace()
         self._directories: Dict[str, str] = {}
         self._triggers: Sequence[str] = ()
         self._undecided: Optional[str] = None
@@ -160,9 +173,9 @@ class Overlay(Machine):
         return None
 
     def _unsettled(self, path: str) -> Optional[str]:
-        if not self.causes:
-            return None
-        place = self.canonical(path)
+        return self._unsettled_place(self.canonical(path)) if self.causes else None
+
+    def _unsettled_place(self, place: str) -> Optional[str]:
         entry = self.entries.get(place)
         return self._cause(FILES, entry.when if entry is not None else -1, place)
 
@@ -170,10 +183,15 @@ class Overlay(Machine):
         return self._unsettled(path) is None
 
     def stat(self, path: str) -> Optional[Stat]:
-        cause = self._unsettled(path)
+        place = self.canonical(path)
+        self.trace.looked.add(place)
+        cause = self._unsettled_place(place) if self.causes else None
         if cause is not None:
             raise Unknown(cause, path)
-        return self.apparent(path)
+        found = self._standing(place)
+        if found is not None and found.kind == "file" and found.identity is not None:
+            self.trace.looked.add(found.identity[:2])
+        return found
 
     def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
         """Return the place that `path` reads and what the plan has put there. Raises OSError where it is no file."""
@@ -242,11 +260,12 @@ class Overlay(Machine):
                 cause = one.node
         return cause
 
-    def _names(self, place: str) -> List[str]:
+    def _names(self, place: str, planned: Optional[Mapping[str, Entry]] = None) -> List[str]:
+        """Return the names in a directory. `planned`: what the plan has put there, where that was looked up already."""
         entry = self.entries.get(place)
         new = (entry is not None and entry.fresh) or self._hidden(place)
         names = set() if new else set(self.base.listdir(place))
-        for known, entry in self.entries.items():
+        for known, entry in (self.entries if planned is None else planned).items():
             above, name = os.path.split(known)
             if above == place and name:
                 names.discard(name)
@@ -255,8 +274,11 @@ class Overlay(Machine):
         return sorted(names)
 
     def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+        self.trace.asked.add((table, key))
         fields, when = self.tables.get(table, {}).get(key, (None, -1))
         known = fields if when >= 0 else self.base.entry(table, key)
+        if table in PLANS_OWN:
+            return known
         # What is there already stays known: an action that brings new things does not take the old ones away.
         cause = self._cause("*" if known is not None else table, when)
         if cause is not None:
@@ -264,6 +286,7 @@ class Overlay(Machine):
         return known
 
     def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+        self.trace.asked.add((name, ALL))
         cause = self._cause(name, -1)
         if cause is not None:
             raise Unknown(cause, name)
@@ -275,13 +298,43 @@ class Overlay(Machine):
                 merged[key] = fields
         return merged
 
-    def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
+    def probe(
+        self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
+    ) -> Probe:
+        if inputs is not None:
+            self.trace.asked.add((inputs[0], ALL))
+            cause = self._changing(*inputs)
+            if cause is not None:
+                raise Unknown(cause, "what %s says is" % argv[0])
+            asked = tuple(argv)
+            if asked not in self.answers:
+                self.answers[asked] = self.base.probe(argv, timeout, **options)
+            return self.answers[asked]
+        self.trace.asked.add((ALL, ALL))
         # The program would look at the host as it is now: its answer holds only if nothing it may see changes first.
         for node in self.acting if len(self.acting) < len(self.ancestors) else sorted(self.ancestors):
             if node in self.ancestors and node in self.acting:
                 raise Unknown(node, "what %s says is" % argv[0])
         answer: Probe = self.base.probe(argv, timeout, **options)
         return answer
+
+    def _changing(self, facet: str, paths: Sequence[str]) -> Optional[str]:
+        """Return a required node that may change a facet in a way it doesn't declare, or what stands at the paths."""
+        for cause in self.causes:
+            if cause.node in self.ancestors and facet not in cause.tables:
+                if any(kind in cause.kinds for kind in ("*", facet, FILES)):
+                    return cause.node
+                if any(_within(place, path) or _within(path, place) for path in paths for place in cause.paths):
+                    return cause.node
+        for place, entry in self.entries.items():
+            node = self.ticks[entry.when]
+            if node in self.ancestors and any(_within(place, path) for path in paths):
+                return node
+        return None
+
+
+def _within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory + "/")
 
 
 def _inside(place: str, name: str) -> str:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 
+from statecfg.remote import access
 from statecfg.remote.changes import Changes
 from statecfg.remote.model import Blob, Unknown, error, ok
 from statecfg.remote.overlay import FILES, NOBODY, Cause, Entry, Overlay
 from statecfg.remote.paths import normal
+from statecfg.remote.touching import ALL, Trace
 from statecfg.remote.world import ANYTHING, Stat, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Callable, Mapping, Optional, Sequence, Tuple, Union
+    from typing import AbstractSet, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
     from statecfg.remote.model import Result
     from statecfg.remote.world import Effect
 
+SHOWN = 1000  # files and directories that a plan shows of a tree to be removed
+DEEPEST = 100  # levels of them
 _GIVEN = {"users": "uid", "groups": "gid"}
 
 
@@ -53,10 +57,11 @@ class Planned(Overlay):
         """
         self.node, self.ancestors, self._triggers, self._undecided = node, ancestors, triggers, undecided
         self.acted = acted
-        self.changes = Changes()
+        self.changes, self.trace = Changes(), Trace()
 
     def _tick(self) -> int:
         self.clock += 1
+        self.ticks.append(self.node)
         self.acting[self.node] = None
         return self.clock
 
@@ -135,6 +140,13 @@ class Planned(Overlay):
             group = holder.group
         return Stat(kind, mode, owner, group, len(os.fsencode(target)), target)
 
+    def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
+        """Let what has its new owner get its mode and access list, as the real machine gives them."""
+        trusted = old.owner in (new.owner, "root", self._me()[0])
+        new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted)
+        if mode is None:
+            new.mode = _after_chown(old, new)
+
     # Writing
 
     def write(
@@ -160,7 +172,8 @@ class Planned(Overlay):
                 before = self.content(place, old.size)
             except PermissionError:  # it can't be compared, so it is replaced
                 before = None
-            new = Stat("file", old.mode, old.owner, old.group, blob.size)
+            new = _copy(old)
+            new.size = blob.size
         else:
             new, old = self._newcomer("file", place, 0o644), None
             new.size = blob.size
@@ -169,10 +182,10 @@ class Planned(Overlay):
             refused = self._forbidden("write", path, place)
         if refused is not None:
             return refused
-        if mode is not None:
+        if old is not None:
+            self._permit(old, new, mode)
+        elif mode is not None:
             new.mode = mode
-        elif old is not None and before == blob:
-            new.mode = _after_chown(old, new)
         if backup and old is not None and before != blob:
             kept = self.apparent(place + backup)
             if kept is not None and kept.kind == "directory":
@@ -180,6 +193,12 @@ class Planned(Overlay):
             self._put(place + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
         self._put(place, new, blob)
         return ok()
+
+    def _touch(self, place: str, old: Optional[Stat]) -> None:
+        """Note that the node changes what stands at `place`."""
+        self.trace.touched.add(place)
+        if old is not None and old.kind == "file" and old.identity is not None:
+            self.trace.touched.add(old.identity[:2])
 
     def _put(self, place: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
         """Let `new` stand at `place`, and note what changes."""
@@ -190,6 +209,7 @@ class Planned(Overlay):
                 before = self.content(place, old.size)
             except PermissionError:  # what can't be read can't be shown
                 before = None
+        self._touch(place, old)
         self.changes.path(place, old, before, new, blob)
         self.entries[place] = Entry(new, self._tick(), blob, fresh)
         if "symlink" in (old.kind if old is not None else "", new.kind if new is not None else ""):
@@ -218,10 +238,10 @@ class Planned(Overlay):
         old = self.apparent(place)
         if old is not None and old.kind != "directory":
             return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
-        new = self._newcomer("directory", place, 0o755) if old is None else _copy(old)
-        if mode is not None:
-            new.mode = mode
+        new = self._newcomer("directory", place, 0o755 if mode is None else mode) if old is None else _copy(old)
         refused = self._own("make directory", path, new, owner, group)
+        if old is not None:
+            self._permit(old, new, mode)
         if refused is None:
             refused = self._forbidden("make directory", path, place) if old is None else self._foreign(path, old, new)
         if refused is not None:
@@ -232,7 +252,7 @@ class Planned(Overlay):
 
     def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
         """Return an error where this user may not change the mode or owner of what is there."""
-        same = (old.mode, old.owner, old.group) == (new.mode, new.owner, new.group)
+        same = (old.mode, old.owner, old.group, old.acl) == (new.mode, new.owner, new.group, new.acl)
         if self.root or same or old.owner == self._me()[0]:
             return None
         return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
@@ -270,11 +290,12 @@ class Planned(Overlay):
             return error("cannot %s %s: it is a link" % (what, path))
         new = _copy(old)
         refused = self._own(what, path, new, owner, group)
-        new.mode = mode if mode is not None else _after_chown(old, new)
+        self._permit(old, new, mode)
         refused = refused or self._foreign(path, old, new, what)
         if refused is not None:
             return refused
         known = self.entries.get(place)
+        self._touch(place, old)
         self.changes.path(place, old, None, new, None)
         blob, fresh = (known.blob, known.fresh) if known is not None else (None, False)
         self.entries[place] = Entry(new, self._tick(), blob, fresh)
@@ -294,15 +315,47 @@ class Planned(Overlay):
         if refused is not None:
             return refused
         if old.kind == "directory":
-            names = self._names(place)
-            if names and not recursive:
+            if not recursive and self._names(place):
                 return error("cannot remove %s: Directory not empty" % path)
-            for name in names:
-                refused = self.remove(place.rstrip("/") + "/" + name, recursive=True)
-                if refused["status"] != "ok":
-                    return refused
+            refused = self._empty(place)
+            if refused is not None:
+                return refused
         self._put(place, None)
         return ok()
+
+    def _empty(self, place: str) -> Optional[Result]:
+        """Let all that is in a directory be gone; return an error where this user may not remove it.
+
+        The plan shows a part of a large or deep tree, and that there is more.
+        """
+        shown, count, more = [place], 0, False
+        planned: Dict[str, Dict[str, Entry]] = {}
+        for known, entry in self.entries.items():
+            if known.startswith(place.rstrip("/") + "/"):
+                planned.setdefault(os.path.dirname(known), {})[known] = entry
+        for holder in shown:  # which grows as directories are found
+            for name in self._names(holder, planned.get(holder, {})):
+                inside = holder.rstrip("/") + "/" + name
+                count += 1
+                more = more or count > SHOWN or inside.count("/") - place.count("/") > DEEPEST
+                if more:
+                    break
+                refused = self._forbidden("remove", inside, inside)
+                if refused is not None:
+                    return refused
+                found = self._standing(inside)
+                if found is not None and found.kind == "directory":
+                    shown.append(inside)
+                elif found is not None:
+                    self._put(inside, None)
+        for holder in reversed(shown[1:]):
+            self._put(holder, None)
+        for known in [path for entries in planned.values() for path in entries] if more else ():
+            if self.entries[known].stat is not None:
+                self._put(known, None)
+        if more:
+            self.changes.note(place, "inside", "more than is shown", None)
+        return None
 
     def run(
         self,
@@ -315,6 +368,7 @@ class Planned(Overlay):
         timeout: float = 600.0,
         codes: Tuple[int, ...] = (0,),
         interruptible: bool = True,
+        first: Optional[Callable[[], Optional[Result]]] = None,
     ) -> Result:
         self.affect(effect)
         return ok()
@@ -338,19 +392,22 @@ class Planned(Overlay):
                 after = None if fields is None else dict(before or {}, **fields)
                 self.changes.fields(table, key, before, after)
                 self.tables.setdefault(table, {})[key] = (after, when)
+                self.trace.effects.add((table, key))
         kinds = frozenset(effect.get("unknown", ()))
         paths = frozenset(self.canonical(path) for path in effect.get(FILES, ()))
+        self.trace.touched |= paths
+        self.trace.effects.update((kind, ALL) for kind in kinds)
         if kinds or paths:
             # What the action itself declares is known although the rest of its facet is not.
-            self.causes.append(Cause(self.node, when, kinds, paths))
+            self.causes.append(Cause(self.node, when, kinds, paths, frozenset(effect)))
 
 
 def _copy(stat: Stat) -> Stat:
-    return Stat(stat.kind, stat.mode, stat.owner, stat.group, stat.size, stat.target)
+    return Stat(stat.kind, stat.mode, stat.owner, stat.group, stat.size, stat.target, acl=stat.acl)
 
 
 def _after_chown(old: Stat, new: Stat) -> int:
     """Return the mode of a file after a change of owner: the kernel takes set-user-id and set-group-id away."""
     if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
-        return old.mode
-    return old.mode & (0o1777 if old.mode & 0o010 else 0o3777)
+        return new.mode
+    return access.without_ids(new.mode)

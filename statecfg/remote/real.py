@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
     from statecfg.remote.model import Result
-    from statecfg.remote.world import Effect
+    from statecfg.remote.world import Effect, Inputs
 
 PROBED = 16 << 20  # bytes a read-only program may say
 
@@ -66,6 +66,7 @@ class RealMachine(Machine):
     def __init__(self, facets: Optional[Facets] = None, listen: Optional[Callable[[bytes], None]] = None) -> None:
         self.facets = facets if facets is not None else Facets()
         self.listen = listen
+        self.memo: Dict[str, Any] = {}
         # How often a writing method was called: an op that calls none does its work past the machine.
         self.calls = 0
 
@@ -148,7 +149,7 @@ class RealMachine(Machine):
         finally:
             os.close(parent)
         try:
-            return sorted(name for name in os.listdir(opened) if not name.startswith(files.TEMPORARY))
+            return sorted(name for name in os.listdir(opened) if not files.temporary(name))
         finally:
             os.close(opened)
 
@@ -178,7 +179,9 @@ class RealMachine(Machine):
             return {entry.gr_name: accounts.group_fields(entry.gr_name) or {} for entry in grp.getgrall()}
         return self.facets.table(name, self)
 
-    def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
+    def probe(
+        self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
+    ) -> Probe:
         with allowed():
             outcome = process.run(argv, timeout, apart=True, kept=PROBED, **options)
         if outcome.cut:
@@ -205,24 +208,29 @@ class RealMachine(Machine):
             parent, name, place = open_parent(path)
         except OSError as problem:
             return failed("write", path, problem)
-        temporary = ""
+        temporary, source = "", -1
         try:
             found = files.lstat(name, parent)
             if found is not None and not st.S_ISREG(found.st_mode) and not st.S_ISLNK(found.st_mode):
                 return error("cannot write %s: %s stands there" % (path, called(files.kind(found))))
             old = found if found is not None and st.S_ISREG(found.st_mode) else None
+            proven = True
             if old is not None and self._holds(place.rstrip("/") + "/" + name, old, blob):
-                return files.permit(parent, name, path, mode, owner, group) or ok()
+                if not files.changes_hands(old, owner):
+                    return files.permit(parent, name, path, mode, owner, group) or ok()
+                if blob.data is None and blob.path is None:
+                    source = self.open(place.rstrip("/") + "/" + name)
+                    blob, proven = Blob(blob.sha256, blob.size, path="/proc/self/fd/%d" % source), False
             self._sweep(parent)
             temporary = files.temporary_name()
             dress = (old, mode, owner, group, parent, name)
-            files.fill(temporary, parent, blob, lambda opened: files.dress(opened, *dress))
+            files.fill(temporary, parent, blob, lambda opened: files.dress(opened, *dress), proven)
             if validate is not None:
                 refused = self._validate(validate, place.rstrip("/") + "/" + temporary, path)
                 if refused is not None:
                     return refused
             if not files.same(found, files.lstat(name, parent)):
-                return error("cannot write %s: somebody else is changing it at this moment" % path)
+                return error("cannot write %s: another program is changing it; apply again" % path)
             if backup and old is not None:
                 files.keep(parent, name, name + backup)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -234,6 +242,8 @@ class RealMachine(Machine):
         finally:
             if temporary:
                 files.unlink(temporary, parent)
+            if source >= 0:
+                os.close(source)
             os.close(parent)
 
     def _holds(self, place: str, old: os.stat_result, blob: Blob) -> bool:
@@ -277,7 +287,7 @@ class RealMachine(Machine):
             parent, name, _ = open_parent(path)
         except (OSError, LookupError) as problem:
             return failed("make directory", path, problem)
-        made_here = False
+        made_here, asked = False, mode is not None
         try:
             try:
                 # No wider than it will be, from the first moment on.
@@ -288,7 +298,7 @@ class RealMachine(Machine):
                 found = files.lstat(name, parent)
                 if found is not None and not st.S_ISDIR(found.st_mode):
                     return error("cannot make directory %s: %s stands there" % (path, called(files.kind(found))))
-            refused = files.permit(parent, name, path, mode, owner, group)
+            refused = files.permit(parent, name, path, mode, owner, group, made_here and not asked)
             sync_directory(parent)
             return refused or ok()
         except OSError as problem:
@@ -377,8 +387,12 @@ class RealMachine(Machine):
         timeout: float = 600.0,
         codes: Tuple[int, ...] = (0,),
         interruptible: bool = True,
+        first: Optional[Callable[[], Optional[Result]]] = None,
     ) -> Result:
         self.calls += 1
+        refused = first() if first is not None else None
+        if refused is not None:
+            return refused
         outcome = process.run(argv, timeout, cwd, env, user, input, listen=self.listen, interruptible=interruptible)
         self.facets.forget(effect)
         log = outcome.output.decode("utf-8", "replace")

@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 # Shorter pieces occur by chance everywhere.
 SHORTEST = 4
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~")
+# Keys of frames and reports whose values are names, words of the protocol, or text of ours: they hold no secret.
+_OPEN = frozenset((
+    "blobs", "differs", "event", "field", "halted", "hook", "host", "kind", "known_after", "ledger", "mode", "name",
+    "node", "object", "op", "outcome", "part", "phase", "playbook", "port", "position", "provides", "requires",
+    "run", "severity", "sha256", "state", "status", "triggered_by", "triggers", "type", "types", "unit", "where",
+    "who",
+))  # fmt: skip
+# Keys below which everything is somebody else's: attributes, facts, what programs return.
+_FREE = frozenset((
+    "after", "args", "attributes", "attrs", "before", "configuration", "diff", "entry", "facts", "log", "metadata",
+    "text", "values", "vars",
+))  # fmt: skip
 # Programs break base64 and hex into lines, and a diff puts a sign before each, which may also be a letter of it.
 _BREAKS = (re.compile(r"(?:[\r\n]|\\[rn])+"), re.compile(r"(?:[\r\n]|\\[rn])+[ +-]"))
 _BROKEN_FROM = 56  # no program makes shorter lines
@@ -55,14 +67,56 @@ class Redactor:
                     text = _without_broken(text, spelling, "<secret %s>" % name, breaks)
         return text
 
+    def message(self, text: str) -> str:
+        """Return a message of ours with each secret masked that is quoted in it; its fixed text stays."""
+        found = [] if self._plain is None else self._plain.findall(text)
+        if not found:
+            return self.text(text)
+        from statecfg.remote.fixed_text import fixed
+
+        kept: List[str] = []
+        done = 0
+        for start, end in fixed(text, sorted(set(found))):
+            if start >= done:
+                kept += [self.text(text[done:start]), text[start:end]]
+                done = end
+        return "".join([*kept, self.text(text[done:])])
+
+    def report(self, value: Any) -> Any:
+        """Return a copy of a frame or report with the secrets masked that stand in values and quoted in messages.
+
+        Keys stay, and so do names, outcomes and the other words of the protocol: no secret can be in them.
+        """
+        if self._plain is None:
+            return value
+        if isinstance(value, dict):
+            # What kind of thing it is, and its mode, are words and numbers of ours.
+            ours = ("before", "after") if value.get("field") in ("kind", "mode") else ()
+            return {key: item if key in ours else self._field(key, item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.report(item) for item in value]
+        return self.message(value) if isinstance(value, str) else value
+
+    def _field(self, key: str, value: Any) -> Any:
+        if key == "diff" and isinstance(value, str) and value.startswith("--- "):
+            start = value.find("\n@@") + 1  # what stands before it names the file
+            return value[:start] + self.text(value[start:])
+        if key == "args" and isinstance(value, dict):
+            return {name: item if name == "path" else self.value(item) for name, item in value.items()}
+        if key in _FREE:
+            return self.value(value)
+        if key in _OPEN and isinstance(value, (list, tuple)):
+            return [item if isinstance(item, str) else self.report(item) for item in value]
+        return value if key in _OPEN and isinstance(value, str) else self.report(value)
+
     def value(self, value: Any) -> Any:
-        """Return a copy of JSON data with the secrets masked in every text, number and key of it."""
+        """Return a copy of JSON data with the secrets masked in every text and number of it; keys stay."""
         if self._plain is None:
             return value
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.value(key): self.value(item) for key, item in value.items()}
+            return {key: self.value(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]
         if isinstance(value, (int, float)) and not isinstance(value, bool):

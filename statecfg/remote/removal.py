@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from statecfg.remote.changes import content
+from statecfg.remote.changes import content, secretive
 from statecfg.remote.ledger import IN_DELETION, displaced, distinct
 from statecfg.remote.model import Blob, Node
 from statecfg.remote.nodetype import REGISTRY
@@ -17,19 +17,35 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger import Ledger
 
 
+PACKAGE = "package"  # the type of the nodes that others need for being undone
+
+
 class Former(Node):
     """A node that left the definition, as the ledger remembers it.
 
     :param row: its record
     :param heir: (playbook, name) of another node that is about the same thing: then only the record goes
+    :ivar given: attributes that hold secrets, as the playbook still has them; those of `attrs` hold masks
+
+    `waits` names nodes that go before it because they may need it to be undone; `sees` those of the nodes before it
+    whose actions can change what it has to do.
     """
 
-    __slots__ = ("heir", "row")
+    __slots__ = ("given", "heir", "row", "sees", "waits")
 
     def __init__(self, row: Dict[str, Any], name: str, heir: Optional[Tuple[str, str]] = None) -> None:
         Node.__init__(self, name, row["type"], (), row["attrs"], position=row["position"])
         self.options = {"tags": row["tags"]} if row["tags"] else {}
         self.row, self.heir = row, heir
+        self.given: Dict[str, Any] = {}
+        self.sees: Sequence[str] = ()
+        self.waits: Sequence[str] = ()
+
+    def supply(self, attrs: Mapping[str, Any], mask: Callable[[Any], Any]) -> None:
+        """Take over secrets from the playbook's node of this name, where it is the same but for their values."""
+        for name, value in self.attrs.items():
+            if name in attrs and secretive(value) and mask(kept(attrs[name])) == value:
+                self.given[name] = attrs[name]
 
     @property
     def note(self) -> str:
@@ -47,6 +63,8 @@ class Leaving:
     :param left: likewise, what left the definition and stays until somebody prunes
     :param renamed: new name → the record of the same thing under its old one
     :param displaced: names that are those of other things by now
+    :param staying: the claims of everything that stays under management, in this playbook and in others
+    :param others: what nodes of other playbooks are about: claim → playbook and name
     """
 
     def __init__(self) -> None:
@@ -54,6 +72,8 @@ class Leaving:
         self.left: List[List[Former]] = []
         self.renamed: Dict[str, Dict[str, Any]] = {}
         self.displaced: Set[str] = set()
+        self.staying: Set[str] = set()
+        self.others: Dict[str, Tuple[str, str]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self.layers))
@@ -88,7 +108,7 @@ def leaving(
     pruning: bool,
     partial: bool = False,
     same: Container[str] = (),
-    mask: Callable[[Any], Any] = lambda value: value,
+    claimed: Callable[[Node], List[str]] = claims,
 ) -> Leaving:
     """Return what left the definition of a playbook.
 
@@ -99,25 +119,26 @@ def leaving(
     :param nodes: what is defined now, by name
     :param same: the names of nodes that are defined as they were
     :param partial: there is more that is defined: only what these nodes are about can be known to have left
-    :param mask: takes secrets out of claims
+    :param claimed: returns the claims of a node as the ledger keeps them, without secrets
     """
     found = Leaving()
+    found.others = {
+        claim: (other["playbook"], other["name"]) for other in ledger.others(playbook) for claim in other["claims"]
+    }
     gone = []
     for name, row in rows.items():
         if name in same:
             continue
         node = nodes.get(name)
-        if node is None or node.type != row["type"] or distinct(mask(claims(node)), row["claims"]):
+        if node is None or node.type != row["type"] or distinct(claimed(node), row["claims"]):
             gone.append(row)
             if node is not None:
                 found.displaced.add(name)
     if not gone:
         return found
     kept = set(rows).difference(row["name"] for row in gone)
-    defined = {claim: node for node in nodes.values() for claim in mask(claims(node))}
-    others = {
-        claim: (other["playbook"], other["name"]) for other in ledger.others(playbook) for claim in other["claims"]
-    }
+    defined = {claim: node for node in nodes.values() for claim in claimed(node)}
+    others = found.others
     formers: Dict[str, Former] = {}
     left: Dict[str, Former] = {}
     for row in gone:
@@ -135,11 +156,16 @@ def leaving(
         goes = pruning or row["replaced"] or row["state"] == IN_DELETION
         (formers if goes else left)[row["name"]] = former
     found.layers, found.left = _dependents_first(formers), _dependents_first(left)
+    stays = (claim for name, row in rows.items() if name not in formers for claim in row["claims"])
+    found.staying = {*defined, *others, *stays}
     return found
 
 
 def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
-    """Return the nodes in layers: what required another goes before it. What requires itself in a circle goes last."""
+    """Return the nodes in layers: what required another goes before it. What requires itself in a circle goes last.
+
+    A package goes as late as that allows, because what undoes other nodes may need it, whatever they require.
+    """
     waits: Dict[str, Set[str]] = {name: set() for name in formers}
     for name, former in formers.items():
         for needed in former.row["requires"]:
@@ -149,16 +175,54 @@ def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
         waits[outer].add(inner)
         waits[inner].discard(outer)
     for name, dependents in waits.items():
-        formers[name].requires = tuple(formers[each].provides for each in sorted(dependents))
+        before = [formers[each] for each in sorted(dependents)]
+        formers[name].requires = tuple(each.provides for each in before)
+        formers[name].sees = formers[name].requires
+        if formers[name].type == PACKAGE:  # what it does is decided by the package manager, with other packages
+            formers[name].sees = tuple(each.provides for each in before if each.type == PACKAGE)
     layers: List[List[Former]] = []
+    gone: List[str] = []
     while waits:
         free = sorted(name for name, dependents in waits.items() if not dependents) or sorted(waits)
-        layers.append([formers[name] for name in free])
+        free = _without_packages(free, waits, formers)
+        layers.append(_newest_first([formers[name] for name in free]))
+        for former in layers[-1]:
+            former.waits = tuple(gone) if former.type == PACKAGE else ()
+        gone += [former.provides for former in layers[-1] if former.type != PACKAGE]
         for name in free:
             del waits[name]
         for dependents in waits.values():
             dependents.difference_update(free)
     return layers
+
+
+def _newest_first(layer: List[Former]) -> List[Former]:
+    """Return a layer in which, of nodes about one path, the last to come is the first to go."""
+    places: Dict[Any, List[int]] = {}
+    for at, former in enumerate(layer):
+        path = former.attrs.get("path")
+        places.setdefault(normal(path) if isinstance(path, str) else at, []).append(at)
+    found = list(layer)
+    for slots in places.values():
+        for slot, former in zip(slots, sorted((layer[at] for at in slots), key=lambda each: -each.row["since"])):
+            found[slot] = former
+    return found
+
+
+def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: Mapping[str, Former]) -> List[str]:
+    """Return which nodes go now of those that can: packages only if nothing else can, and new ones before old ones."""
+    others = [name for name in free if formers[name].type != PACKAGE]
+    if others:
+        return others
+    # Packages that something else waits for go first; all others wait until nothing but packages is left.
+    needed: Set[str] = set()
+    waiting = [name for name in waits if formers[name].type != PACKAGE]
+    while waiting:
+        more = waits[waiting.pop()] - needed
+        needed |= more
+        waiting.extend(more)
+    free = [name for name in free if name in needed] or free
+    return [name for name in free if not formers[name].attrs.get("absent")] or free
 
 
 def _inside(formers: Mapping[str, Former]) -> Iterable[Tuple[str, str]]:

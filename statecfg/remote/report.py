@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from statecfg.remote.planning import Step
 
 PORTION = 1 << 20  # bytes of JSON in one frame of nodes
+SMALL = 4 << 10  # bytes of JSON of a node that is never cut
+WHOLE = 12 << 20  # bytes of JSON of a plan, and of what became of it, with differences; what comes after has none
 
 
 def shown(value: Any) -> Any:
@@ -67,24 +69,30 @@ def step_report(step: Step) -> Dict[str, Any]:
         found["reason"] = step.reason
     if step.triggered_by:
         found["triggered_by"] = list(step.triggered_by)
+    if step.spec.left:
+        found["leaves"] = list(step.spec.left)
     if isinstance(node, Former):
         found["state"] = node.row["state"]
         if node.note and not step.reason:
             found["reason"] = node.note
-        if step.spec.left:
-            found["leaves"] = list(step.spec.left)
+        if step.kept:
+            found["stays"] = True
+            del found["state"]
     return found
 
 
-def portions(nodes: Iterable[Dict[str, Any]]) -> Iterator[List[Dict[str, Any]]]:
-    """Yield reports of nodes in lists that fit into a frame each; one that would not fit by itself is cut."""
+def portions(nodes: Iterable[Dict[str, Any]], spent: List[int]) -> Iterator[List[Dict[str, Any]]]:
+    """Yield reports of nodes in lists that fit into a frame each; one that would not fit by itself is cut.
+
+    :param spent: one number, the bytes of JSON so far, which is counted on: from `WHOLE` on, every large one is cut
+    """
     import json
 
     part: List[Dict[str, Any]] = []
     size = 0
     for node in nodes:
         weight = len(json.dumps(node))
-        if weight > PORTION:
+        if weight > PORTION or (spent[0] > WHOLE and weight > SMALL):
             node = cut(node)
             weight = len(json.dumps(node))
         if part and (size + weight > PORTION or len(part) == 200):
@@ -92,6 +100,7 @@ def portions(nodes: Iterable[Dict[str, Any]]) -> Iterator[List[Dict[str, Any]]]:
             part, size = [], 0
         part.append(node)
         size += weight
+        spent[0] += weight
     yield part
 
 

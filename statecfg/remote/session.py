@@ -8,6 +8,7 @@ import time
 from importlib import import_module
 
 from statecfg.remote import state
+from statecfg.remote.changes import secretive
 from statecfg.remote.channel import Channel
 from statecfg.remote.ledger import CUT_OFF, Ledger
 from statecfg.remote.management import ACTING, Management
@@ -22,7 +23,7 @@ from statecfg.remote.wire import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
     from statecfg.remote.model import Node
     from statecfg.remote.planning import Plan
@@ -73,7 +74,7 @@ class Session:
         if order.get("secrets"):
             from statecfg.remote.redact import Redactor
 
-            self.channel.mask = Redactor(order["secrets"]).value
+            self.channel.mask = Redactor(order["secrets"]).report
         if order["mode"] == "facts":
             from statecfg.remote.facts import gather
 
@@ -87,6 +88,12 @@ class Session:
         for name in order["types"]:
             import_module(order["types"][name])
         managed = self.managed = Management(self.place, order, self.warnings)
+        if order.get("units"):
+            from statecfg.remote import unit_home
+
+            managed.refusal = unit_home.refusal(self.place, order["units"])
+            if managed.refusal:
+                return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
         if order.get("units") and order["mode"] in ACTING:
             from statecfg.remote.units import Units
 
@@ -96,7 +103,7 @@ class Session:
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(managed, facets)
-        differs = [*different(expect, plan), *order.get("differs", ())]
+        differs = [*different(expect, plan, self.channel.mask), *order.get("differs", ())]
         due = order["mode"] in ACTING and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)
@@ -113,7 +120,8 @@ class Session:
         if order.get("asks"):
             # Somebody read the plan, and that took its time: the host may be another one by now.
             facets = Facets()
-            differs = different(plan.fingerprints(), self.plan(managed, facets))
+            mask = self.channel.mask
+            differs = different(plan.fingerprints(mask), self.plan(managed, facets), mask)
             if differs:
                 return "refused", {"differs": differs, "warnings": self.warnings}
         if self.units is None:
@@ -185,12 +193,16 @@ class Session:
         layers = [[from_wire(node) for node in layer] for layer in layers]
         managed.compare(layers)
         self.load(managed)
+        managed.follow()
         units = self.units.files(self.blobs) if self.units is not None else []
         self.fetch(managed.layers, [*managed.files(self.blobs), *units])
         managed.install()
-        values = [value.encode("utf-8", "surrogateescape") for value in managed.order.get("secrets", {}).values()]
-        for blob in self.blobs.values() if values else ():
-            blob.secret = blob.holds(values)
+        secrets = managed.order.get("secrets", {}).values()
+        Blob.secrets = tuple(value.encode("utf-8", "surrogateescape") for value in secrets)
+        # Content that this host has already does not arrive, and can't be looked into.
+        hiding = [node.attrs.get(name) for layer in layers for node in layer for name in node.hides]
+        for blob in contents(hiding):
+            blob.secret = True
 
     def load(self, managed: Management) -> None:
         """Load the node types of what left the definition; those that did not come with this run are asked for."""
@@ -262,14 +274,22 @@ class Session:
     def plan(self, managed: Management, facets: Facets) -> Plan:
         """Plan against this host as it is."""
         planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(managed.owed))
-        return planner.plan(managed.layers, managed.going.layers, managed.going.left, looking=not managed.acting)
+        planner.staying, planner.machine.claimed = managed.going.staying, managed.going.others
+        going = managed.going
+        rows = dict(managed.rows, **going.renamed)
+        rows.update((former.row["name"], former.row) for former in managed.formers())
+        planner.held = {name for name, row in rows.items() if secretive(row["attrs"])}
+        return planner.plan(
+            managed.layers, going.layers, going.left, looking=not managed.acting, following=managed.following
+        )
 
     def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:
         """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
-        prints = plan.fingerprints()
+        prints, spent = plan.fingerprints(self.channel.mask), [0]
+        self.warnings += [step.reason for step in plan.going() if step.stays]
         for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.left)):
             for number, steps in enumerate(layers):
-                for nodes in portions(managed.report(step) for step in steps):
+                for nodes in portions((managed.report(step) for step in steps), spent):
                     mine = {node["name"]: prints[node["name"]] for node in nodes if node["name"] in prints}
                     frame = {"type": "planned", "part": part, "layer": number, "nodes": nodes, "fingerprints": mine}
                     self.channel.send(frame)
@@ -280,7 +300,9 @@ class Session:
 
             more["facts"] = gather()
         more["ledger"] = managed.lineage
-        frame = {"type": "plan", "owed": managed.owed, "seconds": round(seconds, 3), "waits": waits}
+        owed = [debt for debt in managed.owed if debt["node"] not in plan.settled]
+        owed = [{key: debt[key] for key in ("node", "cause", "since", "run")} for debt in owed]
+        frame = {"type": "plan", "owed": owed, "seconds": round(seconds, 3), "waits": waits}
         self.channel.send(dict(more, **frame))
 
     # The run
@@ -295,6 +317,7 @@ class Session:
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
         """Do what was planned; return the status and what END is to say."""
+        from statecfg.remote.aftercare import guard_of
         from statecfg.remote.execution import Execution
 
         order = managed.order
@@ -309,19 +332,22 @@ class Session:
             return self.channel.stopped() or journal.broken
 
         owed = debts(managed.owed)
+        guard = guard_of(plan, self.channel, facets, bool(order.get("login")), self.warnings)
+        keep_going = bool(order.get("keep_going"))
         execution = Execution(
-            plan, REGISTRY, facets, self.channel.send, journal, stopped, bool(order.get("keep_going")), owed, life
+            plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guard
         )
         layers = execution.run()
-        for name, doing in execution.state.items():
-            if doing.outcome == "unchanged" and name in owed:
-                journal.finished(name, "unchanged")
+        unchanged = {name for name, doing in execution.state.items() if doing.outcome == "unchanged"}
+        for name in sorted((unchanged & managed.owing) | plan.settled):
+            journal.finished(name, "unchanged")
         counts = summary([node for layer in layers for node in layer])
-        status = "failed" if counts.get("failed") or counts.get("skipped") else "ok"
         journal.sync()
+        halted = execution.halted or journal.broken
+        status = "failed" if counts.get("failed") or counts.get("skipped") or halted else "ok"
         sound = [name for name, doing in execution.state.items() if doing.outcome in ("changed", "unchanged")]
         managed.end(journal, CUT_OFF if self.channel.lost else status, sound)
-        more: Dict[str, Any] = {"shutdown": execution.shutdown, "halted": execution.halted, "ledger": managed.lineage}
+        more: Dict[str, Any] = {"shutdown": execution.shutdown, "halted": halted, "ledger": managed.lineage}
         return status, dict(more, warnings=self.warnings)
 
     def close(self) -> None:
@@ -338,11 +364,11 @@ class Session:
         self.lock.drop()
 
 
-def different(expect: Optional[Dict[str, str]], plan: Plan) -> List[str]:
+def different(expect: Optional[Dict[str, str]], plan: Plan, mask: Optional[Callable[[Any], Any]]) -> List[str]:
     """Return the names of the nodes that would not do what was planned before; none where nothing was."""
     if expect is None:
         return []
-    found = plan.fingerprints()
+    found = plan.fingerprints(mask)
     return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
 
 

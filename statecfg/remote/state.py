@@ -30,7 +30,13 @@ class StateError(Exception):
 
 
 def directory() -> str:
-    """Return where the record is kept: /var/lib/statecfg for root, the user's state directory otherwise."""
+    """Return where this host keeps its record, as an absolute path.
+
+    STATECFG_STATE_DIR names it. Without that it is /var/lib/statecfg for root, and the state directory of other users.
+    """
+    chosen = os.environ.get("STATECFG_STATE_DIR", "")
+    if chosen.startswith("/"):
+        return chosen
     if os.geteuid() == 0:
         return "/var/lib/statecfg"
     home = os.environ.get("HOME") or _home()
@@ -182,14 +188,15 @@ class Journal:
         self.torn = False  # the last line is not whole
 
     def add(self, **line: Any) -> None:
-        """Append a line. A journal that can't be written ends the run before its next action."""
+        """Append a line, however many writes that takes. A journal that can't be written ends the run."""
         data = ("\n" * self.torn + json.dumps(line) + "\n").encode()
+        rest = data
         try:
-            written = os.write(self.descriptor, data)
-            self.torn = written != len(data)
-            if self.torn:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            while rest:
+                rest = rest[os.write(self.descriptor, rest) :]
+            self.torn = False
         except OSError as problem:
+            self.torn = self.torn or len(rest) < len(data)
             self.broken = "the journal %s can't be written: %s" % (self.path, problem.strerror)
 
     def discard(self) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from statecfg.remote import process, unit_files
+from statecfg.remote import process, unit_files, unit_home
 from statecfg.remote.channel import LONGEST_LINE
 from statecfg.remote.hook_run import command, missing_interpreter
 from statecfg.remote.process import CHILDREN, kill_marked
@@ -36,14 +36,11 @@ class Hook:
     :param charm: the directory it runs in
     :param name: what it is called in the log
     :param timeout: seconds; past it all of it gets TERM, and KILL 5 s later
-    :param log: takes what is said: level, text
-    :param lines: log whole lines only, as a secret might pass in two halves otherwise
+    :param log: takes what is said, one or more whole lines at a time: level, text
     """
 
-    def __init__(
-        self, path: str, charm: str, name: str, timeout: float, log: Callable[[int, str], None], lines: bool = False
-    ) -> None:
-        self.path, self.charm, self.name, self.timeout, self.log, self.lines = path, charm, name, timeout, log, lines
+    def __init__(self, path: str, charm: str, name: str, timeout: float, log: Callable[[int, str], None]) -> None:
+        self.path, self.charm, self.name, self.timeout, self.log = path, charm, name, timeout, log
         self.reason = ""  # why it was stopped
         self.said = 0  # bytes
         self._mark, self._kills, self._due = "", 0, 0.0
@@ -118,7 +115,7 @@ class Hook:
             for stream, level in ((child.stdout, INFO), (child.stderr, ERROR)):
                 assert stream is not None
                 os.set_blocking(stream.fileno(), False)
-                waiting.register(stream, selectors.EVENT_READ, _Said(level, self.log, self.lines))
+                waiting.register(stream, selectors.EVENT_READ, _Said(level, self.log))
             voices = [key.data for key in waiting.get_map().values()]
             # What it left running may hold its output for ever: that is not waited for.
             while not over or (waiting.get_map() and self.said <= MOST and time.monotonic() - over < HELD):
@@ -175,18 +172,18 @@ class Hook:
 
 
 class _Said:
-    """What comes from one of a hook's two outputs, logged piece by piece."""
+    """What comes from one of a hook's two outputs. Whole lines are logged, in however many pieces they were written."""
 
-    def __init__(self, level: int, log: Callable[[int, str], None], lines: bool) -> None:
+    def __init__(self, level: int, log: Callable[[int, str], None]) -> None:
         import codecs
 
-        self.level, self.log, self.lines = level, log, lines
+        self.level, self.log = level, log
         self.decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.rest = ""
 
     def add(self, piece: bytes) -> None:
         text = self.rest + self.decode(piece)
-        end = text.rfind("\n") + 1 if self.lines and len(text) < LONGEST_LINE else len(text)
+        end = text.rfind("\n") + 1 if len(text) < LONGEST_LINE else len(text)
         self.rest = text[end:]
         if end:
             self.log(self.level, text[:end])
@@ -253,7 +250,7 @@ def end_left(place: str) -> List[str]:
     The caller holds the lock of this host, so that no other run has any.
     """
     found = []
-    for own in unit_files.directories(place):
+    for own in [own for home in unit_home.homes(place) for own in unit_files.directories(home)]:
         record = os.path.join(own, RECORD)
         try:
             with open(record, encoding="utf-8") as stream:

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 
-from statecfg.remote import state, unit_files, unit_hooks
+from statecfg.remote import state, unit_files, unit_home, unit_hooks
 from statecfg.remote.model import Blob
 from statecfg.remote.unit_agent import Agent
 from statecfg.remote.unit_context import DEBUG, INFO, Context, UnitError
@@ -32,13 +32,15 @@ class Units:
     """The units of one run on this host.
 
     :param place: the directory of our state
-    :param order: what the controller says of them: `units` (names) and `charms` (service → name, digest, files)
+    :param order: what the controller says of them: `project`, `mark` and `store` whose they are, `units` (names),
+        `early` (those that 0.3.0 made) and `charms` (service → name, digest, files)
     :param channel: to the controller
     :param warnings: takes what the user should know
     """
 
     def __init__(self, place: str, order: Mapping[str, Any], channel: Channel, warnings: List[str]) -> None:
         self.place, self.order, self.channel, self.warnings = place, order, channel, warnings
+        self.home = unit_home.take(place, order)
         self._agent: Optional[Agent] = None
         self._tools = ""
         self._charms: Dict[str, unit_files.Files] = {}
@@ -59,9 +61,9 @@ class Units:
             files = {name: (mode, decode_value(content, blobs)) for name, (mode, content) in charm["files"].items()}
             self._charms[service] = files
             for unit in self.order["units"]:
-                here = unit_files.installed(self.place, unit) == charm["digest"]
+                here = unit_files.installed(self.home, unit) == charm["digest"]
                 if unit.rpartition("/")[0] == service and not here:
-                    for name in unit_files.lacking(self.place, unit, files):
+                    for name in unit_files.lacking(self.home, unit, files):
                         content = files[name][1]
                         if isinstance(content, Blob) and content.data is None:
                             found[content.sha256] = content
@@ -101,7 +103,11 @@ class Units:
             self._threads.clear()
 
     def close(self) -> None:
-        """Take the socket away."""
+        """Take the socket away, and the project's directory where no unit is left in it."""
+        try:
+            unit_home.leave(self.home)
+        except OSError as problem:
+            self.warnings.append("%s: %s" % (problem.filename, problem.strerror))
         if self._agent is not None:
             self._agent.close()
             self._agent = None
@@ -120,12 +126,12 @@ class Units:
             if not free:
                 done["error"] = "a hook of %s is still running" % unit
             elif frame["do"] == "remove":
-                unit_files.remove(self.place, unit)
+                unit_files.remove(self.home, unit)
                 done.update(ok=True, error="")
             else:
                 done.update(self._hook(frame["id"], frame["step"]))
         except (OSError, state.StateError) as problem:
-            where = getattr(problem, "filename", None) or unit_files.folder(self.place, unit)
+            where = getattr(problem, "filename", None) or unit_files.folder(self.home, unit)
             done["error"] = "%s: %s" % (where, getattr(problem, "strerror", None) or problem)
         except Exception as problem:  # our own mistake: this unit's failure, and not the end of the others
             done["error"] = "the executor failed: %r" % problem
@@ -142,7 +148,7 @@ class Units:
         unit = step["unit"]
         context = Context(step, self._asking(number), lambda frame: self.channel.send(dict(frame, id=number)))
         self._install(step)
-        charm = unit_files.charm_dir(self.place, unit)
+        charm = unit_files.charm_dir(self.home, unit)
         paths = [os.path.join(charm, HOOKS, name) for name in step["hooks"]]
         dispatch = os.path.join(charm, unit_hooks.DISPATCH)
         paths = [dispatch] if os.path.lexists(dispatch) else paths
@@ -162,9 +168,7 @@ class Units:
             agent.end(token)
 
         environment = unit_hooks.environment(step, charm, self._tools, agent.path, token)
-        hook = unit_hooks.Hook(
-            path, charm, step["hook"], float(step["timeout"]), context.log, lines=self.channel.mask is not None
-        )
+        hook = unit_hooks.Hook(path, charm, step["hook"], float(step["timeout"]), context.log)
         try:
             error = hook.run(environment, started, ended)
         finally:
@@ -178,7 +182,7 @@ class Units:
     def _install(self, step: Mapping[str, Any]) -> None:
         """Put a unit's charm in its place where the hook is for that, or where it has none."""
         unit, service = step["unit"], step["service"]
-        digest = unit_files.installed(self.place, unit)
+        digest = unit_files.installed(self.home, unit)
         if digest and step["hook"] not in FRESH:
             return
         if service not in self._charms:
@@ -189,7 +193,7 @@ class Units:
         if digest == newest:
             return
         try:
-            unit_files.install(self.place, unit, newest, self._charms[service])
+            unit_files.install(self.home, unit, newest, self._charms[service])
         except LookupError as problem:  # a hook has changed a file since it was said which ones are wanted
             raise state.StateError("the charm is not whole: %s" % problem) from None
 

@@ -46,9 +46,10 @@ class Rule:
     :param function: returns the value, possibly changed; raises ValueError (or `Wrong`, with help)
     :param schema: what it adds to the JSON Schema
     :param takes: it checks the type of the value as well, so nothing else has to
+    :param shown: reports show the value everywhere, so it can't be a secret
     """
 
-    __slots__ = ("expects", "function", "schema", "takes")
+    __slots__ = ("expects", "function", "schema", "shown", "takes")
 
     def __init__(
         self,
@@ -56,8 +57,10 @@ class Rule:
         function: Callable[[Any], Any],
         schema: Optional[Dict[str, Any]] = None,
         takes: bool = False,
+        shown: bool = False,
     ) -> None:
-        self.expects, self.function, self.schema, self.takes = expects, function, schema or {}, takes
+        self.expects, self.function, self.schema = expects, function, schema or {}
+        self.takes, self.shown = takes, shown
 
     def __call__(self, value: Any) -> Any:
         return self.function(value)
@@ -88,6 +91,15 @@ def no_nul(value: str) -> str:
     return value
 
 
+def no_controls(value: str) -> str:
+    """Return the text. Raises Wrong where it holds a line break or another control character, with the code point."""
+    for at, letter in enumerate(value):
+        if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
+            what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
+            raise Wrong("a text with a %s (U+%04X) at index %d" % (what, ord(letter), at), "take it out")
+    return value
+
+
 def encodable(value: str) -> str:
     """Return the text. Raises Wrong where it can't be written as UTF-8."""
     try:
@@ -103,7 +115,7 @@ def absolute_path(value: str) -> str:
         return value
     if not value:
         raise Wrong("an empty path", "write an absolute path, such as /etc/motd")
-    no_nul(encodable(value))
+    no_controls(no_nul(encodable(value)))
     if value.startswith("~"):
         raise Wrong(
             "a path with `~`, which is not expanded",
@@ -125,6 +137,11 @@ def absolute_path(value: str) -> str:
     if value.endswith("/"):
         raise Wrong("a path that ends in `/`", "write %s" % show(value.rstrip("/")))
     return value
+
+
+def working_directory(value: str) -> str:
+    """Return the path of a directory to run in, which may be `/`. Raises Wrong (see `absolute_path`)."""
+    return value if value == "/" else absolute_path(value)
 
 
 def mode(value: Any) -> int:
@@ -206,6 +223,13 @@ def seconds(value: float) -> float:
     return float(value)
 
 
+def pause(value: float) -> float:
+    """Return a time to wait as a float. Raises Wrong where it is negative or more than an hour."""
+    if not 0 <= value <= 3600:
+        raise Wrong("%s is not a time to wait" % show(value), "write a number of seconds from 0 to 3600")
+    return float(value)
+
+
 def argv(value: List[Any]) -> List[str]:
     """Return a program and its arguments. Raises Wrong where the list is empty or an element can't be an argument."""
     if not value or not value[0]:
@@ -224,8 +248,9 @@ def plain_name(value: str) -> str:
     no_nul(encodable(value))
     if len(value.encode("utf-8")) > MAX_NAME:
         raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value.encode("utf-8")), MAX_NAME))
-    if any(letter.isspace() or not letter.isprintable() for letter in value):
-        raise Wrong("a name with a space or control character")
+    for letter in value:
+        if letter.isspace() or not letter.isprintable():
+            raise Wrong("a name with a space or control character (U+%04X)" % ord(letter))
     return value
 
 
@@ -241,7 +266,7 @@ def local_path(value: str) -> str:
     """Return the path of a file on the controller. Raises Wrong where it is empty, too long or holds a NUL."""
     if not value.strip():
         raise Wrong("an empty path", "name a file beside the playbook or in the project's files/ or templates/")
-    no_nul(encodable(value))
+    no_controls(no_nul(encodable(value)))
     if value.startswith("~"):
         raise Wrong(
             "a path with `~`, which is not expanded", "write a path relative to the playbook, or an absolute one"
@@ -322,11 +347,12 @@ def kind_of(value: object) -> str:
     return words.get(name, ("an " if name[:1] in "AEIOaeio" else "a ") + name)
 
 
-AbsolutePath = Annotated[str, Rule("an absolute path", absolute_path, {"pattern": "^/"})]
+AbsolutePath = Annotated[str, Rule("an absolute path", absolute_path, {"pattern": "^/"}, shown=True)]
+WorkingDirectory = Annotated[str, Rule("an absolute path", working_directory, {"pattern": "^/"}, shown=True)]
 Text = Annotated[str, Rule("text", encodable)]
 NoNul = Annotated[str, Rule("text without NUL", no_nul)]
 Line = Annotated[str, Rule("one line of text", one_line)]
-Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME})]
+Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME}, shown=True)]
 Names = Annotated["list[Name]", Rule("a list of names", list)]
 Mode = Annotated[
     str, Rule('a mode such as "0644"', mode, {"type": "string", "pattern": "^(0o)?[0-7]{3,5}$"}, takes=True)
@@ -338,8 +364,9 @@ OwnerGroup = Annotated[str, Rule("a group name or id", owner_name("group"), {"mi
 Id = Annotated[int, Rule("a user or group id", within(0, MAX_ID), {"minimum": 0, "maximum": MAX_ID})]
 Port = Annotated[int, Rule("a port", within(1, 65535), {"minimum": 1, "maximum": 65535})]
 Seconds = Annotated[float, Rule("a number of seconds", seconds, {"exclusiveMinimum": 0})]
+Pause = Annotated[float, Rule("a number of seconds, 0 for none", pause, {"minimum": 0, "maximum": 3600})]
 Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv, {"minItems": 1})]
-LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1})]
+LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1}, shown=True)]
 Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64})]
 PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
 Content = Annotated["str | bytes | Blob", Rule("text or bytes", content, {"type": "string"}, takes=True)]

@@ -12,7 +12,7 @@ from statecfg.remote.model import Blob, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 PROTOCOL = 1
 HEAD = struct.Struct(">IIB")  # bytes of header, bytes of body, flags
@@ -22,7 +22,7 @@ BODY_LIMIT = 256 << 10  # bytes of one body: a piece of content
 PACKED_LIMIT = CONTROL_LIMIT + BODY_LIMIT  # bytes of header and body, packed
 PACK_FROM = 512  # bytes from which compressing pays
 INLINE = 4096  # bytes of content that travel inside their node
-DEPTH = 100  # levels of nesting
+DEPTH = 128  # levels of nesting: what a hook prints may have 100, and stands inside of a frame
 DIGITS = 40  # of a number
 GREETING = b"statecfg-executor "
 NOISE = 64 << 10  # bytes a chatty login shell may print before us
@@ -57,8 +57,11 @@ class Decoder:
 
     def feed(self, data: bytes) -> List[Tuple[Dict[str, Any], bytes]]:
         """Take in bytes; return the frames they complete. Raises ProtocolError."""
+        return list(self.take(data))
+
+    def take(self, data: bytes) -> Iterator[Tuple[Dict[str, Any], bytes]]:
+        """Take in bytes; yield the frames they complete, each unpacked only when its turn comes."""
         self.buffer += data
-        frames = []
         while len(self.buffer) >= HEAD.size:
             first, second, flags = HEAD.unpack_from(self.buffer)
             most = PACKED_LIMIT if flags & PACKED else BODY_LIMIT
@@ -74,8 +77,11 @@ class Decoder:
             if len(data) < first:
                 raise ProtocolError("a frame is shorter than it says")
             self.volume += first
-            frames.append((_header(data[:first]), data[first:]))
-        return frames
+            self.weigh(data[:first])
+            yield _header(data[:first]), data[first:]
+
+    def weigh(self, header: bytes) -> None:
+        """Refuse a header that would take too much memory once it is decoded. Raises ProtocolError."""
 
     def partial(self) -> str:
         """Say what an ended stream left unfinished, "" where nothing."""
@@ -116,7 +122,7 @@ def _header(text: bytes) -> Dict[str, Any]:
     return header
 
 
-_TEXTS = re.compile(rb'"(?:[^"\\]+|\\.)*"', re.DOTALL)
+TEXTS = re.compile(rb'"(?:[^"\\]+|\\.)*"', re.DOTALL)
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
@@ -125,7 +131,7 @@ def _check_depth(text: bytes) -> None:
     if text.count(b"[") + text.count(b"{") <= DEPTH:
         return
     depth = 0
-    for bracket in _TEXTS.sub(b"", text).translate(None, _NO_BRACKETS):
+    for bracket in TEXTS.sub(b"", text).translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
         if depth > DEPTH:
             raise ValueError("it is nested more than %d levels deep" % DEPTH)
@@ -229,6 +235,7 @@ def decode_node(found: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
         found.get("produces_ops", ()),
         found.get("position", ""),
         found.get("options", {}),
+        found.get("hides", ()),
     )
 
 

@@ -6,9 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-    from statecfg.remote.model import Blob, Result
+    from statecfg.remote.access import Entry as AclEntry
+    from statecfg.remote.model import Blob, Node, Result
 
     Effect = Mapping[str, Any]
+    Inputs = Tuple[str, Sequence[str]]
 
 # The effect of a command that declares none: nothing about the host can be taken for known after it.
 ANYTHING: Effect = {"unknown": ["*"]}
@@ -23,15 +25,24 @@ class Stat:
     :param group: likewise
     :param size: bytes
     :param target: what a link points to, as written; "" otherwise
+    :param acl: whom an access list names beside the mode (see `access.read`); empty where there is none
     """
 
-    __slots__ = ("group", "identity", "kind", "mode", "owner", "size", "target")
+    __slots__ = ("acl", "group", "identity", "kind", "mode", "owner", "size", "target")
 
     def __init__(
-        self, kind: str, mode: int, owner: str, group: str, size: int = 0, target: str = "", identity: Any = None
+        self,
+        kind: str,
+        mode: int,
+        owner: str,
+        group: str,
+        size: int = 0,
+        target: str = "",
+        identity: Any = None,
+        acl: Tuple[AclEntry, ...] = (),
     ) -> None:
         self.kind, self.mode, self.owner, self.group = kind, mode, owner, group
-        self.size, self.target, self.identity = size, target, identity
+        self.size, self.target, self.identity, self.acl = size, target, identity, acl
 
     def __repr__(self) -> str:
         return "Stat(%s %04o %s:%s %d)" % (self.kind, self.mode, self.owner, self.group, self.size)
@@ -65,6 +76,15 @@ class World:
 
     triggered_by: Sequence[str] = ()
     """Names of the required nodes whose change triggers the node being checked (`restart_on`). May raise Unknown."""
+
+    beside: Sequence[Node] = ()
+    """The nodes of the layer being checked, this one among them: what they do is done side by side."""
+
+    claimed: Mapping[str, Tuple[str, str]] = {}
+    """What nodes of other playbooks are about on this host: claim → playbook and name."""
+
+    memo: Dict[str, Any]
+    """What checks of one layer have worked out about it together; empty when the next layer begins."""
 
     acted: bool = False
     """Whether this run has taken the node's actions: the check is made to see that nothing is left to do."""
@@ -101,10 +121,15 @@ class World:
         """Return a whole facet, key → fields. Raises Unknown."""
         raise NotImplementedError
 
-    def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
+    def probe(
+        self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
+    ) -> Probe:
         """Run a read-only command on the real host and return what it said.
 
-        Options: `cwd`, `env`, `user`. Raises Unknown where a required node is going to change the host first.
+        Options: `cwd`, `env`, `user`. Raises Unknown if a required node is going to change the host first.
+
+        :param inputs: all that the answer depends on: a facet, and paths. Then only changes of these make it unknown.
+            The caller accounts for planned changes of the facet itself; the answer is about the facet as it is now.
         """
         raise NotImplementedError
 
@@ -124,7 +149,9 @@ class Machine(World):
     ) -> Result:
         """Make `path` a file of this content, atomically and durably: at any instant it is the old one or the new.
 
-        Mode, owner and group stay as they are where not given (0644 and the running user for a new file).
+        Mode, owner and group stay as they are where not given (0644 and the running user for a new file). An access
+        list goes if it grants more than the mode that is given, or if the former owner is neither trusted (root, or
+        the running user) nor the new one.
         `backup` is a suffix: the old file is kept beside the new one. `validate` is a command in which `{}` stands
         for the new content's temporary file: where it fails, nothing changes.
         """
@@ -146,11 +173,11 @@ class Machine(World):
         raise NotImplementedError
 
     def chmod(self, path: str, mode: int) -> Result:
-        """Set the permission bits of a file or directory (never through a link)."""
+        """Set the permission bits of a file or directory, not through a link. An access list that grants more goes."""
         raise NotImplementedError
 
     def chown(self, path: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
-        """Set owner and group (of the link itself where `path` is one)."""
+        """Set owner and group (of the link itself where `path` is one). An access list of a former owner goes."""
         raise NotImplementedError
 
     def remove(self, path: str, recursive: bool = False) -> Result:
@@ -168,6 +195,7 @@ class Machine(World):
         timeout: float = 600.0,
         codes: Tuple[int, ...] = (0,),
         interruptible: bool = True,
+        first: Optional[Callable[[], Optional[Result]]] = None,
     ) -> Result:
         """Run a program to its end, its output streamed to the report; an exit status not in `codes` is an error.
 
@@ -176,6 +204,7 @@ class Machine(World):
             appears and that files and units may, in a way that only doing it shows. `{}`: nothing that is looked at.
             `"files"`: a list of paths whose content is unknown after it.
         :param interruptible: False for what must run to its end even when the controller is lost
+        :param first: called on the real host only, just before the program starts; an error it returns prevents that
         """
         raise NotImplementedError
 

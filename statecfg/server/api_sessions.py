@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statecfg.entities.calls import part
 from statecfg.entities.problems import ApiError, forbidden
-from statecfg.server import auth, pages
+from statecfg.server import auth, pages, sessions
 from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Route
 from statecfg.server.lists import page
 from statecfg.server.parameters import PAGED, listing
@@ -106,7 +106,7 @@ def _browser_log_out(asked: Asked) -> Answer:
 def _own_session(asked: Asked) -> Answer:
     """Say who one is, and, in a browser's session, what goes into X-Statecfg-Csrf."""
     who = asked.principal
-    csrf = asked.shared.sessions.csrf(asked.session) if asked.session else ""
+    csrf = sessions.csrf(asked.session) if asked.session else ""
     return Answer(200, {"user": who.name, "org": who.org, "role": who.role, "csrf": csrf})
 
 

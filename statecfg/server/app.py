@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from statecfg.entities.problems import FORBIDDEN, ApiError
-from statecfg.server import auth, requests, routes, versions, writing
+from statecfg.server import auth, requests, routes, sessions, versions, writing
 from statecfg.server.exchange import ANYONE, Answer, Asked, Route, Shared
 from statecfg.store import Busy, StoreError
 
@@ -162,8 +162,7 @@ class Application:
         if token is not None:
             return self._shared.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None, ""
         session = auth.cookie(headers)
-        behind = self._shared.sessions.token(session) if session else None
-        caller = self._shared.operations.principal_of(behind) if behind is not None else None
+        caller = self._shared.sessions.principal(session) if session else None
         return caller, session if caller is not None else ""
 
     def _route(self, path: str, method: str, caller: Principal | None) -> tuple[Route, Mapping[str, str]]:
@@ -181,7 +180,7 @@ class Application:
         raise ApiError(404, "NOT_FOUND", "There is no such path.")
 
     def _forged(self, session: str, headers: Mapping[str, str]) -> ApiError | None:
-        if self._shared.sessions.matches(session, headers.get(auth.CSRF, "")):
+        if sessions.matches(session, headers.get(auth.CSRF, "")):
             return None
         return ApiError(403, FORBIDDEN, "A page's changes need the header X-Statecfg-Csrf.")
 

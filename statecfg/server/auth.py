@@ -1,11 +1,8 @@
-"""Who asks: tokens, the browser's session, and which hosts and origins a request may name."""
+"""Who asks: tokens, the browser's cookie, and which hosts and origins a request may name."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
-import secrets
 import threading
 import time
 from base64 import b64decode
@@ -14,13 +11,14 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from statecfg.server.exchange import PERMISSIONS
+from statecfg.server.sessions import LIFE
 
 COOKIE = "statecfg_session"
 CSRF = "x-statecfg-csrf"
-LIFE = 12 * 3600.0  # seconds that a browser's session lasts
-MOST = 1000  # sessions at a time
+MOST = 1000  # addresses whose failed logins are remembered
 LONGEST = 512  # characters of a token
 SAFE = ("GET", "HEAD")
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses to listen at, and never a name that a client calls
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # What a client may name its token by; the second and third are those of the API's own clients.
 HEADERS = ("x-vcloud-authorization", "x-vmware-vcloud-access-token")
@@ -67,7 +65,8 @@ class Guard:
     @classmethod
     def made(cls, bind: str, allowed: Iterable[str]) -> Guard:
         """Return a guard for a server that listens at an address, and may be called by other names, too."""
-        return cls(frozenset({*LOOPBACK, bind.lower().strip("[]"), *(name.lower().strip("[]") for name in allowed)}))
+        names = {*LOOPBACK, bind.lower().strip("[]"), *(name.lower().strip("[]") for name in allowed)}
+        return cls(frozenset(names.difference(EVERYWHERE)))
 
     def refusal(self, headers: Mapping[str, str]) -> str:
         """Return why a request is refused, "" where it is not.
@@ -112,55 +111,6 @@ def is_loopback(bind: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    token: str
-    ends: float
-
-
-class Sessions:
-    """The sessions of browsers, in memory: they end with the server, on logout, and after 12 hours.
-
-    :param clock: seconds that only grow
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._secret = secrets.token_bytes(32)
-        self._open: dict[str, _Session] = {}
-
-    def open(self, token: str) -> str:
-        """Open a session for who has a token; return what its cookie holds."""
-        value = secrets.token_urlsafe(32)
-        with self._lock:
-            now = self._clock()
-            self._open = {name: each for name, each in self._open.items() if each.ends > now}
-            while len(self._open) >= MOST:
-                del self._open[min(self._open, key=lambda name: self._open[name].ends)]
-            self._open[_digest(value)] = _Session(token, now + LIFE)
-        return value
-
-    def token(self, value: str) -> str | None:
-        """Return the token behind a cookie; it may have been taken back since. None where there is no such session."""
-        with self._lock:
-            found = self._open.get(_digest(value))
-        return found.token if found is not None and found.ends > self._clock() else None
-
-    def close(self, value: str) -> None:
-        """End a session."""
-        with self._lock:
-            self._open.pop(_digest(value), None)
-
-    def csrf(self, value: str) -> str:
-        """Return what a page of a session puts into the header X-Statecfg-Csrf of what it changes."""
-        return hmac.new(self._secret, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
-
-    def matches(self, value: str, given: str) -> bool:
-        """Say whether that header is right."""
-        return hmac.compare_digest(self.csrf(value).encode(), given.encode("utf-8", "surrogatepass"))
-
-
 def cookie(headers: Mapping[str, str]) -> str:
     """Return what our cookie holds, "" where there is none."""
     for part in headers.get("cookie", "").split(";"):
@@ -174,10 +124,6 @@ def set_cookie(value: str, tls: bool) -> str:
     """Return the header that sets our cookie, which no script and no other site sees; with "", takes it back."""
     life = int(LIFE) if value else 0
     return f"{COOKIE}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict" + ("; Secure" if tls else "")
-
-
-def _digest(value: str) -> str:
-    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Slowed:

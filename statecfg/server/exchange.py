@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from statecfg.entities.model import Principal
     from statecfg.entities.operations import Operations
     from statecfg.project import Project
-    from statecfg.server.auth import Sessions
     from statecfg.server.live import Live
+    from statecfg.server.sessions import Sessions
     from statecfg.store.database import Store
 
 JSON = "application/json"

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from statecfg.entities.problems import ApiError
+from statecfg.server import sessions
 from statecfg.server.exchange import ADMINISTRATOR, ANYONE, VIEWER, Answer, Asked, Parameter, Route
 from statecfg.store import hooks
 from statecfg.store import hosts as host_store
@@ -42,7 +43,7 @@ def _files() -> Mapping[str, bytes]:
 def page(asked: Asked) -> Answer:
     """Answer with the page. What it shows it asks for by itself, as whoever is signed in."""
     caller = asked.principal
-    values = {"csrf": asked.shared.sessions.csrf(asked.session), "user": caller.name, "role": caller.role}
+    values = {"csrf": sessions.csrf(asked.session), "user": caller.name, "role": caller.role}
     text = _files()["index.html"].decode()
     for name, value in values.items():
         text = text.replace(f"{{{{{name}}}}}", html.escape(value))

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from statecfg.server import app, auth
 from statecfg.server.exchange import Shared
 from statecfg.server.live import Live
+from statecfg.server.sessions import Sessions
 
 if TYPE_CHECKING:
     from statecfg.project import Project
@@ -191,5 +192,5 @@ def _shared(project: Project, store: Store, stopping: Callable[[], bool]) -> tup
     operations = Operations(store, project=project)
     worker = Worker(operations, project)
     worker.start()
-    shared = Shared(project, store, operations, auth.Sessions(), Live(store), worker.wake, stopping)
+    shared = Shared(project, store, operations, Sessions(store), Live(store), worker.wake, stopping)
     return shared, worker.stop

@@ -30,7 +30,8 @@ class Busy(StoreError):
 def opened(project: Project | None = None, url: str | None = None) -> Store:
     """Open the store, made on first use; close it by `with` or `.close()`.
 
-    :param project: whose `store` setting counts where neither `url` nor STATECFG_STORE says otherwise
+    :param project: whose hosts and runs it shows, and whose `store` setting counts where neither `url` nor
+        STATECFG_STORE says otherwise
     :param url: `sqlite:///PATH`, a path, or `postgresql://USER@HOST:PORT/DATABASE`
     :raises InvalidInput: the address is none
     :raises StoreError: it can't be reached, is damaged, or has a newer schema
@@ -38,4 +39,4 @@ def opened(project: Project | None = None, url: str | None = None) -> Store:
     from statecfg.store import address
     from statecfg.store.database import Store
 
-    return Store(address.chosen(project, url))
+    return Store(address.chosen(project, url), project=project.name if project is not None else "")

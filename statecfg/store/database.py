@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import secrets
+import socket
 import sqlite3
 import threading
 import time
@@ -31,11 +33,12 @@ class Store:
 
     :param address: where it is; made there, or brought forward, where that is needed
     :param migrate: whether to bring an older PostgreSQL schema forward; a SQLite file always is
+    :param project: whose hosts and runs it shows; other projects' are invisible
     :raises StoreError: it can't be used
     """
 
-    def __init__(self, address: Address, migrate: bool = False) -> None:
-        self.address = address
+    def __init__(self, address: Address, migrate: bool = False, project: str = "") -> None:
+        self.address, self.project = address, project
         self._pid = os.getpid()
         self._writer = threading.Lock()
         self._opened = self._wrote = False
@@ -60,6 +63,11 @@ class Store:
     def shown(self) -> str:
         """Where the store is, without a password."""
         return self.address.shown
+
+    @property
+    def place(self) -> str:
+        """Where the store is, for people on other machines: with this machine's name and the user, if it is a file."""
+        return self.shown if self.shared else f"{self.shown} of {getpass.getuser()}@{socket.gethostname()}"
 
     @property
     def shared(self) -> bool:

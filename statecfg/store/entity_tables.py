@@ -146,7 +146,7 @@ behavior_grant = Table(
 # A task, which outlives its entity. `work` is what is still to be done, with the step it is at; `due`, when it can be
 # claimed: 0 for at once, the end of the lease while `worker` has it, null where there is nothing to run. Of `serial`
 # tasks of one entity, only the oldest can be claimed. `invocation` is the id of the behavior's invocation that a task
-# shows, with which its programs identify themselves.
+# shows, with which its programs identify themselves. `log` is `details` for administrators, with names and paths.
 task = Table(
     "entity_task",
     metadata,
@@ -163,6 +163,7 @@ task = Table(
     Column("status", String(32), nullable=False, index=True),
     Column("progress", Integer, nullable=False),
     Column("details", Text, nullable=False),
+    Column("log", Text, nullable=False, server_default=""),
     Column("result", Json, nullable=False),
     Column("error", Json, nullable=False),
     Column("created", Double, nullable=False),
@@ -191,4 +192,16 @@ token = Table(
     Column("invocation", String(64), index=True),
     sqlite_autoincrement=True,
     info=_NEW,
+)
+
+# A browser that logged in with a token. Only the SHA-256 of its cookie is kept. `ends`: seconds since 1970.
+browser_session = Table(
+    "browser_session",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("token", ForeignKey("api_token.id", ondelete="CASCADE"), nullable=False),
+    Column("ends", Double, nullable=False),
+    sqlite_autoincrement=True,
+    info={"since": 3},
 )

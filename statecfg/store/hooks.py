@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Row, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Row,
+    Text,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from statecfg.remote.hook_result import Judged, complete
 from statecfg.store.database import Store
@@ -305,6 +319,14 @@ def bound(store: Store, playbook: str) -> int:
         return int(connection.execute(asked).scalar_one())
 
 
+def pending(store: Store) -> list[Queued]:
+    """Return the invocations that are queued, in the order in which they will run."""
+    with store.reading() as connection:
+        rows = connection.execute(select(invocation).order_by(invocation.c.id)).all()
+        owners = {row.id: _hook(row) for row in connection.execute(select(hook))}
+    return [Queued(row.id, owners[row.hook], row.event, row.host, row.given, row.playbook, row.started) for row in rows]
+
+
 def begin(connection: Connection, upto: int) -> Queued | None:
     """Return the first of the queue, its place at most `upto`, and count that it is begun; None for none."""
     first = select(invocation).where(invocation.c.id <= upto).order_by(invocation.c.id).limit(1)
@@ -382,11 +404,16 @@ def events(
         .offset(start)
     )
     if name is not None:
-        asked = asked.where(hook.c.folded == name.casefold())
+        # An HTTP hook is no object of the store: the entry has its name.
+        text = type_coerce(event.c.entry, Text).contains(f'"hook":{json.dumps(name)}', autoescape=True)
+        asked = asked.where(or_(hook.c.folded == name.casefold(), and_(event.c.hook.is_(None), text)))
     if invocations:
         asked = asked.where(event.c.invocation.in_(invocations))
     if about is not None:
         asked = asked.where(host.c.name == about)
+    # Of other projects' hosts, which may have the same names, nothing is shown.
+    if not invocations:
+        asked = asked.where(or_(host.c.id.is_(None), host.c.project.in_(("", store.project))))
     if limit is not None:
         asked = asked.limit(limit)
     with store.reading() as connection:

@@ -1,4 +1,8 @@
-"""Hosts as the store knows them: what they said of themselves, tags, metadata, playbooks bound to them."""
+"""Hosts as the store knows them: what they said of themselves, tags, metadata, playbooks bound to them.
+
+Every function works on the hosts of one project, the one that the store was opened for: two projects may have a host of
+the same name.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
     now = time.time()
 
     def enter(connection: Connection) -> list[str]:
-        known = ensure(connection, name)
+        known = ensure(connection, store.project, name)
         events = [
             event
             for event, true in (
@@ -90,7 +94,14 @@ def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
 def get(store: Store, name: str) -> HostRecord | None:
     """Return a host, or None."""
     with store.reading() as connection:
-        return find(connection, name)
+        return find(connection, store.project, name)
+
+
+def by_number(store: Store, number: int) -> HostRecord | None:
+    """Return the host with this number, of whatever project, or None."""
+    with store.reading() as connection:
+        row = connection.execute(select(host).where(host.c.id == number)).one_or_none()
+        return None if row is None else _bound(connection, row)
 
 
 def every(store: Store) -> list[HostRecord]:
@@ -99,8 +110,9 @@ def every(store: Store) -> list[HostRecord]:
         bound: dict[int, list[str]] = {}
         for number, playbook in connection.execute(select(binding.c.host, binding.c.playbook)):
             bound.setdefault(number, []).append(playbook)
-        rows = connection.execute(select(host).order_by(host.c.name))
-        return [_record(row, bound.get(row.id, [])) for row in rows]
+        mine = select(host).where(host.c.project.in_(("", store.project))).order_by(host.c.name, host.c.project)
+        rows = {row.name: row for row in connection.execute(mine)}  # the project's own comes last
+        return [_record(row, bound.get(row.id, [])) for row in rows.values()]
 
 
 def tag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
@@ -115,9 +127,10 @@ def untag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
 
 def _with_tags(store: Store, name: str, more: set[str], less: set[str]) -> HostRecord:
     def change(connection: Connection) -> HostRecord:
-        tags = sorted((set(ensure(connection, name).tags) | more) - less)
-        connection.execute(update(host).where(host.c.name == name).values(tags=tags))
-        return ensure(connection, name)
+        known = ensure(connection, store.project, name)
+        tags = sorted((set(known.tags) | more) - less)
+        connection.execute(update(host).where(host.c.id == known.id).values(tags=tags))
+        return ensure(connection, store.project, name)
 
     return store.attempt(change)
 
@@ -128,9 +141,8 @@ def set_metadata(
     """Change a host's metadata; return it. See `change_metadata`."""
 
     def change(connection: Connection) -> HostRecord:
-        ensure(connection, name)
-        change_metadata(connection, name, update, remove, clear)
-        return ensure(connection, name)
+        change_metadata(connection, store.project, name, update, remove, clear)
+        return ensure(connection, store.project, name)
 
     return store.attempt(change)
 
@@ -142,7 +154,7 @@ def bind(store: Store, name: str, playbook: str) -> bool:
     """
 
     def add(connection: Connection) -> bool:
-        known = ensure(connection, name)
+        known = ensure(connection, store.project, name)
         if playbook in known.playbooks:
             return False
         connection.execute(insert(binding).values(host=known.id, playbook=playbook, since=time.time()))
@@ -152,20 +164,15 @@ def bind(store: Store, name: str, playbook: str) -> bool:
 
 
 def unbind(store: Store, name: str, playbook: str) -> bool:
-    """Take a playbook from a host; return whether it was bound."""
-
-    def drop(connection: Connection) -> bool:
-        number = select(host.c.id).where(host.c.name == name).scalar_subquery()
-        gone = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
-        return connection.execute(gone).rowcount == 1
-
-    return store.attempt(drop)
+    """Take a playbook from a host; return whether it was bound. From then on, it is not installed there either."""
+    return store.attempt(lambda connection: unbind_in(connection, store.project, name, playbook))
 
 
 def lineages(store: Store, playbook: str) -> dict[str, str]:
     """Return host → lineage of the ledger that had a playbook's resources there when a run last ended, where known."""
     with store.reading() as connection:
         found = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
+        found = found.where(host.c.project.in_(("", store.project)))
         rows = connection.execute(found.where(binding.c.playbook == playbook, binding.c.ledger != ""))
         return {row.name: row.ledger for row in rows}
 
@@ -174,7 +181,8 @@ def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
     """Enter which ledger has the resources of a playbook that is bound to a host."""
 
     def enter(connection: Connection) -> None:
-        number = select(host.c.id).where(host.c.name == name).scalar_subquery()
+        known = find(connection, store.project, name)
+        number = known.id if known is not None else None
         bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
         connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
 
@@ -183,15 +191,16 @@ def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
 
 def installed(store: Store, name: str, playbook: str) -> None:
     """Enter that an apply of a playbook has finished on a host."""
-    store.attempt(lambda connection: installed_in(connection, name, playbook))
+    store.attempt(lambda connection: installed_in(connection, store.project, name, playbook))
 
 
 def forget(store: Store, name: str) -> HostRecord | None:
     """Remove a host and what is bound to it; return what was known of it, None where it was not."""
 
     def drop(connection: Connection) -> HostRecord | None:
-        known = find(connection, name)
-        connection.execute(delete(host).where(host.c.name == name))
+        known = find(connection, store.project, name)
+        if known is not None:
+            connection.execute(delete(host).where(host.c.id == known.id))
         return known
 
     return store.attempt(drop)
@@ -200,45 +209,66 @@ def forget(store: Store, name: str) -> HostRecord | None:
 # The same inside a transaction that does more
 
 
-def find(connection: Connection, name: str) -> HostRecord | None:
-    """Return a host, or None."""
-    row = connection.execute(select(host).where(host.c.name == name)).one_or_none()
-    if row is None:
-        return None
-    bound = connection.execute(select(binding.c.playbook).where(binding.c.host == row.id)).scalars()
-    return _record(row, bound)
+def find(connection: Connection, project: str, name: str) -> HostRecord | None:
+    """Return a host of a project, or None. A host of 0.3.0 whose project nobody knows is every project's."""
+    mine = select(host).where(host.c.name == name, host.c.project.in_(("", project)))
+    row = connection.execute(mine.order_by(host.c.project.desc()).limit(1)).one_or_none()
+    return None if row is None else _bound(connection, row)
 
 
-def ensure(connection: Connection, name: str) -> HostRecord:
-    """Return a host; enter it, as never met, where it is not known."""
-    known = find(connection, name)
+def _bound(connection: Connection, row: Row[Any]) -> HostRecord:
+    return _record(row, connection.execute(select(binding.c.playbook).where(binding.c.host == row.id)).scalars())
+
+
+def ensure(connection: Connection, project: str, name: str) -> HostRecord:
+    """Return a host of a project; enter it, as never met, where it is not known."""
+    known = find(connection, project, name)
     if known is not None:
+        # One of nobody's is the project's from now on.
+        connection.execute(update(host).where(host.c.id == known.id, host.c.project == "").values(project=project))
         return known
-    connection.execute(insert(host).values(name=name, facts={}, tags=[], metadata={}, boot_id="", ledger=""))
-    return ensure(connection, name)
+    empty = {"facts": {}, "tags": [], "metadata": {}, "boot_id": "", "ledger": ""}
+    connection.execute(insert(host).values(project=project, name=name, **empty))
+    return ensure(connection, project, name)
 
 
-def installed_in(connection: Connection, name: str, playbook: str) -> None:
+def installed_in(connection: Connection, project: str, name: str, playbook: str) -> None:
     """Enter that an apply of a playbook has finished on a host."""
-    known = ensure(connection, name)
+    known = ensure(connection, project, name)
     values = {"installed": playbook, "installed_at": time.time()}
     connection.execute(update(host).where(host.c.id == known.id).values(values))
 
 
+def unbind_in(connection: Connection, project: str, name: str, playbook: str) -> bool:
+    """Take a playbook from a host; return whether it was bound."""
+    known = find(connection, project, name)
+    number = known.id if known is not None else None
+    over = update(host).where(host.c.id == number, host.c.installed == playbook)
+    connection.execute(over.values(installed=None, installed_at=None))
+    gone = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
+    return connection.execute(gone).rowcount == 1
+
+
 def change_metadata(
-    connection: Connection, name: str, update: Mapping[str, Any], remove: Iterable[str] = (), clear: bool = False
+    connection: Connection,
+    project: str,
+    name: str,
+    update: Mapping[str, Any],
+    remove: Iterable[str] = (),
+    clear: bool = False,
 ) -> None:
-    """Change the metadata of a host that is known.
+    """Change the metadata of a host.
 
     :param update: key → JSON value
     :param remove: keys to remove; absent ones are no error
     :param clear: remove all; it wins over `update`. Source: Razor
     """
-    known = ensure(connection, name)
+    known = ensure(connection, project, name)
     gone = set(remove)
     metadata = {} if clear else {key: value for key, value in {**known.metadata, **update}.items() if key not in gone}
     connection.execute(host.update().where(host.c.id == known.id).values(metadata=metadata))
 
 
 def _record(row: Row[Any], playbooks: Iterable[str]) -> HostRecord:
-    return HostRecord(**row._mapping, playbooks=sorted(playbooks))
+    values = {key: value for key, value in row._mapping.items() if key != "project"}
+    return HostRecord(**values, playbooks=sorted(playbooks))

@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 # Imported for their tables: `metadata` knows those of modules that were imported.
-from statecfg.store import entity_tables, service_tables, tables  # noqa: F401
+from statecfg.store import entity_tables, identity, schema_3, service_tables, tables  # noqa: F401 - see above
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-SCHEMA = 2
+SCHEMA = 3
 FIND = "SELECT version FROM schema_version"
 
 # Version → table → what it changed in that table, as statements that both databases take. A table that is new in a
 # version says so in its `info` (`info={"since": 2}`), and is made as it is now.
 Changes = Mapping[int, Mapping[str, Sequence[str]]]
-CHANGES: Changes = {}
+CHANGES: Changes = {
+    3: {**schema_3.STATEMENTS, "entity_task": ["ALTER TABLE entity_task ADD COLUMN log TEXT DEFAULT '' NOT NULL"]},
+}
 
 
 def forward(connection: Connection, found: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
@@ -35,6 +37,8 @@ def forward(connection: Connection, found: int, schema: int = SCHEMA, changes: C
     new = [table for table in tables.metadata.sorted_tables if table.name not in there]
     # Unasked whether a table is there already: one that should not be is a reason to stop.
     tables.metadata.create_all(connection, new, checkfirst=False)
+    if 0 < found < 3 <= schema:
+        schema_3.sort_out(connection)
     if found:
         connection.execute(tables.schema_version.update().values(version=schema))
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
 
 from statecfg.store import tables
 from statecfg.store.database import Store
@@ -159,12 +159,14 @@ def settle(store: Store, known: Reconciled, hook: str, phase: str) -> None:
 
 
 def owed(store: Store, due: float | None = None) -> list[Owed]:
-    """Return the calls that are owed, by when to try again.
+    """Return the calls that are owed for playbooks of the store's project, by when to try again.
 
     :param due: only those to be tried by then (seconds since 1970); None for all
     """
     columns = (reconciled.c.playbook, reconciled.c.host, *(column for column in requeue.c if column.name != "object"))
     query = select(*columns).join(reconciled, reconciled.c.id == requeue.c.object).order_by(requeue.c.next)
+    if store.project:
+        query = query.where(reconciled.c.playbook.startswith(f"{store.project}/", autoescape=True))
     if due is not None:
         query = query.where(requeue.c.next <= due)
     with store.reading() as connection:
@@ -177,7 +179,8 @@ def log(store: Store, known: Reconciled, severity: str, entry: Json) -> None:
     :param severity: "info", "warn" or "error"
     :param entry: as the log of programs has it, and `hook`, its name: an HTTP hook is no object of the store
     """
-    number = select(tables.host.c.id).where(tables.host.c.name == known.host).scalar_subquery()
+    mine = tables.host.c.project.in_(("", store.project))
+    number = select(func.max(tables.host.c.id)).where(tables.host.c.name == known.host, mine).scalar_subquery()
     row = {"at": time.time(), "host": number, "playbook": known.playbook, "severity": severity, "detail": ""}
     store.attempt(lambda connection: connection.execute(insert(event).values(**row, entry=dict(entry))))
 

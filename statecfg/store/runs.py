@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
 from statecfg.store.database import Store
 from statecfg.store.tables import going, going_host, host, run, run_host
 
 KEPT = 1000
+LARGEST = 4 << 20  # bytes of JSON of one host's report
 CHUNK = 20  # runs that are looked through at once
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without one after which it is taken for dead
@@ -74,6 +76,7 @@ def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: 
     :param hosts: names of the hosts it is for
     """
     head = {"id": id, "started": started, "beat": time.time(), "mode": mode, "who": who, "playbook": playbook}
+    head["project"] = store.project
     parts = [{"run": id, "host": name, "status": "", "summary": {}} for name in hosts]
 
     def enter(connection: Connection) -> None:
@@ -106,11 +109,51 @@ def host_finished(connection: Connection, id: str, host: str, status: str, summa
 def under_way(store: Store) -> list[Going]:
     """Return the runs that have begun and were not recorded, newest first, those that were cut off among them."""
     with store.reading() as connection:
-        found = connection.execute(select(going).order_by(going.c.started.desc(), going.c.id)).all()
+        mine = select(going).where(_of_project(store, going.c.project))
+        found = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()
         hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in found}
-        for name, of, status, summary in connection.execute(select(going_host).order_by(going_host.c.host)):
+        parts = select(going_host).where(going_host.c.run.in_(list(hosts))).order_by(going_host.c.host)
+        for name, of, status, summary in connection.execute(parts):
             hosts[name][of] = {"status": status, "summary": summary}
-    return [Going(**row._mapping, hosts=hosts[row.id]) for row in found]
+    return [Going(**_fields(row), hosts=hosts[row.id]) for row in found]
+
+
+def _of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return what selects the runs of the project that the store was opened for, and those of nobody knows which."""
+    return column.in_(("", store.project))
+
+
+def _fields(row: Row[Any]) -> dict[str, Any]:
+    return {key: value for key, value in row._mapping.items() if key != "project"}
+
+
+def bounded(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host's report as the store keeps it: without differences and logs, or resources, if it is too large.
+
+    A warning in it says what was left out.
+    """
+    size = len(json.dumps(said))
+    if size <= LARGEST:
+        return dict(said)
+    small = {key: [[_brief(node) for node in layer] for layer in said.get(key) or ()] for key in _NODES if key in said}
+    note = f"This report takes {size / 2**20:.1f} MiB. The store keeps it without %s."
+    kept = {**said, **small, "warnings": [note % "differences and logs", *(said.get("warnings") or ())]}
+    if len(json.dumps(kept)) <= LARGEST:
+        return kept
+    error = {key: str(text)[:_TEXT] for key, text in (said.get("error") or {}).items()}
+    kept = {"status": said["status"], "summary": said.get("summary") or {}, "layers": []}
+    return {**kept, "warnings": [note % "resources"], **({"error": error} if error else {})}
+
+
+_NODES = ("removals", "layers", "left")
+_TEXT = 10_000  # characters of an error that is kept of a report that is too large
+
+
+def _brief(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a node's report without its differences and logs."""
+    changes = [{key: value for key, value in change.items() if key != "diff"} for change in node.get("changes") or ()]
+    actions = [{key: value for key, value in action.items() if key != "log"} for action in node.get("actions") or ()]
+    return {**node, "changes": changes, "actions": actions}
 
 
 def record(store: Store, report: Mapping[str, Any], started: float, ended: float, who: str) -> None:
@@ -128,6 +171,7 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
         "mode": report["mode"],
         "who": who,
         "playbook": report.get("playbook") or "",
+        "project": store.project,
     }
     hosts = [
         {
@@ -135,7 +179,7 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
             "host": name,
             "status": said["status"],
             "summary": said.get("summary") or {},
-            "report": dict(said),
+            "report": bounded(said),
         }
         for name, said in report["hosts"].items()
     ]
@@ -160,7 +204,8 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
     :param host: only those that this host was part of
     :param playbook: only those of this playbook
     """
-    query = select(run).order_by(run.c.started.desc(), run.c.id).limit(limit)
+    mine = select(run).where(_of_project(store, run.c.project))
+    query = mine.order_by(run.c.started.desc(), run.c.id).limit(limit)
     if playbook is not None:
         query = query.where(run.c.playbook == playbook)
     if host is not None:
@@ -171,7 +216,7 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
         parts = select(run_host.c.run, run_host.c.host, run_host.c.status, run_host.c.summary)
         for name, of, status, summary in connection.execute(parts.where(run_host.c.run.in_(list(hosts)))):
             hosts[name][of] = {"status": status, "summary": summary}
-    return [RunRecord(**row._mapping, hosts=dict(sorted(hosts[row.id].items()))) for row in found]
+    return [RunRecord(**_fields(row), hosts=dict(sorted(hosts[row.id].items()))) for row in found]
 
 
 def report(store: Store, id: str) -> dict[str, Any] | None:
@@ -193,7 +238,7 @@ def head(store: Store, id: str) -> RunRecord | None:
             return None
         parts = select(run_host.c.host, run_host.c.status, run_host.c.summary).where(run_host.c.run == id)
         hosts = {of: {"status": status, "summary": summary} for of, status, summary in connection.execute(parts)}
-    return RunRecord(**row._mapping, hosts=dict(sorted(hosts.items())))
+    return RunRecord(**_fields(row), hosts=dict(sorted(hosts.items())))
 
 
 def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
@@ -211,8 +256,10 @@ def last_of_hosts(store: Store) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     with store.reading() as connection:
-        wanted = set(connection.execute(select(host.c.name).where(host.c.last_checkin.is_not(None))).scalars())
-        newest = connection.execute(select(run.c.id, run.c.started).order_by(run.c.started.desc(), run.c.id)).all()
+        met = select(host.c.name).where(host.c.last_checkin.is_not(None), _of_project(store, host.c.project))
+        wanted = set(connection.execute(met).scalars())
+        mine = select(run.c.id, run.c.started).where(_of_project(store, run.c.project))
+        newest = connection.execute(mine.order_by(run.c.started.desc(), run.c.id)).all()
         for first in range(0, len(newest), CHUNK):
             started = {row.id: row.started for row in newest[first : first + CHUNK]}
             parts = select(run_host.c.run, run_host.c.host, run_host.c.status).where(run_host.c.run.in_(started))

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, select, update
 from statecfg.problems import InvalidInput, problem
 from statecfg.store import service_ends, unit_relations, unit_rows, unit_steps
 from statecfg.store.database import Store
-from statecfg.store.service_tables import relation, service, unit
+from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.unit_records import End, Json, RelationRow, ServiceRow, UnitRow
 from statecfg.store.unit_relations import unit_name
 
@@ -52,12 +52,28 @@ def show_in(connection: Connection, project: str) -> Shown:
     rows = connection.execute(select(service).where(service.c.project == project).order_by(service.c.name)).all()
     names = {row.id: row.name for row in rows}
     mine = select(relation).where(relation.c.service.in_(names)).order_by(relation.c.id)
+    endless = _unsettled(connection, project)
     relations = [
-        RelationRow(row.id, service_ends.ends_of(row, names), row.playbook, row.dying)
-        for row in connection.execute(mine)
+        RelationRow(row.number, service_ends.ends_of(row, names), row.playbook, row.dying, endless.get(row.id, ()))
+        for row in connection.execute(mine).all()
     ]
     used = {each.service for each in units.values()}
     return Shown({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
+
+
+def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...]]:
+    """Return by relation the names of the units that runs stopped there, sorted."""
+    asked = (
+        select(relation_unit.c.relation, service.c.name, unit.c.number)
+        .join(unit, relation_unit.c.unit == unit.c.id)
+        .join(service, unit.c.service == service.c.id)
+        .where(service.c.project == project, relation_unit.c.unsettled, ~relation_unit.c.gone)
+        .order_by(service.c.name, unit.c.number)
+    )
+    found: dict[int, tuple[str, ...]] = {}
+    for row in connection.execute(asked):
+        found[row.relation] = (*found.get(row.relation, ()), unit_name(row.name, row.number))
+    return found
 
 
 def _service(row: Row[Any]) -> ServiceRow:

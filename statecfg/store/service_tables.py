@@ -11,6 +11,17 @@ from statecfg.store.tables import Json, metadata
 
 _NEW = {"since": 2}
 
+# A project in this store. `mark` tells it from a project of the same name in another store: hosts remember it with the
+# units they have. `next_relation` is the number of its next relation.
+project = Table(
+    "project",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("mark", String(32), nullable=False),
+    Column("next_relation", Integer, nullable=False),
+    info={"since": 3},
+)
+
 # A service stays when it is destroyed (`alive`), so that `next`, the number of its next unit, never goes back.
 # `settings` are the playbook's and `overrides` those of `service set`; neither holds a secret: of the secret ones only
 # a slow hash with a salt of the service's own is here, so that a change of them is seen. `hosts` are those of its
@@ -46,6 +57,7 @@ service = Table(
 # hook failed last. `charm` and `configured` are the digests of the files and settings it has been told of, and `failed`
 # of those that the hook that failed was to tell it of ("" for none).
 # A unit that is `gone` stays until nobody in its relations has to be told so.
+# `early`: it was made by 0.3.0 or before, which kept the charms of all projects in one directory of the host.
 unit = Table(
     "unit",
     metadata,
@@ -68,12 +80,14 @@ unit = Table(
     Column("status", Json, nullable=False),
     Column("message", Json, nullable=False),
     Column("since", Double, nullable=False),
+    Column("early", Boolean, nullable=False, default=False),
     UniqueConstraint("service", "number"),
     sqlite_autoincrement=True,
     info=_NEW,
 )
 
-# A relation of peers has no other end. `playbook` is who declares it, "" for one made by `service relate`.
+# A relation of peers has no other end. `playbook` is who declares it, "" for one made by `service relate`. `number` is
+# what charms see behind the colon: it counts the relations of a project from 0 and is never given again.
 relation = Table(
     "relation",
     metadata,
@@ -85,13 +99,14 @@ relation = Table(
     Column("other_name", String(255)),
     Column("dying", Boolean, nullable=False),
     Column("created", Double, nullable=False),
+    Column("number", Integer, nullable=False),
     sqlite_autoincrement=True,
     info=_NEW,
 )
 
 # A unit that has entered a relation: its settings there, and the units it was told of (`members`, names).
 # `gone`: it has left; `failed` and `remote` are the hook that failed and its remote unit, `upto` the last event that
-# it was to answer.
+# it was to answer. `unsettled`: a run stopped the unit there because its hooks would have gone on for ever.
 relation_unit = Table(
     "relation_unit",
     metadata,
@@ -106,6 +121,7 @@ relation_unit = Table(
     Column("upto", Integer, nullable=False),
     Column("why", Json, nullable=False),
     Column("tried", String(64), nullable=False),
+    Column("unsettled", Boolean, nullable=False, default=False),
     info=_NEW,
 )
 

@@ -33,7 +33,7 @@ from statecfg.store.unit_records import (
     UnitRow,
 )
 from statecfg.store.unit_rows import unit_in, units_in
-from statecfg.store.unit_steps import again_in, commit_in, fail_in, gone_in, next_in, over_in, resolved_in
+from statecfg.store.unit_steps import again_in, commit_in, endless_in, fail_in, gone_in, next_in, over_in, resolved_in
 
 __all__ = [
     "Change",
@@ -54,6 +54,7 @@ __all__ = [
     "again_in",
     "commit_in",
     "deploy_in",
+    "endless_in",
     "fail_in",
     "get_settings",
     "gone_in",

@@ -72,11 +72,14 @@ commit_mark = Table(
 )
 
 # Times are seconds since 1970. A host may be tagged or bound before it was ever met: then `registered` is null.
+# `project`: a host that two projects have is two rows. It is "" for a host of 0.3.0 whose project is not known: the
+# first project that asks for the host gets the row.
 host = Table(
     "host",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", String(255), nullable=False, unique=True),
+    Column("project", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
     Column("facts", Json, nullable=False),
     Column("tags", Json, nullable=False),
     Column("metadata", Json, nullable=False),
@@ -86,6 +89,7 @@ host = Table(
     Column("last_checkin", Double),
     Column("installed", Text),
     Column("installed_at", Double),
+    UniqueConstraint("project", "name"),
     sqlite_autoincrement=True,
 )
 
@@ -99,6 +103,7 @@ binding = Table(
     Column("ledger", Text, nullable=False, default=""),
 )
 
+# `project` is "" for runs of 0.3.0 and before.
 run = Table(
     "run",
     metadata,
@@ -108,6 +113,7 @@ run = Table(
     Column("mode", Text, nullable=False),
     Column("who", Text, nullable=False),
     Column("playbook", Text, nullable=False),
+    Column("project", String(255), nullable=False),
 )
 
 # A run's hosts by name: the record outlives a host that is forgotten.
@@ -131,6 +137,7 @@ going = Table(
     Column("mode", Text, nullable=False),
     Column("who", Text, nullable=False),
     Column("playbook", Text, nullable=False),
+    Column("project", String(255), nullable=False),
     info={"since": 2},
 )
 

@@ -66,23 +66,41 @@ def _pauses(wait: float, first: float, longest: float) -> Iterator[None]:
 def _locked(store: Store, name: str, wait: float) -> Iterator[Turn]:
     assert store.address.path is not None
     path = f"{store.address.path}-turn-{quote(name, safe='')}"
+    said = "somebody"
+    for _ in _pauses(wait, 0.001, 0.05):
+        handle = _open(path)
+        try:
+            if not _flock(handle):
+                said = _said(handle)
+                continue
+            if not _is_at(handle, path):
+                continue  # the last holder removed the file between our open and our lock
+            me = {"who": _who(), "pid": os.getpid(), "since": time.time()}
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(me).encode(), 0)  # for the messages of others only: the lock decides
+            try:
+                yield Turn()
+            finally:
+                os.unlink(path)  # while the lock is held: nobody else can have locked this file
+            return
+        finally:
+            os.close(handle)
+    raise _busy(store, name, said)
+
+
+def _open(path: str) -> int:
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as problem:
-        raise StoreError(f"{path}: {problem.strerror}", "look at the rights of the file and its directory") from None
+        raise StoreError(f"{path}: {problem.strerror}", "check the permissions of the file and its directory") from None
+
+
+def _is_at(handle: int, path: str) -> bool:
+    """Return whether an open file is still the one at a path."""
     try:
-        for _ in _pauses(wait, 0.001, 0.05):
-            if _flock(handle):
-                break
-        else:
-            raise _busy(store, name, _said(handle))
-        me = {"who": _who(), "pid": os.getpid(), "since": time.time()}
-        # What stands there informs, and decides nothing.
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(me).encode(), 0)
-        yield Turn()
-    finally:
-        os.close(handle)
+        return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def _flock(handle: int) -> bool:

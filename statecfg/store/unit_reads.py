@@ -123,8 +123,7 @@ def in_relations(store: Store, unit_id: int) -> list[UnitRelation]:
     with store.reading() as connection:
         found = []
         for each in unit_rows.relations_of(connection, unit_id):
-            number = unit_relations.identity(each.name, each.number)
-            row = in_relation(connection, unit_id, number)
+            row = in_relation(connection, unit_id, each.id)
             wrong = f"{row.failed}: {row.why}" if row.failed else ""
-            found.append(UnitRelation(number, tuple(row.members), row.settings, each.dying, wrong))
+            found.append(UnitRelation(each.id, tuple(row.members), row.settings, each.dying, wrong))
         return found

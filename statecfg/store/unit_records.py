@@ -88,6 +88,8 @@ class UnitRow:
     :param message: the words beside that
     :param since: when it last got another state (seconds since 1970)
     :param charm: digest of the charm it has been told of, "" before it is installed
+    :param early: 0.3.0 made it, and its charm may still be where that kept it on the host
+    :param added: it was added by hand, and stays if no pattern names its host
     """
 
     id: int
@@ -106,6 +108,8 @@ class UnitRow:
     message: str
     since: float
     charm: str
+    early: bool = False
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +118,16 @@ class StepRelation:
 
     :param id: NAME:NUMBER
     :param number: the same for both sides
+    :param key: the store's key of the relation
     :param name: as the unit's service calls it
     :param remote: the unit it is about, "" for broken
     :param members: the units that the hook sees, sorted
-    :param broken: whether the relation ends with this hook
+    :param broken: whether the relation, or the unit's part in it, ends with this hook
     """
 
     id: str
     number: int
+    key: int
     name: str
     remote: str
     members: tuple[str, ...]
@@ -216,12 +222,14 @@ class RelationRow:
     :param ends: two, or one for peers
     :param playbook: which declares it, "" for one made by hand
     :param dying: it is to be broken off
+    :param unsettled: the units that a run stopped because their hooks in it would have gone on for ever, sorted
     """
 
     number: int
     ends: tuple[End, ...]
     playbook: str
     dying: bool
+    unsettled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

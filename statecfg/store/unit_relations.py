@@ -10,12 +10,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select, update
 
-from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
+from statecfg.store import projects
+from statecfg.store.service_tables import project, relation, relation_unit, service, unit, unit_event
 from statecfg.store.unit_records import End
 from statecfg.units import scheduler, workflow
 
 ADDRESS = "private-address"
-SETTLED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": ""}  # of a unit in a relation
+# Of a unit in a relation where nothing is wrong.
+SETTLED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": "", "unsettled": False}
 _ENTERED = (
     relation_unit,
     unit.c.number,
@@ -46,6 +48,7 @@ def begin(connection: Connection, playbook: str, ends: Sequence[End], services: 
     (first, name), *others = ends
     other, other_name = (services[others[0][0]], others[0][1]) if others else (None, None)
     values = {"service": services[first], "name": name, "other": other, "other_name": other_name}
+    values["number"] = _next_number(connection, services[first])
     made = connection.execute(insert(relation).values(playbook=playbook, dying=False, created=now, **values))
     key = made.inserted_primary_key
     assert key is not None
@@ -54,6 +57,15 @@ def begin(connection: Connection, playbook: str, ends: Sequence[End], services: 
     started = (unit.c.service.in_(sides), unit.c.state == workflow.STARTED, ~unit.c.dying, ~unit.c.gone)
     for each in connection.execute(select(unit.c.id).where(*started).order_by(unit.c.id)).all():
         _enter(connection, row, each.id)
+
+
+def _next_number(connection: Connection, service_id: int) -> int:
+    """Return the number of the next relation of a service's project; it is never given again."""
+    owner = select(service.c.project).where(service.c.id == service_id)
+    own = projects.ensure(connection, connection.execute(owner).scalar_one())
+    following = update(project).where(project.c.name == own.name)
+    connection.execute(following.values(next_relation=own.next_relation + 1))
+    return int(own.next_relation)
 
 
 def enter_all(connection: Connection, unit_id: int) -> set[int]:
@@ -150,22 +162,30 @@ def end_all(connection: Connection, service_id: int) -> None:
 
 def leave(connection: Connection, unit_id: int) -> set[int]:
     """Let a unit that is gone leave all its relations; return the units that were told of it."""
-    whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
-    own = connection.execute(whose.where(unit.c.id == unit_id)).one()
-    name = unit_name(own.name, own.number)
     there = and_(relation_unit.c.unit == unit_id, ~relation_unit.c.gone)
     numbers = list(connection.execute(select(relation_unit.c.relation).where(there)).scalars())
     told: set[int] = set()
     for number in numbers:
-        told |= _tell(connection, number, unit_id, scheduler.REMOVED)
-        # Where the hook that was to announce it has failed, nothing is due about it any more.
-        for other in opposite(connection, number, unit_id):
-            if other.remote == name and name not in other.members:
-                this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
-                connection.execute(update(relation_unit).where(this).values(SETTLED))
+        told |= tell_left(connection, number, unit_id)
     connection.execute(update(relation_unit).where(there).values(gone=True))
     connection.execute(delete(unit_event).where(unit_event.c.unit == unit_id))
     sweep(connection, numbers)
+    return told
+
+
+def tell_left(connection: Connection, number: int, unit_id: int) -> set[int]:
+    """Tell the other side of a relation that does not end that a unit leaves it; return who was told."""
+    if connection.execute(select(relation.c.dying).where(relation.c.id == number)).scalar_one():
+        return set()
+    whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
+    own = connection.execute(whose.where(unit.c.id == unit_id)).one()
+    name = unit_name(own.name, own.number)
+    told = _tell(connection, number, unit_id, scheduler.REMOVED)
+    # Where the hook that was to announce it has failed, nothing is due about it any more.
+    for other in opposite(connection, number, unit_id):
+        if other.remote == name and name not in other.members:
+            this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
+            connection.execute(update(relation_unit).where(this).values(SETTLED))
     return told
 
 

@@ -66,7 +66,7 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
     for event in connection.execute(happened):
         events.setdefault(event.relation, []).append((event.id, event.remote, event.op))
     there = (
-        select(relation_unit, relation.c.dying)
+        select(relation_unit, relation.c.dying, relation.c.number)
         .join(relation, relation_unit.c.relation == relation.c.id)
         .where(relation_unit.c.unit == unit_id, ~relation_unit.c.gone)
     )
@@ -79,6 +79,7 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
             tried=row.tried,
             members=tuple(row.members),
             events=tuple(events.get(row.relation, ())),
+            id=identity(row.name, row.number),
         )
         for row in connection.execute(there.order_by(relation_unit.c.relation))
     ]
@@ -156,13 +157,14 @@ def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
 def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str, str]]:
     found: dict[int, dict[str, str]] = {}
     failed = (
-        select(relation_unit)
+        select(relation_unit, relation.c.number)
+        .join(relation, relation_unit.c.relation == relation.c.id)
         .join(unit, relation_unit.c.unit == unit.c.id)
         .join(service, unit.c.service == service.c.id)
         .where(service.c.project == project, relation_unit.c.failed != "", ~relation_unit.c.gone)
     )
     for row in connection.execute(failed.order_by(relation_unit.c.relation)):
-        found.setdefault(row.unit, {})[identity(row.name, row.relation)] = f"{row.failed}: {row.why}"
+        found.setdefault(row.unit, {})[identity(row.name, row.number)] = f"{row.failed}: {row.why}"
     return found
 
 
@@ -184,4 +186,6 @@ def _unit(row: Row[Any], leads: bool, wrong: Mapping[str, str]) -> UnitRow:
         message=row.message,
         since=row.since,
         charm=row.charm,
+        early=row.early,
+        added=row.added,
     )

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, and_, delete, select, update
 from statecfg.store import unit_relations, unit_rows
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.unit_records import Change, Changes, Step, StepRelation, UnitError
-from statecfg.store.unit_relations import SETTLED, identity, unit_name
+from statecfg.store.unit_relations import SETTLED, unit_name
 from statecfg.units import workflow
 from statecfg.units.scheduler import MODIFIED, Queue
 from statecfg.units.workflow import Due, Entered
@@ -43,8 +43,8 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequenc
         hook=due.hook,
         hooks=workflow.files(due.hook),
         relation=None if about is None else _relation(about, due),
-        relations={identity(each.name, each.number): seen[each.number] for each in there},
-        services={identity(each.name, each.number): others[each.number] for each in there},
+        relations={each.id: seen[each.number] for each in there},
+        services={each.id: others[each.number] for each in there},
         leader=unit_rows.leader_of(connection, owner.id) == row.number,
         timeout=owner.timeout,
         failed_before=bool(row.error if about is None else about.failed),
@@ -60,8 +60,9 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequenc
 
 def _relation(about: Entered, due: Due) -> StepRelation:
     return StepRelation(
-        id=identity(about.name, about.number),
-        number=about.number,
+        id=about.id,
+        number=int(about.id.rpartition(":")[2]),
+        key=about.number,
         name=about.name,
         remote=due.remote,
         members=due.members,
@@ -88,7 +89,7 @@ def commit_in(connection: Connection, step: Step, run: str, changes: Changes, no
     if step.relation is None:
         told |= _moved(connection, row, step.hook, step.digest, step.config, now)
     else:
-        _answered(connection, row.id, step.relation.number, _kind(step), step.relation.remote, step.upto)
+        told |= _answered(connection, row.id, step.relation.key, _kind(step), step.relation.remote, step.upto)
     return told
 
 
@@ -128,7 +129,7 @@ def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any
         there = (
             select(relation_unit, relation.c.dying)
             .join(relation, relation_unit.c.relation == relation.c.id)
-            .where(relation_unit.c.relation == int(number), relation_unit.c.unit == unit_id)
+            .where(relation.c.number == int(number), relation_unit.c.unit == unit_id)
             .where(relation_unit.c.name == name, ~relation_unit.c.gone)
         )
         found = connection.execute(there).one_or_none()
@@ -151,22 +152,28 @@ def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config
     return unit_relations.enter_all(connection, row.id) if hook == workflow.START and not row.dying else set()
 
 
-def _answered(connection: Connection, unit_id: int, number: int, kind: str, remote: str, upto: int) -> None:
-    """Enter that a hook about a relation has succeeded: what it has seen is due no more, what happened since is."""
+def _answered(connection: Connection, unit_id: int, number: int, kind: str, remote: str, upto: int) -> set[int]:
+    """Enter that a hook about a relation has succeeded: what it has seen is due no more, what happened since is.
+
+    Return the units that were told that this one has left.
+    """
     this = and_(relation_unit.c.relation == number, relation_unit.c.unit == unit_id)
     found = connection.execute(select(relation_unit.c.members).where(this)).one_or_none()
     if found is None:
-        return
+        return set()
     members = set(found.members)
     _take(connection, unit_id, number, remote, upto, members if kind == workflow.JOINED else None)
     if kind == workflow.JOINED:
         members.add(remote)
     elif kind == workflow.DEPARTED:
         members.discard(remote)
-    values = {"members": sorted(members), "gone": kind == workflow.BROKEN, **SETTLED}
+    left = kind == workflow.BROKEN
+    told = unit_relations.tell_left(connection, number, unit_id) if left else set()
+    values = {"members": sorted(members), "gone": left, **SETTLED}
     connection.execute(update(relation_unit).where(this).values(values))
     if kind in (workflow.DEPARTED, workflow.BROKEN):
         unit_relations.sweep(connection, [number])
+    return told
 
 
 def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: int, joined: set[str] | None) -> None:
@@ -202,10 +209,17 @@ def fail_in(connection: Connection, step: Step, run: str, error: str, now: float
         since = now if row.error != values["error"] else row.since
         connection.execute(update(unit).where(unit.c.id == row.id).values(**values, since=since))
         return
-    this = and_(relation_unit.c.relation == step.relation.number, relation_unit.c.unit == row.id)
+    this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == row.id)
     about = {"failed": step.hook, "remote": step.relation.remote, "upto": step.upto}
     found = {**about, "why": error, "tried": run}
     connection.execute(update(relation_unit).where(this).values(found))
+
+
+def endless_in(connection: Connection, step: Step) -> None:
+    """Enter that a unit was stopped in a relation because its hooks there would have gone on for ever."""
+    if step.relation is not None:
+        this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == step.unit_id)
+        connection.execute(update(relation_unit).where(this).values(unsettled=True))
 
 
 def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]:
@@ -242,7 +256,8 @@ def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
     """Take the hook that failed in a relation as done, where it is still what is due there."""
     this = and_(relation_unit.c.relation == about.number, relation_unit.c.unit == unit_id)
     failed = connection.execute(select(relation_unit.c.remote, relation_unit.c.upto).where(this)).one()
-    due = workflow.ended(about) if about.dying else workflow.happening(about)
+    dying = connection.execute(select(unit.c.dying).where(unit.c.id == unit_id)).scalar_one()
+    due = workflow.ended(about) if about.dying or dying else workflow.happening(about)
     if due is not None and (due.hook, due.remote) == (about.failed, failed.remote):
         _answered(connection, unit_id, about.number, due.kind, due.remote, failed.upto)
     connection.execute(update(relation_unit).where(this).values(SETTLED))

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jinja2 import BaseLoader, TemplateNotFound, TemplateSyntaxError, nodes
+from jinja2 import BaseLoader, TemplateError, TemplateNotFound, TemplateSyntaxError, nodes
 from jinja2.environment import Template as Compiled
 from jinja2.exceptions import SecurityError
+from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
-from statecfg import secrets
+from statecfg import inputs
+from statecfg.opaque import Value, cleaned, found
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, Problem, problem, suggest
-from statecfg.remote.redact import Redactor
 from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch
+from statecfg.tokens import Lost
 
-__all__ = ["UNREADABLE", "Text", "evaluate", "expression", "is_template", "render_file", "render_text", "resolve"]
+__all__ = [
+    "UNREADABLE",
+    "Text",
+    "evaluate",
+    "expression",
+    "is_template",
+    "names",
+    "render_file",
+    "render_text",
+    "resolve",
+]
 
 _RESULT = "result"
 
@@ -73,6 +86,18 @@ def expression(text: str, variables: Mapping[str, Any], place: Place, block: boo
         return _native(_expression(str(text)), variables)
 
 
+def names(text: str, is_expression: bool = False) -> set[str]:
+    """Return the variables that a text reads; all its words if it is not a valid template.
+
+    :param is_expression: it is an expression such as that of `when:`, without braces
+    """
+    try:
+        tree = _environment().parse(f"{{{{ {text} }}}}" if is_expression else text)
+        return set(find_undeclared_variables(tree))
+    except TemplateError:
+        return set(re.findall(r"[A-Za-z_]\w*", text))
+
+
 def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
     """Return the value with each `Text` in it evaluated; every other text stays as it is. Raises InvalidInput."""
     if isinstance(value, Text):
@@ -85,13 +110,17 @@ def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def render_text(text: str, variables: Mapping[str, Any], place: Place) -> str:
-    """Return a template rendered as text. Raises InvalidInput at the place."""
+    """Return a template rendered as text, secrets revealed. Raises InvalidInput at the place."""
     with _placed(place, False, variables):
-        return _text(_template(str(text)), variables)
+        return _revealed(_text(_template(str(text)), variables))
+
+
+def _revealed(value: Any) -> str:
+    return value.reveal() if isinstance(value, Value) else str(value)
 
 
 def render_file(path: Path, variables: Mapping[str, Any], place: Place, base: Path | None = None) -> str:
-    """Return a template file rendered as text.
+    """Return a template file rendered as text, secrets revealed.
 
     :param path: the file; what it includes, imports or extends is looked for beside it and in `templates/`
     :param variables: what the template may use
@@ -101,7 +130,7 @@ def render_file(path: Path, variables: Mapping[str, Any], place: Place, base: Pa
     """
     folders = [str(path.parent), *([str(base / "templates")] if base else [])]
     with _placed(place, False, variables):
-        text = _text(_environment(tuple(folders)).get_template(path.name), variables)
+        text = _revealed(_text(_environment(tuple(folders)).get_template(path.name), variables))
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -123,11 +152,14 @@ class _Files(BaseLoader):
         for folder in self.folders:
             path = os.path.join(folder, *parts)
             if os.path.isfile(path):
-                return _read(path), path, partial(_unchanged, path, _state(path))
+                text = _read(path)
+                inputs.note("template", path, text.encode())
+                return text, path, partial(_unchanged, path, _state(path))
         raise TemplateNotFound(template)
 
 
 def _unchanged(path: str, state: tuple[int, int] | None) -> bool:
+    inputs.note("template", path)  # it was compiled earlier, and is used again
     return _state(path) == state
 
 
@@ -198,7 +230,9 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     context = compiled.new_context(dict(variables))
     for _ in compiled.root_render_func(context):
         pass
-    value = context.vars[_RESULT]
+    value = found(context.vars[_RESULT])
+    if isinstance(value, Value):
+        return value
     if isinstance(value, _Undefined):
         str(value)  # raises, with the name
     if isinstance(value, (Iterator, range)) or type(value) in (type({}.keys()), type({}.values()), type({}.items())):
@@ -206,40 +240,38 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _text(compiled: Compiled, variables: Mapping[str, Any]) -> str:
+def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
+    """Return what a template gives: text, or a value where a secret is in it."""
     budget = BUDGET.get()
     pieces: list[str] = []
     for piece in compiled.generate(dict(variables)):
         budget.add(len(piece))
         pieces.append(piece)
-    text = "".join(pieces)
-    if "<secret " in text:
-        raise Refused("a secret is printed in a way that hides it", "print the secret itself: `{{ name }}`")
-    return text
+    return found("".join(pieces))
 
 
 @contextlib.contextmanager
 def _placed(place: Place, block: bool, variables: Mapping[str, Any]) -> Iterator[None]:
     """Turn whatever a template raises inside into a problem at its place, with no secret in it."""
     token = BUDGET.set(Budget())
-    with secrets.recording() as used:
-        try:
-            yield
-        except InvalidInput:
-            raise
-        except Exception as error:
-            found = _explain(error, place, block, variables)
-            mask = Redactor({name: item.reveal() for name, item in used.items()}).text
-            clean = problem(found.code, mask(found.detail), mask(found.help), *found.places)
-        else:
-            return
-        finally:
-            BUDGET.reset(token)
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except Exception as error:
+        wrong = _explain(error, place, block, variables)
+        clean = problem(wrong.code, wrong.detail, wrong.help, *wrong.places)
+    else:
+        return
+    finally:
+        BUDGET.reset(token)
     raise InvalidInput([clean])
 
 
 def _explain(error: Exception, place: Place, block: bool, variables: Mapping[str, Any]) -> Problem:
     places = _places(error, place, block)
+    if isinstance(error, Lost):
+        return problem("SC0423", str(error), error.help, *places)
     if isinstance(error, Missing):
         return _undefined(error, variables, places)
     if isinstance(error, TemplateSyntaxError):
@@ -258,7 +290,7 @@ def _explain(error: Exception, place: Place, block: bool, variables: Mapping[str
         if len(chain) > 1:
             return problem("SC0317", " → ".join(chain), "break the loop", *places[-1:])
         return problem("SC0323", "it calls itself too deeply", "break the loop", *places[-1:])
-    return problem("SC0322", f"{type(error).__name__}: {error}", "check the values that it uses", *places)
+    return problem("SC0322", f"{type(error).__name__}: {cleaned(str(error))}", "check the values that it uses", *places)
 
 
 def _undefined(error: Missing, variables: Mapping[str, Any], places: list[Place]) -> Problem:

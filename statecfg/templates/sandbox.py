@@ -14,8 +14,8 @@ from jinja2.exceptions import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
+from statecfg.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened
 from statecfg.problems import InvalidInput
-from statecfg.secrets import Secret
 
 SECONDS = 5.0
 SIZE = 16 * 1024 * 1024
@@ -23,6 +23,12 @@ BITS = 100_000
 # What would make two renderings of one template differ.
 _RANDOM = ("random",)
 _WIDE = ("center", "ljust", "rjust", "zfill", "expandtabs", "indent", "batch", "slice")
+# Filters that pass values on, or compare them, and look into no text.
+_PASSING = frozenset((
+    "attr", "batch", "count", "d", "default", "dictsort", "first", "groupby", "items", "join", "last", "length",
+    "list", "map", "max", "min", "reject", "rejectattr", "select", "selectattr", "slice", "sort", "sum", "unique",
+))  # fmt: skip
+_METHODS = frozenset((*CHANGING, *TELLING))
 _WIDTH = re.compile(r"\d{7,}|%[-+ #0]*\*")
 
 
@@ -127,6 +133,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             auto_reload=True,
         )
         self.filters = {name: _guarded(name, f) for name, f in self.filters.items() if name not in _RANDOM}
+        self.tests = {name: _tested(name, test) for name, test in self.tests.items()}
         self.globals.pop("lipsum", None)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -143,12 +150,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
             budget.tick()
             yield item
 
-    def joined(self, *parts: Any) -> str:
-        """Return what `a ~ b` gives."""
-        texts = [str(shown(part)) for part in parts]
+    def joined(self, *parts: Any) -> Any:
+        """Return what `a ~ b` gives: a value where one of them is."""
+        texts = [part if isinstance(part, Value) else str(part) for part in parts]
         if sum(map(len, texts)) > SIZE:
             raise TooMuch(f"a text grows larger than {SIZE >> 20} MB")
-        return "".join(texts)
+        return composed(texts)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Let templates use of a secret what text has as well, and nothing that gives its value as plain text."""
+        return attr in _METHODS if isinstance(obj, Value) else super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call what the template calls, with its arguments bounded."""
@@ -156,9 +167,17 @@ class Sandbox(ImmutableSandboxedEnvironment):
         owner = getattr(__obj, "__self__", None)
         if owner is __self:
             return __obj(*args)
-        if isinstance(owner, str):
+        if isinstance(owner, (str, Value)):
             _widths(__obj.__name__, args)
-        return super().call(__context, __obj, *map(shown, args), **{key: shown(value) for key, value in kwargs.items()})
+        if not isinstance(owner, str):
+            return found(super().call(__context, __obj, *args, **kwargs))
+        sources: list[Secret] = []
+        given = [opened(value, sources) for value in args]
+        named = {key: opened(value, sources) for key, value in kwargs.items()}
+        plain = opened(owner, sources)
+        if sources and plain is not owner:
+            __obj = getattr(plain, __obj.__name__)
+        return derived(super().call(__context, __obj, *given, **named), sources)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """Format a text where the result can't become huge."""
@@ -170,7 +189,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Compute `+ * ** %` where the result can't become huge."""
-        left, right = shown(left), shown(right)
+        sources: list[Secret] = []
+        left, right = opened(left, sources), opened(right, sources)
         BUDGET.get().tick()
         if operator == "*":
             for many, times in ((left, right), (right, left)):
@@ -190,28 +210,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
             and len(left) + len(right) > SIZE
         ):
             raise TooMuch(f"a value grows larger than {SIZE >> 20} million items")
-        return super().call_binop(context, operator, left, right)
-
-
-def shown(value: Any) -> Any:
-    """Return the value with secrets revealed, those inside lists and maps too; their use is recorded."""
-    if isinstance(value, Secret):
-        return value.reveal()
-    if isinstance(value, dict) and any(map(_holds, value.values())):
-        return {key: shown(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and any(map(_holds, value)):
-        return [shown(item) for item in value]
-    return value
-
-
-def _holds(value: Any) -> bool:
-    return isinstance(value, (Secret, dict, list, tuple))
+        return derived(super().call_binop(context, operator, left, right), sources)
 
 
 def finalized(value: Any) -> Any:
     """Return what `{{ value }}` prints; refuse what has no text of its own."""
-    if isinstance(value, Secret):
-        return value.reveal()
+    if isinstance(value, Value):
+        return str(value)  # its tokens; the text that all of it becomes is made a value again
     if isinstance(value, (str, int, float, runtime.Undefined)):
         return value
     if value is None:
@@ -235,6 +240,25 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         _widths(name, (*args, *kwargs.values()))
         if name == "format" and isinstance(args[0], str) and _WIDTH.search(args[0]):
             raise TooMuch("it formats with a width of millions")
-        return function(*map(shown, args), **{key: shown(value) for key, value in kwargs.items()})
+        if name in _PASSING:
+            return found(function(*args, **kwargs))
+        sources: list[Secret] = []
+        given = [opened(value, sources) for value in args]
+        result = function(*given, **{key: opened(value, sources) for key, value in kwargs.items()})
+        if any(result is value for value in args):  # `replace` that replaces nothing, for one
+            return result
+        return derived(result, sources)
 
     return guarded
+
+
+def _tested(name: str, function: Any) -> Any:
+    if name in ("defined", "undefined", "filter", "test", "sameas", "callable"):
+        return function
+
+    @functools.wraps(function)
+    def tested(*args: Any, **kwargs: Any) -> Any:
+        sources: list[Secret] = []
+        return function(*(opened(value, sources) for value in args), **kwargs)
+
+    return tested

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .errors import (
     AuthenticationFailed,
@@ -17,6 +17,9 @@ from .errors import (
     TransportError,
     Unreachable,
 )
+
+if TYPE_CHECKING:
+    from statecfg.inventory import Host
 
 __all__ = [
     "CHUNK",
@@ -98,6 +101,12 @@ class Target:
     identity_files: tuple[str, ...] = ()
     proxy_jump: str | None = None
     transport: str = "ssh"
+
+    @classmethod
+    def of(cls, host: Host) -> Target:
+        """Return where a host of the inventory is."""
+        keys = tuple(host.identity_files)
+        return cls(host.name, host.address or None, host.port, host.user, keys, host.proxy_jump, host.transport)
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,18 @@ class Become:
     password: str | None = field(default=None, repr=False)
 
 
+# Directories that only root can write to. A login that somebody else has taken over can put a sudo of its own first in
+# its PATH, which would get the password; so PATH decides only if the program is in none of them.
+_PLACES = "/usr/bin /bin /usr/local/bin /run/wrappers/bin"
+_START = f'for p in {_PLACES}; do [ -x "$p/$0" ] && exec "$p/$0" "$@"; done; exec "$0" "$@"'
+_ENGLISH = "LC_ALL=C; export LC_ALL; "
+
+
+def is_user(name: str) -> bool:
+    """Return whether a text can be the name of a user to become."""
+    return _USER.fullmatch(name) is not None
+
+
 def prompt(become: Become, nonce: str) -> str:
     """Return the prompt that will be shown: for sudo one that nobody else can know, else that of PAM in English."""
     return f"[statecfg {nonce}] " if become.method == "sudo" else "Password: "
@@ -132,22 +144,22 @@ def wrap(argv: Sequence[str], become: Become, nonce: str) -> list[str]:
     """Return the argument list that runs `argv` as the other user.
 
     Parameters: `argv` the program; `become` whom; `nonce` 128 random bits in hex, for the prompt. With a password sudo
-    reads it from its stdin when it asks (-S); without one it may not ask (-n). su hands a line to a shell. Raises
-    ValueError.
+    reads it from its stdin when it asks (-S); without one it may not ask (-n). su hands a line to a shell. The program
+    is started by its absolute path if it is in one of the usual directories. Raises ValueError.
     """
-    if not _USER.fullmatch(become.user):
+    if not is_user(become.user):
         raise ValueError(f"{become.user!r} is no user name")
     if become.method == "doas":
         if become.password is not None:
             raise ValueError("doas reads passwords from a terminal only: allow it with `nopass`, or use sudo")
-        return ["doas", "-n", "-u", become.user, "--", *argv]
+        return ["/bin/sh", "-c", _START, "doas", "-n", "-u", become.user, "--", *argv]
     if become.method == "su":
         line = command_line(["exec", *argv])
-        return ["env", "LC_ALL=C", "su", "-s", "/bin/sh", "-c", line, "--", become.user]
+        return ["/bin/sh", "-c", _ENGLISH + _START, "su", "-s", "/bin/sh", "-c", line, "--", become.user]
     if become.method != "sudo":
         raise ValueError(f"cannot become another user with {become.method!r}; known: {', '.join(METHODS)}")
     asks = ["-n"] if become.password is None else ["-S", "-p", prompt(become, nonce)]
-    return ["sudo", "-H", *asks, "-u", become.user, "--", *argv]
+    return ["/bin/sh", "-c", _START, "sudo", "-H", *asks, "-u", become.user, "--", *argv]
 
 
 def open_become(connection: Connection, argv: Sequence[str], become: Become, word: bytes = b"") -> Stream:

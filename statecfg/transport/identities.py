@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from . import key_files
 from .route import Hop
 
 # sshd's MaxAuthTries is 6, and the last failure ends the connection.
@@ -46,6 +47,10 @@ class Identities(Generic[K]):
         seen: set[bytes] = set()
         for path in self.hop.keys:
             try:
+                why = key_files.unusable(path)
+                if why:
+                    self.problems.append(f"{path} was skipped: {why}")
+                    continue
                 blob, key = self.load(path)
             except KeyLocked:
                 held = self._agent_keys() if held is None else held

@@ -91,7 +91,7 @@ def _hop(target: Target, settings: Settings, found: HostConfig) -> Hop:
     if not 0 < port < 65536:
         raise Unreachable(target.name, f"{port} is no port", "1 to 65535.")
     user = target.user or found.get("user") or ssh_config.local_user()
-    if not _USER.fullmatch(user):
+    if not is_user(user):
         raise Unreachable(target.name, f"{user!r} is no user name")
     tokens = {"h": host, "n": found.given, "p": str(port), "r": user, "u": ssh_config.local_user()}
     tokens |= {"d": os.path.expanduser("~"), "%": "%"}
@@ -132,6 +132,11 @@ def _number(target: Target, found: HostConfig, word: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise Unreachable(target.name, f"ssh_config: {word} {text!r} is no number")
     return int(text)
+
+
+def is_user(name: str) -> bool:
+    """Return whether a text can be the name of a user to log in as."""
+    return _USER.fullmatch(name) is not None
 
 
 def _check_host(name: str, host: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.unit_hooks import DISPATCH
@@ -30,10 +30,12 @@ class Ahead:
 
     :param due: host → the hooks that are due there, in their order, as reports show them
     :param names: host → its units, each with its service
+    :param early: names of the units that 0.3.0 made
     """
 
     due: dict[str, list[Json]]
     names: dict[str, list[tuple[str, str]]]
+    early: set[str] = field(default_factory=set)
 
 
 def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Sequence[str]) -> Ahead:
@@ -53,6 +55,7 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
             units = [unit for unit in services.units_in(connection, deployment.project) if unit.host in found.due]
             for unit in units:
                 found.names[unit.host].append((unit.name, unit.service))
+                found.early.update([unit.name] if unit.early else ())
             for unit, step in _through(connection, units, run):
                 found.due[unit.host].append({**shown(step), **_missing(step, deployment)})
             raise _TakeBack

@@ -6,14 +6,14 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from statecfg import service_options
-from statecfg.hooks.exec_types import others_could_change
+from statecfg.hooks.trust import others_could_change, together
 from statecfg.positions import Place
 from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
 from statecfg.remote.unit_hooks import DISPATCH
@@ -97,9 +97,6 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
         report(problem("SC0703", f"there is no directory {directory}", "name the directory that has hooks/", *places))
         return None
     wrong = [found for path in (directory.parent, directory) if (found := others_could_change(path)) is not None]
-    if wrong:
-        report(*wrong)
-        return None
     bare = not any((directory / name).exists() for name in ("hooks", DISPATCH, *SOURCES))
     files = _Files(directory, bare)
     for _ in files.walk(directory):
@@ -107,8 +104,10 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
             detail = f"{directory} holds {files.size:,} bytes in {len(files.files):,} files, and perhaps more"
             report(problem("SC0704", detail, "keep packages and images elsewhere", *places))
             return None
-    if files.open_to_others:
-        report(_together(files.open_to_others, directory))
+    wrong += files.open_to_others
+    if wrong:
+        report(together(wrong))
+        return None
     metadata = _map(directory / METADATA)
     endpoints = _endpoints(metadata, directory / METADATA)
     hooks = files.hooks(endpoints if metadata is not None else None)
@@ -134,15 +133,6 @@ def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
         metadata is not None,
         contents,
     )
-
-
-def _together(found: Sequence[Problem], directory: Path) -> Problem:
-    """Return one problem for all files that others could change: there may be thousands, from one wrong umask."""
-    first, more = found[0], len(found) - 1
-    if not more:
-        return first
-    detail = f"{first.detail}, and {more:,} more below {directory} could be changed"
-    return replace(first, detail=detail, help=f"look at them, then: chmod -R go-w {directory}")
 
 
 class _Files:

@@ -6,7 +6,6 @@ there in the same transaction. So a run that is cut off loses nothing: the next 
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from statecfg.remote.redact import Redactor
 from statecfg.store import StoreError, services
 from statecfg.store.unit_records import Step, UnitError
 from statecfg.units import ahead
+from statecfg.units.inbox import Inbox
 
 if TYPE_CHECKING:
     from statecfg.remote.model import Blob
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST = 25  # times that a unit's hook runs about the same remote unit in one run: more don't settle
 LOGGED = 200  # lines of hooks that wait to be entered in the store
+LENGTH = 1 << 20  # characters that these have
 
 Json = dict[str, Any]
 Tell = Callable[[Json], None]
@@ -90,12 +91,14 @@ class Coordinator:
         self.problems: list[str] = []
         self.hosts = {name: _Host(name) for name in addresses}
         found = ahead.look(store, deployment, mode, run, tuple(addresses))
-        self.due, self.names = found.due, found.names
+        self.due, self.names, self._early = found.due, found.names, found.early
+        self.mark = ""
         for name, host in self.hosts.items():
             if not self.names[name]:
                 host.phase = "gone"  # nobody waits for a host without units
-        self._frames: queue.SimpleQueue[tuple[str, Json, Tell | None, str]] = queue.SimpleQueue()
+        self._frames = Inbox()
         self._log: list[tuple[float, str, str, int, str]] = []
+        self._logged = 0
         # Hosts mask the secrets of their own units; what one unit tells another, that one's hooks may say as well.
         self._redactor = Redactor({name: text for each in deployment.secrets.values() for name, text in each.items()})
         self._charms: dict[str, tuple[Json, dict[str, Blob]]] = {}  # read once for all hosts, with their large files
@@ -119,7 +122,16 @@ class Coordinator:
             charms[name], large = self._charms[name]
             contents.update(large)
         longest = max((each.timeout for each in self.deployment.services), default=0.0)
-        return {"units": [name for name, _ in units], "charms": charms, "due": self.due[host], "longest": longest}
+        names = [name for name, _ in units]
+        early = [name for name in names if name in self._early]
+        about = {"units": names, "early": early, "charms": charms, "due": self.due[host], "longest": longest}
+        return {**self.whose(host), **about}
+
+    def whose(self, host: str) -> Json:
+        """Return whose the units of a host are, by which it refuses those of another store; {} where it has none."""
+        if not self.names.get(host):
+            return {}
+        return {"project": self.deployment.project, "mark": self.mark, "store": self.store.place}
 
     def begin(self) -> None:
         """Enter what is declared; once, when the first host is about to be changed. Raises StoreError."""
@@ -140,8 +152,9 @@ class Coordinator:
     # What hosts say; from many threads
 
     def take(self, host: str, frame: Json, tell: Tell, address: str) -> None:
-        """Take in what a host says of its units."""
-        self._frames.put((host, frame, tell, address))
+        """Take in what a host says of its units; wait while too much of what it said waits already."""
+        if self._thread is not None:
+            self._frames.put((host, frame, tell, address))
 
     def gone(self, host: str) -> None:
         """Take in that the conversation with a host is over; return once that is done."""
@@ -149,7 +162,7 @@ class Coordinator:
             if self._thread is None:  # it was lost before anything began anywhere
                 self.hosts[host].phase = "gone"
                 return
-        self._frames.put((host, {"type": "gone"}, None, ""))
+        self._frames.put_at_once((host, {"type": "gone"}, None, ""))
         while self._thread.is_alive() and not self.hosts[host].left.wait(0.5):
             pass
 
@@ -167,17 +180,14 @@ class Coordinator:
     def close(self) -> None:
         """End our thread; nothing is told to hosts any more."""
         if self._thread is not None:
-            self._frames.put(("", {"type": "close"}, None, ""))
+            self._frames.put_at_once(("", {"type": "close"}, None, ""))
             self._thread.join()
 
     # Our thread
 
     def _work(self) -> None:
         while True:
-            try:
-                host, frame, tell, address = self._frames.get(timeout=1.0)
-            except queue.Empty:
-                host, frame, tell, address = "", {"type": "look"}, None, ""
+            host, frame, tell, address = self._frames.get(1.0) or ("", {"type": "look"}, None, "")
             kind = frame["type"]
             try:
                 if kind == "close":
@@ -191,6 +201,7 @@ class Coordinator:
             except Exception as wrong:  # our own mistake: hosts are let go, and it is told
                 self._stop(f"statecfg failed: {wrong!r}")
             if kind == "close":
+                self._frames.close()
                 return
             if kind == "gone":
                 self.hosts[host].left.set()
@@ -217,9 +228,10 @@ class Coordinator:
             self._write_log()
         elif kind == "unit-log":
             if frame["unit"] in host.units:
-                text = str(self._redactor.value(frame["text"]))
+                text = self._redactor.text(frame["text"])
                 self._log.append((time.time(), frame["unit"], frame["hook"], frame["level"], text))
-                if len(self._log) >= LOGGED:
+                self._logged += len(text)
+                if len(self._log) >= LOGGED or self._logged >= LENGTH:
                     self._write_log()
         elif frame["id"] in host.steps:
             unit = host.steps[frame["id"]]
@@ -305,7 +317,7 @@ class Coordinator:
                     unit.quiet = False
 
     def _write_log(self) -> None:
-        entries, self._log = self._log, []
+        entries, self._log, self._logged = self._log, [], 0
         if entries:
             services.log(self.store, self.deployment.project, entries)
 
@@ -353,6 +365,7 @@ class Coordinator:
             return True
         told = f" about {about.remote}" if about is not None and about.remote else ""
         unit.settled = False
+        self.store.attempt(lambda connection: services.endless_in(connection, step))
         unit.blocked = f"it does not settle: {step.hook}{told} ran {MOST} times in this run, and is due again"
         return False
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from statecfg import secrets
+from statecfg import opaque, tokens
 from statecfg.positions import Place
 from statecfg.problems import Problem, collecting, going_on, problem, report, suggest
 from statecfg.remote.values import show
@@ -102,32 +102,34 @@ def _settings(
     play: Play, service: Service, schema: Mapping[str, Option], extra: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     """Yield each setting with its value; report those that are unknown or of another type."""
-    with secrets.recording() as used:
-        variables = _variables({**play.vars, **extra})
-        for name, written in service.settings.items():
-            place = service.place(f"settings.{name}")
-            option = schema.get(name)
-            if option is None:
-                detail = f"{service.name} has no option `{name}`"
-                hint = suggest(name, schema, "it has") or "it has none: describe it under `schema:`"
-                report(problem("SC0708", detail, hint, place))
-                continue
-            value: Any = _LEFT
-            with going_on():
-                value = _with_secrets(_resolved(written, variables), option, used)
-            if value is _LEFT:
-                continue
-            if isinstance(value, Secret) != (option.type == "secret"):
-                report(_misplaced(option, value, place))
-                continue
-            if isinstance(value, Secret):
-                value.reveal()  # so that it is known as one that the run uses
+    variables = _variables({**play.vars, **extra})
+    for name, written in service.settings.items():
+        place = service.place(f"settings.{name}")
+        option = schema.get(name)
+        if option is None:
+            detail = f"{service.name} has no option `{name}`"
+            hint = suggest(name, schema, "it has") or "it has none: describe it under `schema:`"
+            report(problem("SC0708", detail, hint, place))
+            continue
+        value: Any = _LEFT
+        with going_on():
             try:
-                checked = option.check(value)
-            except ValueError as error:
-                report(problem("SC0709", f"`{name}` of {service.name} is {show(value)}", str(error), place))
-                continue
-            yield name, checked
+                value = _with_secrets(_resolved(written, variables), option)
+            except tokens.Lost as error:
+                report(problem("SC0423", f"`{name}` of {service.name}: {error}", error.help, place))
+        if value is _LEFT:
+            continue
+        if isinstance(value, Secret) != (option.type == "secret"):
+            report(_misplaced(option, value, place))
+            continue
+        if isinstance(value, Secret):
+            value.reveal()  # so that it is known as one that the run uses
+        try:
+            checked = option.check(value)
+        except ValueError as error:
+            report(problem("SC0709", f"`{name}` of {service.name} is {show(value)}", str(error), place))
+            continue
+        yield name, checked
 
 
 def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,11 +151,10 @@ def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
     return templates.resolve(value, variables)
 
 
-def _with_secrets(value: Any, option: Option, used: Mapping[str, Secret]) -> Any:
-    """Return a text that a template made with a secret in it as a secret of the option's name."""
-    if isinstance(value, str) and any(each.reveal() in value for each in list(used.values())):
-        return Secret(option.name, value)
-    return value
+def _with_secrets(value: Any, option: Option) -> Any:
+    """Return a text with a secret in it as a secret of the option's name."""
+    value = opaque.found(value)
+    return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
 
 def _misplaced(option: Option, value: Any, place: Place) -> Problem:

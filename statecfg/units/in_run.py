@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.store import StoreError, opened, services
+from statecfg.store import StoreError, opened, projects, services
 from statecfg.units.coordinator import Coordinator
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ def of_run(
             if not services.units_in(connection, deployment.project, deployment.playbook):
                 return None
     found = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
-    return found if any(found.coordinator.names.values()) else None
+    if not any(found.coordinator.names.values()):
+        return None
+    found.coordinator.mark = store.attempt(lambda connection: str(projects.ensure(connection, deployment.project).mark))
+    return found
 
 
 def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
@@ -54,7 +57,10 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
     with tempfile.TemporaryDirectory(prefix="statecfg-") as place:
         used = store if store is not None else opened(url=str(Path(place) / "store.db"))
         try:
-            yield Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
+            found = Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
+            with used.reading() as connection:
+                found.mark = projects.mark(connection, deployment.project)
+            yield found
         finally:
             if store is None:
                 used.close()

@@ -49,8 +49,9 @@ class Life:
 class Entered:
     """Where a unit stands in a relation that it has entered and not left.
 
-    :param number: of the relation
+    :param number: the store's key of the relation
     :param name: as the unit's service calls it
+    :param id: as hooks know the relation: NAME:NUMBER
     :param dying: the relation is to be broken off
     :param failed: the hook that failed there, "" for none
     :param tried: the run in which it did, "" where it is to be tried again in any
@@ -65,6 +66,7 @@ class Entered:
     tried: str = ""
     members: tuple[str, ...] = ()
     events: tuple[tuple[int, str, str], ...] = ()
+    id: str = ""
 
     def queue(self) -> Queue:
         """Return what is due there."""
@@ -122,9 +124,10 @@ def due(life: Life, relations: Sequence[Entered], run: str | None) -> Due | None
         return None
     ordered = sorted(relations, key=lambda each: each.number)
     if life.dying:
+        # A unit that goes leaves all its relations before it stops. Source: juju 2.
         return _ending(ordered, run) or _stop(life, ordered)
     own = _own(life)
-    return Due(own) if own else _ending(ordered, run) or _happened(ordered, run)
+    return Due(own) if own else _ending([each for each in ordered if each.dying], run) or _happened(ordered, run)
 
 
 def over(life: Life, relations: Sequence[Entered]) -> bool:
@@ -147,21 +150,17 @@ def _own(life: Life) -> str:
 
 def _stop(life: Life, relations: Sequence[Entered]) -> Due | None:
     """Return the last hook of a dying unit: one that was never started has none."""
-    waits = any(each.dying for each in relations)
     started = life.state == STARTED or life.error == ERRORS[START]
-    return Due(STOP) if started and not waits else None
+    return Due(STOP) if started and not relations else None
 
 
 def _ending(relations: Sequence[Entered], run: str | None) -> Due | None:
-    """Return the next hook by which a unit leaves relations that end: departed for each member, then broken."""
-    for each in relations:
-        if each.dying and not _waits(each, run):
-            return ended(each)
-    return None
+    """Return the next hook by which a unit leaves relations: departed for each member, then broken."""
+    return next((ended(each) for each in relations if not _waits(each, run)), None)
 
 
 def ended(relation: Entered) -> Due:
-    """Return the next hook by which a unit leaves a relation that ends."""
+    """Return the next hook by which a unit leaves a relation."""
     first, *others = sorted(relation.members) or [""]
     if not first:
         return Due(f"{relation.name}-relation-{BROKEN}", relation.number, BROKEN)

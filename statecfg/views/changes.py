@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from statecfg.views import safe
+from statecfg.views.as_json import plain
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.tally import Node, of_changes, plural
 
@@ -143,5 +144,5 @@ def value_text(value: Any, most: int = _VALUE) -> str:
     if isinstance(value, str) and value and value.isprintable() and value == value.strip():
         text = value
     else:
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = json.dumps(value, ensure_ascii=False, default=plain)
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statecfg.views import safe
+from statecfg.views import safe, states
 from statecfg.views.changes import value_text
 from statecfg.views.host_records import when
 from statecfg.views.lines import BLANK, Line, Style, make
@@ -14,7 +14,6 @@ from statecfg.views.lines import BLANK, Line, Style, make
 if TYPE_CHECKING:
     from statecfg.entities.model import Behavior, Entity, EntityType, Task
 
-_STATES: Mapping[str, Style] = {"RESOLVED": "add", "RESOLUTION_ERROR": "remove", "IN_DELETION": "change"}
 _STATUSES: Mapping[str, Style] = {"success": "add", "error": "remove", "running": "change"}
 _SHOWN = 60  # lines of details
 
@@ -25,7 +24,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: str, total
     Parameters: `words` what is counted below, as one and many ("task tasks"); `total` how many there are on all pages.
     """
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
-    yield make(("  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip(), "dim"))
+    if rows:
+        yield make(("  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip(), "dim"))
     for row in rows:
         first, *others = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
         yield make((first, "bold"), f"  {'  '.join(others)}".rstrip(), hang=widths[0] + 2)
@@ -50,7 +50,10 @@ def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any
 
 def entity_table(entities: Sequence[Entity], total: int) -> Iterator[Line]:
     """Yield a line for each entity."""
-    rows = [(each.name, each.state, each.type.partition("type:")[2], each.owner, each.id) for each in entities]
+    rows = [
+        (each.name, states.of_entity(each.state), each.type.partition("type:")[2], each.owner, each.id)
+        for each in entities
+    ]
     yield from table(("ENTITY", "STATE", "TYPE", "OWNER", "ID"), rows, "entity entities", total)
 
 
@@ -66,13 +69,14 @@ def entity_lines(entity: Entity) -> Iterator[Line]:
         "etag": entity.etag,
         "message": entity.message,
     }
-    yield from one(entity.name, entity.state, shown, {"entity": entity.content})
+    yield from one(entity.name, states.of_entity(entity.state), shown, {"entity": entity.content})
 
 
 def state_line(entity: Entity) -> Line:
     """Return what state an entity is in, with its id."""
     message = f": {entity.message}" if entity.message else ""
-    return make((entity.name, "bold"), "  ", (entity.state, _STATES.get(entity.state, "")), f"{message}  {entity.id}")
+    state = (states.of_entity(entity.state), states.style(entity.state))
+    return make((entity.name, "bold"), "  ", state, f"{message}  {entity.id}")
 
 
 def type_lines(kind: EntityType) -> Iterator[Line]:

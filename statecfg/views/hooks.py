@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from statecfg.hooks.exec_types import HookType
     from statecfg.hooks.registration import Registration
     from statecfg.problems import Problem
-    from statecfg.store.hooks import Event, HookObject
+    from statecfg.store.hooks import Event, HookObject, Queued
+    from statecfg.store.objects import Owed
 
 _STYLES: Mapping[str, Style] = {"info": "", "warn": "change", "error": "remove"}
 _SHOWN = 20  # lines of a message
@@ -47,6 +48,47 @@ def declared_data(hook: Registration) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}
 
 
+def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
+    """Yield everything about an HTTP hook that a project declares, and the calls of it that are owed."""
+    yield make(("── ", "dim"), (hook.name, "bold"), right=hook.protocol, rule=True)
+    address = (hook.http.uri or "by reference") if hook.http is not None else ""
+    select = hook.select
+    yield from _pairs(
+        {
+            "address": address,
+            "events": ", ".join(hook.events) or "none",
+            "hosts": select.hosts or "all",
+            "types": ", ".join(select.types) or "all",
+            "order": str(hook.order),
+            "on failure": hook.failure,
+            "declared": str(hook.position),
+        }
+    )
+    yield from pending_lines((), owed)
+
+
+def owed_data(owed: Owed) -> dict[str, Any]:
+    """Return a call of an HTTP hook that is owed as JSON data."""
+    return asdict(owed)
+
+
+def pending_data(item: Queued) -> dict[str, Any]:
+    """Return an invocation that is queued as JSON data."""
+    node = (item.given.get("node") or {}).get("name")
+    return {"hook": item.hook.name, "event": item.event, "host": node, "playbook": item.playbook}
+
+
+def pending_lines(queued: Sequence[Queued], owed: Sequence[Owed]) -> Iterator[Line]:
+    """Yield a line for each invocation that is queued, and for each call of an HTTP hook that is owed."""
+    for item in map(pending_data, queued):
+        about = "  ".join(filter(None, (item["event"], item["host"], item["playbook"])))
+        yield make(("queued  ", "change"), (item["hook"], "bold"), f"  {about}", hang=8)
+    for each in owed:
+        tried = f"tried {plural(each.attempts, 'time')}, next from {when(each.next)}"
+        about = f"  {each.phase}  {each.host}  {each.playbook}  {tried}: {each.error}"
+        yield make(("owed    ", "change"), (each.hook, "bold"), about, hang=8)
+
+
 def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], waiting: int) -> Iterator[Line]:
     """Yield a line for each hook of the store, and for each other one that the project declares, and what is queued."""
     heads = ("HOOK", "TYPE", "CONFIGURATION")
@@ -55,7 +97,8 @@ def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], wa
         about = (each.http.uri or "by reference") if each.http is not None else value_text(dict(each.configuration))
         rows.append((each.name, each.type or each.protocol, about))
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
-    yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))
+    if rows:
+        yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))
     for name, kind, configuration in rows:
         yield make((f"{name:<{widths[0]}}", "bold"), f"  {kind:<{widths[1]}}  {configuration}", hang=sum(widths) + 4)
     queued = f", {plural(waiting, 'invocation')} queued: `statecfg hook retry` runs them" if waiting else ""
@@ -125,15 +168,17 @@ def event_data(event: Event) -> dict[str, Any]:
 def event_lines(event: Event) -> Iterator[Line]:
     """Yield an entry of the log."""
     entry = dict(event.entry)
-    about = "  ".join(filter(None, [str(entry.pop("event", "")), event.hook or "(deleted)", event.host or ""]))
+    name = event.hook or entry.pop("hook", None) or "(deleted)"
+    parts = [str(entry.pop("event", "")), str(name), event.host or "", event.playbook or ""]
+    about = "  ".join(filter(None, parts))
     status = entry.pop("exit_status", None)
     ended = f"  exit {status}" if status else ""
     yield make(
         (when(event.at), "dim"), (f"  {event.severity:<5}", _STYLES[event.severity]), f"  {about}{ended}", hang=8
     )
-    parts = {**entry, "detail": event.detail} if event.detail else entry
-    for key in sorted(parts, key=_order):
-        value = parts[key]
+    said = {**entry, "detail": event.detail} if event.detail else entry
+    for key in sorted(said, key=_order):
+        value = said[key]
         lines = safe.block(value) if isinstance(value, str) else [value_text(value, 1000)]
         for number, text in enumerate(lines[:_SHOWN]):
             yield make(("    ", "dim"), (f"{key if not number else '':<9}", "skip"), text, hang=13)

@@ -40,6 +40,9 @@ def table(records: Sequence[HostRecord], groups: Groups) -> Iterator[Line]:
         )
         for record in records
     ]
+    if not rows:
+        yield make((plural(0, "host"), "dim"))
+        return
     kept = [column for column in range(len(_HEADS)) if column < 2 or any(row[column] for row in rows)]
     widths = {column: max(len(row[column]) for row in [_HEADS, *rows]) for column in kept}
     yield make(("  ".join(f"{_HEADS[column]:<{widths[column]}}" for column in kept).rstrip(), "dim"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from statecfg.views import safe
@@ -17,6 +17,7 @@ MEANING = {
     "unknown": "outcome unknown",
     "refused": "refused: not what was planned",
     "locked": "held by another run",
+    "cancelled": "cancelled",
 }
 
 
@@ -28,6 +29,14 @@ def heading(group: Group) -> Line:
     if status:
         spans.append((f"  {status}", "remove"))
     return make(*spans, right=shared, rule=True, hang=3)
+
+
+def or_nothing(host: Mapping[str, Any], lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
+    """Yield the lines below a host's heading; if there are none, and the host is fine, a line that says so."""
+    found = list(lines)
+    if not found and host["status"] == "ok":
+        found = [make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")]
+    yield from found
 
 
 def status_text(host: Mapping[str, Any]) -> str:
@@ -54,6 +63,8 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
             yield make("    ", text, hang=4)
         for number, text in enumerate(safe.block(str(error["hint"])) if error.get("hint") else ()):
             yield make(("    help: " if number == 0 else "          ", "skip"), text, hang=10)
+    elif host.get("halted") and not any(fate.node["outcome"] == "failed" for fate in fates(host)):
+        yield make(("  ✗ ", "remove"), (f"stopped: {host['halted']}", "remove"), hang=4)
     if host.get("holder") and str(host["holder"].get("who")) not in str((error or {}).get("detail") or ""):
         yield make("    held by ", _holder(host["holder"]), hang=12)
         yield make(("    help: ", "skip"), "Wait for it to end: --lock-timeout SECONDS does.", hang=10)
@@ -61,6 +72,14 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
         yield make(("  ≠ ", "change"), _difference(text), hang=4)
     for text in host.get("warnings") or []:
         yield make(("  warning: ", "change"), str(text), hang=11)
+
+
+def login(host: Mapping[str, Any]) -> str:
+    """Return what came of the last new login that was tried after sshd had been restarted, "" where none was."""
+    if "login" not in host:
+        return ""
+    said = host["login"]
+    return "sshd was restarted; a new login " + ("works" if said.get("ok") else f"fails: {said.get('error')}")
 
 
 def _holder(holder: Mapping[str, Any]) -> str:

@@ -44,7 +44,8 @@ def host_lines(hosts: Sequence[Host]) -> Iterator[Line]:
     rows = [(host.name, _where(host), ", ".join(host.groups)) for host in hosts]
     heads = ("HOST", "ADDRESS", "GROUPS")
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(3)]
-    yield make(("  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip(), "dim"))
+    if rows:
+        yield make(("  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip(), "dim"))
     for row in rows:
         name, where, groups = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
         yield make((name, "bold"), f"  {where}  ", (groups.rstrip(), "skip"), hang=sum(widths[:2]) + 4)

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from statecfg.views import safe, units
+from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
-from statecfg.views.hosts import status_text
+from statecfg.views.hosts import login, status_text
 from statecfg.views.plan import action_text, goes_as, hooks_by_event, where
 from statecfg.views.tally import (
     SYMBOLS,
@@ -103,6 +103,14 @@ def _head(report: Report) -> Iterator[str]:
     if bad:
         yield ""
         yield f"**{plural(len(bad), 'host')} not ok**: {code(names(bad, 20))}"
+    left = report.get("left_hosts") or ()
+    if left:
+        yield ""
+        yield f"{plural(len(left), 'host')} left the playbook; what it made there stays:"
+        yield ""
+    for each in left:
+        remove = f"; to remove it: {code(each['command'])}" if each["command"] else "; not in the inventory"
+        yield f"- {code(each['host'])}: {code(left_hosts.what(each))}{remove}"
 
 
 def _opening(group: Group) -> str:
@@ -111,13 +119,17 @@ def _opening(group: Group) -> str:
     meaning = status_text(host)
     status = f" — <b>{html.escape(meaning)}</b>" if meaning else ""
     shared = f" ({len(group.names)} hosts)" if len(group.names) > 1 else ""
-    title = f"<b>{escaped(names(group.names, 12))}</b>{shared} — {sentence(kinds)}{status}"
+    title = f"{html_code(names(group.names, 12))}{shared} — {sentence(kinds)}{status}"
     lines = [f"\n<details><summary>{title}</summary>\n\n"]
     error = host.get("error")
     if error:
         lines.append(f"{fenced(_error(error))}\n")
     lines.extend(f"> warning: {code(str(text))}\n" for text in host.get("warnings") or [])
-    lines.extend(f"- first: {code(action_text(action))}\n" for action in host.get("shutdown") or [])
+    for node, action, how in shutdown.done(host):
+        whose = f"{code(node)} " if node else ""
+        lines.append(f"- stopped first: {whose}{code(action_text(dict(action)))}{f' — {how}' if how else ''}\n")
+    lines.extend(f"- **down**: {code(name)}: it was stopped first, and {why}\n" for name, why in shutdown.down(host))
+    lines += [f"- {code(login(host))}\n"] if login(host) else []
     for debt in host.get("owed") or []:
         lines.append(
             f"- owed by an earlier run: {code(str(debt['node']))} because {code(str(debt['cause']))} changed\n"
@@ -127,14 +139,17 @@ def _opening(group: Group) -> str:
         lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {place}\n")
     for unit in host.get("units") or []:
         due = ", ".join(units.hook_text(hook) for hook in units.due_of(unit))
-        said = f"would run {code(due)}" if due else f"{escaped(str(unit.get('state', '')))}"
+        said = f" would run {code(due)}" if due else f" {code(str(unit['state']))}" if unit.get("state") else ""
         wrong = f": {code(str(unit['error']))}" if unit.get("error") else ""
-        lines.append(f"- unit {code(str(unit['unit']))} {said}{wrong}\n")
+        lines.append(f"- unit {code(str(unit['unit']))}{said}{wrong}\n")
     for fired in host.get("fired") or []:
         if fired["status"] != "ok":
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""
             what = f"{code(str(fired['event']))} of {code(str(fired['name'] or 'the playbook'))}, {where(fired)}"
-            lines.append(f"- hook {code(str(fired['hook']))} ({what}): {escaped(str(fired['status']))}{why}\n")
+            lines.append(f"- hook {code(str(fired['hook']))} ({what}): {code(str(fired['status']))}{why}\n")
+    for each in host.get("host_hooks") or []:
+        named = f"{code(str(each['hook']))} failed at {code(str(each['event']))}"
+        lines.append(f"- hook {named}: {code(str(each['error']))}\n")
     if kinds["unchanged"]:
         lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")
     return "".join(lines)
@@ -156,11 +171,12 @@ def _node(fate: Fate) -> str:
     node, what, goes = fate
     said = f" — known after {code(node['known_after'])}" if node.get("known_after") else ""
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
-    did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {escaped(ops)}" if ops else ""
+    did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {code(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
     out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_place(node)}\n"]
     if node.get("triggered_by"):
-        out.append(f"  because {code(names(list(node['triggered_by'])))} changes\n")
+        does = "goes" if node.get("stays") else "changes"
+        out.append(f"  because {code(names(list(node['triggered_by'])))} {does}\n")
     if node.get("reason"):
         out.append(f"  {code(str(node['reason']))}\n")
     out.extend(f"  {code(str(text))}\n" for text in node.get("leaves") or ())
@@ -189,7 +205,7 @@ def _change(change: Any) -> str:
         body = body[:_DIFF]
     note = f"\n  {plural(left, 'more line')} left out\n" if left else ""
     counts = Counter(text[:1] for text in diff)
-    title = f"{escaped(field)} (+{counts['+']} −{counts['-']} lines)"
+    title = f"{html_code(field)} (+{counts['+']} −{counts['-']} lines)"
     return f"\n  <details><summary>{title}</summary>\n\n{indented(fenced(body, 'diff'))}{note}\n  </details>\n\n"
 
 
@@ -198,16 +214,21 @@ def indented(text: str) -> str:
     return "".join(f"  {one}\n" for one in text.splitlines())
 
 
-def escaped(text: str) -> str:
-    """Return one line of text for use inside HTML."""
-    return html.escape(safe.line(text))
+# Text from hosts, playbooks and inventories stands in code only. Markdown, HTML, and what sites such as GitHub add to
+# them (@mentions, #123, bare addresses) mean nothing there.
+
+
+def html_code(text: str) -> str:
+    """Return one line of text as an HTML code element, for use inside HTML."""
+    return f"<code>{html.escape(safe.line(text))}</code>"
 
 
 def code(text: str) -> str:
     """Return one line of text as an inline code span that no backtick in it can close."""
     shown = safe.line(text)
     ticks = "`" * (_longest_run(shown) + 1)
-    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown else ""
+    # A code span loses a space on either side if it has both, and an empty one is none.
+    pad = " " if shown[:1] in ("`", " ") or shown[-1:] in ("`", " ") or not shown else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
 
 

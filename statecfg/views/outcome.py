@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.views import hosts as host_lines
-from statecfg.views import safe, units
+from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
-from statecfg.views.tally import Fate, Group, Report, count, fates, fold, names, nodes, plural, touched, unresolved
+from statecfg.views.tally import Fate, Report, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -41,9 +41,13 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
     """
     for group in fold(report):
         yield BLANK
-        yield from _group(group, detail)
+        yield host_lines.heading(group)
         if report.get("mode") in REMOVING and group.host["status"] == "ok" and not any(fates(group.host)):
+            yield from _host(group.host, detail)
             yield make(("  ✓ ", "add"), "Nothing to remove.")
+        else:
+            yield from host_lines.or_nothing(group.host, _host(group.host, detail))
+    yield from left_hosts.lines(report)
     yield BLANK
     yield from _next(report)
     yield _summary(report, seconds)
@@ -74,7 +78,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
         f"{kinds['unchanged']:,} unchanged",
     ]
     removing = report.get("mode") in REMOVING
-    parts = parts[2:3] if removing else parts
+    parts = parts[1 if kinds["change"] else 2 : 3] if removing else parts
     parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
     hooks = sum(map(units.ran, hosts))
     ran = f", {plural(hooks, 'hook')} of units run" if hooks else ""
@@ -100,13 +104,13 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _group(group: Group, detail: Detail) -> Iterator[Line]:
-    host = group.host
-    yield host_lines.heading(group)
+def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+    """Yield what became of a host, below its heading."""
     yield from host_lines.trouble(host)
     if host.get("refusal"):
         yield from _refused(host)
     listed = list(fates(host)) if touched(host) else []
+    yield from shutdown.lines(host)
     skipped = [fate.node for fate in listed if fate.kind == "skipped"]
     for fate in listed:
         if fate.kind not in ("unchanged", "skipped") or detail.verbose or unresolved(fate.node):
@@ -118,7 +122,13 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
         yield make((lead, "skip"), names([str(node["name"]) for node in skipped]), hang=4)
     if any(fate.kind == "failed" and not fate.goes for fate in listed):
         yield _progress(host)
+    if host_lines.login(host):
+        yield make(("  · ", "dim"), host_lines.login(host), hang=4)
     yield from _fired(host, detail)
+    for each in host.get("host_hooks") or ():
+        lead = f"hook {each['hook']} failed at {each['event']}: "
+        first = next(iter(str(each["error"]).splitlines()), "")
+        yield make(("  ! ", "change"), lead, first, (f"  (statecfg hook log {each['hook']})", "dim"), hang=4)
     yield from units.done_lines(host, detail.verbose)
     yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in _SOUND})
     unchanged = sum(fate.kind == "unchanged" for fate in listed)
@@ -172,7 +182,7 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
         elif detail.verbose:
             yield make(("      · ", "dim"), action_text(action), hang=8)
             yield from _log(action)
-    if detail.full or node["outcome"] != "changed":
+    if detail.full or detail.done or node["outcome"] != "changed":
         yield from change_lines(node, detail.full)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statecfg.views import hosts as host_lines
-from statecfg.views import units
+from statecfg.views import left_hosts, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import (
@@ -51,26 +51,32 @@ def goes_as(node: Node, what: Kind) -> str:
 
 
 class Detail(NamedTuple):
-    """How much to show: `verbose` unchanged nodes and actions too, `full` diffs and lists of any length."""
+    """How much to show: `verbose` unchanged nodes and actions too, `full` diffs and lists of any length.
+
+    `done` is for what an apply did: the differences of what it changed too, for those who did not see a plan of it.
+    """
 
     verbose: bool = False
     full: bool = False
+    done: bool = False
 
 
 BRIEF = Detail()
 
 
-def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True) -> Iterator[Line]:
+def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True, saved: bool = False) -> Iterator[Line]:
     """Yield the lines that show a plan.
 
     Parameters: `report` format 1, redacted; `detail` how much; `dry` whether this is all that will happen, which is
-    then said at the start and at the end.
+    then said at the start and at the end; `saved` whether the plan was made earlier, and nothing happens now.
     """
+    dry = dry and not saved
     if dry:
         yield make(("Dry run: nothing is changed on any host.", "skip"))
     for group in fold(report):
         yield BLANK
         yield from _group(group, detail)
+    yield from left_hosts.lines(report)
     yield BLANK
     yield from _ending(report, dry)
 
@@ -101,12 +107,17 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
 
 def _group(group: Group, detail: Detail) -> Iterator[Line]:
     yield host_lines.heading(group)
-    host = group.host
+    yield from host_lines.or_nothing(group.host, _host(group.host, detail))
+
+
+def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+    """Yield what a plan says of a host below its heading."""
     yield from host_lines.trouble(host)
     stopped = host.get("shutdown") or []
     # A single one is told beside its node; of several, this is the order.
     for action in stopped if len(stopped) > 1 else ():
-        yield make(("  ! ", "change"), "first: ", action_text(action), hang=11)
+        about = f"{action['node']}  " if action.get("node") else ""
+        yield make(("  ! ", "change"), "first: ", about, action_text(action), hang=11)
     listed = list(fates(host))
     for fate in listed:
         if fate.kind != "unchanged" or detail.verbose or unresolved(fate.node):
@@ -192,7 +203,8 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
     """Yield why a node changes or fails, where the report says so; not what is `said` beside an action anyway."""
     triggered = node.get("triggered_by") or []
     if triggered:
-        yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} changes", hang=8)
+        what = "goes" if node.get("stays") else "changes"
+        yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} {what}", hang=8)
     if node.get("reason") and not any(text in str(node["reason"]) for text in said):
         style: Style = "remove" if node["outcome"] == "failed" else ""
         for number, text in enumerate(str(node["reason"]).splitlines() or [""]):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
+from statecfg import waited
 from statecfg.remote.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import HOOK_ENDS, duration
@@ -50,16 +51,33 @@ class Progress(Protocol):
         """Go on showing."""
 
 
+class _Masked(NamedTuple):
+    host: str
+    kind: str
+    data: Mapping[str, Any]
+
+
+def masked(event: Event, redactor: Redactor) -> Event:
+    """Return an event with the secrets masked in its data; names and words of ours stay."""
+    return _Masked(event.host, event.kind, redactor.report(event.data))
+
+
 class PlainProgress:
     """Writes a line per event that matters, and one every 30 s when nothing else was written.
 
     Parameters: `stream` usually stderr; `total` hosts of the run; `redactor` takes out secrets; `verbose` 0 to say
     only what changes and what goes wrong, 1 for every node, 2 for all output; `heartbeat` seconds of silence before a
-    sign of life.
+    sign of life; `moment` seconds that a hook may take before a line says that it is waited for.
     """
 
     def __init__(
-        self, stream: TextIO, total: int, redactor: Redactor, verbose: int = 0, heartbeat: float = HEARTBEAT
+        self,
+        stream: TextIO,
+        total: int,
+        redactor: Redactor,
+        verbose: int = 0,
+        heartbeat: float = HEARTBEAT,
+        moment: float = waited.MOMENT,
     ) -> None:
         self._stream, self._total, self._redactor, self._verbose, self._heartbeat = (
             stream,
@@ -72,6 +90,8 @@ class PlainProgress:
         self._ended = threading.Event()
         self._started = self._said = time.monotonic()
         self._current: dict[str, str] = {}
+        self._moment = moment
+        self._waits: dict[str, threading.Timer] = {}  # host → what says in a moment which hook it waits for
         self._failed: set[tuple[str, str]] = set()
         self._finished = 0
         self._thread = threading.Thread(target=self._beat, name="statecfg-heartbeat", daemon=True)
@@ -81,6 +101,8 @@ class PlainProgress:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        for host in list(self._waits):
+            self._waits_no_longer(host)
         self._ended.set()
         self._thread.join()
 
@@ -91,11 +113,18 @@ class PlainProgress:
         """Nothing to do."""
 
     def __call__(self, event: Event) -> None:
+        event = masked(event, self._redactor)
         if event.kind == "finished":
             self._finished += 1
             self._current.pop(event.host, None)
         elif event.kind in ("connecting", "uploading", "planned", "node-started", "hook-started", "unit-hook"):
             self._current[event.host] = doing(event)
+        if event.kind in ("hook-started", "fired", "finished"):
+            self._waits_no_longer(event.host)
+        if event.kind == "hook-started":
+            self._waits[event.host] = threading.Timer(self._moment, self._say, [f"{event.host}: {doing(event)}"])
+            self._waits[event.host].daemon = True
+            self._waits[event.host].start()
         if event.kind == "action-finished" and event.data.get("status") == "error":
             self._failed.add((event.host, str(event.data.get("node"))))
         elif event.kind == "node-finished" and (event.host, str(event.data.get("name"))) in self._failed:
@@ -103,9 +132,14 @@ class PlainProgress:
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
 
+    def _waits_no_longer(self, host: str) -> None:
+        timer = self._waits.pop(host, None)
+        if timer is not None:
+            timer.cancel()
+
     def _say(self, text: str) -> None:
         with self._write_lock:
-            self._stream.write(safe.line(self._redactor.text(text)) + "\n")
+            self._stream.write(safe.line(text) + "\n")
             self._stream.flush()
             self._said = time.monotonic()
 
@@ -122,7 +156,10 @@ def doing(event: Event) -> str:
     if event.kind == "node-started":
         return str(event.data.get("name", ""))
     if event.kind == "hook-started":
-        return f"waits for hook {_hook(event.data)}"
+        data, seconds = event.data, event.data.get("seconds")
+        if seconds is None:
+            return f"waits for hook {_hook(data)}: other hooks run before it"
+        return waited.text(str(data["hook"]), str(data["event"]), str(data["name"]), int(data["attempt"]), seconds)
     if event.kind == "unit-hook":
         return f"{event.data['unit']} {event.data['hook']}"
     return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(

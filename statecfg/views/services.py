@@ -52,12 +52,13 @@ def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def unit_data(unit: UnitRow) -> dict[str, Any]:
     """Return a unit as JSON data."""
-    return {**asdict(unit), "ports": list(unit.ports)}
+    found = {**asdict(unit), "ports": list(unit.ports)}
+    return {key: value for key, value in found.items() if key not in ("early", "added")}
 
 
 def relation_data(relation: RelationRow) -> dict[str, Any]:
     """Return a relation as JSON data; its ends as people write them."""
-    return {**asdict(relation), "ends": _ends(relation)}
+    return {**asdict(relation), "ends": _ends(relation), "unsettled": list(relation.unsettled)}
 
 
 def _ends(relation: RelationRow) -> list[str]:
@@ -86,7 +87,8 @@ def table(shown: Shown) -> Iterator[Line]:
     """Yield a line for each unit, under its service, and one for each relation."""
     rows = {unit.name: _row(unit) for unit in shown.units.values()}
     widths = [max(len(row[column]) for row in [_HEADS, *rows.values()]) for column in range(3)]
-    yield make(("  ".join(f"{head:<{width}}" for head, width in zip(_HEADS, [*widths, 0], strict=True)), "dim"))
+    if rows:
+        yield make(("  ".join(f"{head:<{width}}" for head, width in zip(_HEADS, [*widths, 0], strict=True)), "dim"))
     for service in shown.services.values():
         mine = [unit for unit in shown.units.values() if unit.service == service.name]
         ends = "" if service.alive else ", destroyed"
@@ -123,7 +125,8 @@ def _relation(relation: RelationRow) -> Line:
     made = f"by {relation.playbook}" if relation.playbook else "by hand"
     ends = ", ends" if relation.dying else ""
     peers = " (peers)" if len(relation.ends) == 1 else ""
-    return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {made}{ends}", "dim"))
+    endless = f"  did not settle: {', '.join(relation.unsettled)}" if relation.unsettled else ""
+    return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {made}{ends}", "dim"), (endless, "remove"))
 
 
 def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) -> Iterator[Line]:

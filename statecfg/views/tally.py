@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from statecfg.views import states
+
 Report = Mapping[str, Any]
 Node = Mapping[str, Any]
 Kind = Literal["add", "change", "destroy", "replace", "forget", "unchanged", "unknown", "failed", "skipped"]
@@ -46,6 +48,8 @@ def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
 
 def removal(node: Node) -> Kind:
     """Return what happens to a resource that goes: destroyed, forgotten (only its record goes), or its outcome."""
+    if node.get("stays"):  # it is restarted because something else goes
+        return kind(node)
     outcome = node["outcome"]
     gone: dict[str, Kind] = {"changed": "destroy", "unchanged": "forget", "failed": "failed", "skipped": "skipped"}
     return gone.get(outcome, "unknown")
@@ -68,15 +72,14 @@ def nodes(host: Mapping[str, Any], part: str = "layers") -> Iterator[Node]:
 def fates(host: Mapping[str, Any]) -> Iterator[Fate]:
     """Yield what happens to the nodes of a host's report, in order: those that go come first."""
     for node in nodes(host, "removals"):
-        yield Fate(node, removal(node), goes=True)
+        yield Fate(node, removal(node), goes=not node.get("stays"))
     for node in nodes(host):
         yield Fate(node, kind(node))
 
 
 def unresolved(node: Node) -> str:
-    """Return the state of a node whose making or removal has not come to its end, "" for all others."""
-    state = str(node.get("state") or "")
-    return "" if state == "RESOLVED" else state
+    """Return in words the state of a node that was not applied or removed to the end, "" for all others."""
+    return states.of_resource(str(node.get("state") or ""))
 
 
 def count(hosts: Iterable[Mapping[str, Any]]) -> Counter[Kind]:
@@ -91,7 +94,7 @@ def sentence(kinds: Counter[Kind]) -> str:
     return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
 
 
-UNTOUCHED = ("unreachable", "refused", "locked")
+UNTOUCHED = ("unreachable", "refused", "locked", "cancelled")
 
 
 def touched(host: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from rich.text import Text
 from statecfg.remote.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
-from statecfg.views.progress import Event, doing, event_text
+from statecfg.views.progress import Event, doing, event_text, masked
 from statecfg.views.tally import plural
 
 ROWS = 12
@@ -69,11 +69,12 @@ class LiveProgress:
         self._live.start()
 
     def __call__(self, event: Event) -> None:
+        event = masked(event, self._redactor)
         with self._lock:
             self._take(event)
         for text in event_text(event, self._verbose):
             if self._verbose or event.kind in ("warning", "action-finished", "fired", "finished"):
-                clean = safe.line(self._redactor.text(f"{event.host}: {text}"))
+                clean = safe.line(f"{event.host}: {text}")
                 self._console.print(Text(clean), highlight=False)
 
     def _take(self, event: Event) -> None:
@@ -108,7 +109,7 @@ class LiveProgress:
     def _cells(self, host: str, row: _Row) -> list[Text]:
         filled = round(_BAR * min(1.0, len(row.done) / row.total)) if row.total else 0
         bar = Text("━" * filled, "green") + Text("─" * (_BAR - filled), "dim")
-        now, output = (safe.line(self._redactor.text(text)) for text in (row.doing, row.output))
+        now, output = (safe.line(text) for text in (row.doing, row.output))
         spent = time.monotonic() - row.since
         return [
             Text(safe.line(host), "bold"),

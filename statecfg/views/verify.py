@@ -10,7 +10,7 @@ from statecfg.views.lines import BLANK, Line, make
 from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
 from statecfg.views.tally import Fate, Group, Report, fates, fold, names, nodes, plural, unresolved
 
-HOST, DEFINITION = "host", "definition"
+HOST, DEFINITION, PENDING = "host", "definition", "pending"
 
 
 def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
@@ -26,22 +26,27 @@ def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
     if broken:
         text = f"{len(broken)} of {plural(len(hosts), 'host')} could not be verified: {names(broken)}"
         yield make((text, "remove"))
-    by_host, by_definition, sound, failed = _counts(hosts.values())
+    by_host, by_definition, pending, sound, failed = _counts(hosts.values())
     more = (f", {failed} failed", "remove") if failed else ("", "")
-    text = f" {by_host} changed on the host, {by_definition} in the definition, {sound:,} as defined"
+    waiting = f", {pending:,} not applied yet" if pending else ""
+    text = f" {by_host} changed on the host, {by_definition} in the definition{waiting}, {sound:,} as defined"
     yield make(("Drift:", "bold"), text, more, ".")  # type: ignore[arg-type]
 
 
-def _counts(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int, int, int]:
-    """Return how many nodes changed on the host, in the definition (or in both: on the host), not at all, failed."""
-    by_host = by_definition = sound = failed = 0
+def _counts(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int, int, int, int]:
+    """Return how many nodes changed on the host, in the definition (or in both: on the host), wait, are right, failed.
+
+    Those that wait were not applied to the end yet.
+    """
+    by_host = by_definition = pending = sound = failed = 0
     for host in hosts:
         listed = list(fates(host))
         by_host += sum(_by_host(fate) for fate in listed)
         by_definition += sum(_by_definition(fate) for fate in listed) + sum(1 for _ in nodes(host, "left"))
+        pending += sum(_pending(fate) for fate in listed)
         sound += sum(fate.kind == "unchanged" for fate in listed)
         failed += sum(fate.kind in ("failed", "skipped") for fate in listed)
-    return by_host, by_definition, sound, failed
+    return by_host, by_definition, pending, sound, failed
 
 
 def _by_host(fate: Fate) -> bool:
@@ -52,9 +57,17 @@ def _by_definition(fate: Fate) -> bool:
     return DEFINITION in (fate.node.get("drift") or ()) and not _by_host(fate)
 
 
+def _pending(fate: Fate) -> bool:
+    return PENDING in (fate.node.get("drift") or ()) and not _by_host(fate) and not _by_definition(fate)
+
+
 def _group(group: Group, detail: Detail) -> Iterator[Line]:
-    host = group.host
     yield host_lines.heading(group)
+    yield from host_lines.or_nothing(group.host, _host(group.host, detail), "No drift")
+
+
+def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+    """Yield what drifted on a host, below its heading."""
     yield from host_lines.trouble(host)
     listed = list(fates(host))
     left = list(nodes(host, "left"))
@@ -72,8 +85,13 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
         yield from node_lines(fate, detail)
     for node in left:
         yield from left_lines(node, detail)
+    pending = [fate for fate in listed if _pending(fate)]
+    if pending:
+        yield make(("  Not applied yet:", "bold"))
+    for fate in pending:
+        yield from node_lines(fate, detail)
     for fate in listed:
-        drifted = _by_host(fate) or _by_definition(fate)
+        drifted = _by_host(fate) or _by_definition(fate) or _pending(fate)
         if not drifted and (fate.kind != "unchanged" or unresolved(fate.node) or detail.verbose):
             yield from node_lines(fate, detail)
     yield from host_lines.owed(host)

@@ -7,12 +7,19 @@ import { badge, plural, sign, tone, when } from "./words.js";
 const CHIPS = 8; // nodes of a layer in the map, beside those that did not change
 const FEW = 8; // skipped nodes that are listed one by one
 const LINES = 400; // lines of a difference or a log that are drawn
+const DRIFT = {
+  host: "Drift: the host changed.",
+  definition: "Drift: the definition changed.",
+  "host definition": "Drift: the host and the definition changed.",
+  pending: "Not applied yet.",
+};
 const DIGEST = /^sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)$/;
 
 export function report(host, place) {
   const layers = host.layers ?? [];
   return [
     trouble(host),
+    stopped(host),
     layers.length ? map(layers, place) : null,
     part(host.removals, "Removed from the host", place, "goes", removed),
     layers.map((layer, number) => [
@@ -37,6 +44,7 @@ function trouble(host) {
   }
   if (host.refusal) said.push(h("p.note.bad", {}, h("strong", {}, "Refused: "), host.refusal));
   if (host.halted) said.push(h("p.note.bad", {}, h("strong", {}, "No further layer was begun: "), host.halted));
+  if (host.login) said.push(h(host.login.ok ? "p.note" : "p.note.bad", {}, host.login.ok ? "sshd was restarted; a new login works." : `sshd was restarted; a new login fails: ${host.login.error}`));
   if (host.declined) said.push(h("p.note", {}, "Somebody was asked, and said no: nothing was changed."));
   for (const text of [host.differs ?? []].flat(Infinity)) said.push(h("p.note.change", {}, h("strong", {}, "Not as planned: "), typeof text === "string" ? text : JSON.stringify(text)));
   if (host.holder) said.push(h("p.note.skip", {}, `Held by run ${host.holder.run} of ${host.holder.who}, since `, when(host.holder.since)));
@@ -116,6 +124,7 @@ function word(node) {
 }
 
 function removed(node) {
+  if (node.stays) return word(node);
   if (node.outcome === "unchanged") return "forgotten";
   if (node.outcome !== "changed") return node.outcome;
   return node.changes?.length && node.changes.every((each) => each.after !== null) ? "restored" : "removed";
@@ -144,9 +153,10 @@ function body(node) {
   return [
     reason ? h("p", {}, h("strong", {}, "Why: "), reason) : null,
     node.known_after ? h("p.odd", {}, `Known after ${node.known_after}.`) : null,
-    node.triggered_by?.length ? h("p", {}, `Because ${node.triggered_by.join(", ")} changes.`) : null,
+    node.triggered_by?.length ? h("p", {}, `Because ${node.triggered_by.join(", ")} ${node.stays ? "goes" : "changes"}.`) : null,
+    node.shutdown_first && node.shutdown_first.status === "planned" ? h("p", {}, "Stopped first: ", h("code", {}, call(node.shutdown_first))) : null,
     (node.leaves ?? []).map((text) => h("p.dim", {}, `Stays behind: ${text}`)),
-    node.drift ? h("p", {}, `Drift of the ${node.drift === "both" ? "host and the definition" : node.drift}.`) : null,
+    node.drift ? h("p", {}, DRIFT[node.drift.join(" ")] || "") : null,
     node.outcome === "changed" ? null : actions.map(action),
     changes(node.changes ?? []),
     node.outcome === "changed" ? actions.map(action) : null,
@@ -272,6 +282,16 @@ function unit(each) {
       ),
     ),
   );
+}
+
+// What was stopped before all else, and what is down because of it.
+function stopped(host) {
+  if (!host.shutdown?.length && !host.down?.length) return null;
+  return [
+    h("h3", {}, "Stopped first"),
+    (host.down ?? []).map((name) => h("p.note.bad", {}, h("strong", {}, "Down: "), `${name} was stopped first, and not brought up again.`)),
+    (host.shutdown ?? []).map((each) => [each.node ? h("p.name", {}, each.node) : null, action(each)]),
+  ];
 }
 
 function owed(all) {

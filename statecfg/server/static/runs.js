@@ -23,7 +23,7 @@ export function given(found, draw) {
   return h("p.dim.loading", {}, "Loading…");
 }
 
-const WORST = ["failed", "unknown", "unreachable", "refused", "locked"];
+const WORST = ["failed", "unknown", "unreachable", "refused", "locked", "cancelled"];
 
 export function ending(run) {
   if (run.state !== "ended") return run.state;

@@ -40,7 +40,8 @@ export function when(at, none = "never") {
 const SIGNS = {
   ok: ["✓", "good"], changed: ["✓", "change"], added: ["+", "good"], removed: ["−", "bad"], replaced: ["±", "change"],
   forgotten: ["−", "dim"], unchanged: ["·", "dim"], failed: ["✗", "bad"], skipped: ["○", "skip"], unknown: ["?", "odd"],
-  unreachable: ["✗", "bad"], refused: ["✗", "bad"], locked: ["⏸", "skip"], running: ["▶", "live"], "": ["▶", "live"],
+  unreachable: ["✗", "bad"], refused: ["✗", "bad"], locked: ["⏸", "skip"], cancelled: ["⏸", "skip"],
+  running: ["▶", "live"], "": ["▶", "live"],
   "cut off": ["✗", "odd"], planned: ["·", "dim"], error: ["✗", "bad"], "not-attempted": ["○", "skip"],
   continued: ["!", "change"], owed: ["!", "change"], info: ["·", "dim"], warn: ["!", "change"],
   RESOLVED: ["✓", "good"], PRE_CREATED: ["○", "skip"], RESOLUTION_ERROR: ["✗", "bad"], IN_DELETION: ["−", "change"],

@@ -1,0 +1,187 @@
+"""New packages that go again: which can go together, what goes with them because nothing else needs it, what stays."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import ActionSpec, CheckError
+from statecfg.resources import _former, _leftover, _together
+from statecfg.resources._manager import manager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Container, Dict, Iterable, List, Mapping, Set
+
+    from statecfg.remote.model import Action, Node
+    from statecfg.remote.world import World
+
+
+def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]) -> Departure:
+    """Return what the packages of the layer do, worked out once for all of them."""
+    if "departure" not in world.memo:
+        world.memo["departure"] = Departure(world, leaving, staying)
+    found: Departure = world.memo["departure"]
+    return found
+
+
+class Departure:
+    """What the packages of one layer do when they go, after those of the layers before.
+
+    :param leaving: all nodes that go in this run, by name, with what the ledger holds of them
+    :param staying: the claims of all that stays under management
+    """
+
+    def __init__(self, world: World, leaving: Mapping[str, Node], staying: Container[str]) -> None:
+        self.world, self.staying, self.manager = world, staying, manager(world)
+        self.needs = world.table("dependencies")
+        self.asked = _together.asked(world)
+        self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
+        self.memories: Dict[str, Mapping[str, Any]] = {
+            node.attrs["name"]: _former.remembered(node) for node in leaving.values() if _former.newcomer(node)
+        }
+        self.came = {name: _former.along(world, name, known) for name, known in self.memories.items()}
+        layer = [each for each in world.beside if _former.newcomer(each)] or leaving.values()
+        self.here: Set[str] = {each.attrs["name"] for each in layer if each.attrs["name"] in self.memories} - self.gone
+        # Those whose turn has passed, and that stayed only because one of these needs them.
+        needed = {each for name in self.here for each in _former.needed(self.needs, name)}
+        self.here |= {name for name in needed & set(self.memories) - self.gone if world.entry("automatic", name)}
+        self.later = set(self.memories) - self.here - self.gone
+        self.kept: Dict[str, List[str]] = {}  # what of these has to stay → what needs it
+        self.instead: Dict[str, str] = {}
+        taken = self._settle()
+        self.with_them = self._with_them(taken) if self.here else set()
+
+    def _settle(self) -> Set[str]:
+        """Find out which of the layer's packages can go without taking one that stays; return what goes with them."""
+        while self.here:
+            steps = self._steps(self.here)
+            removed = {name for name, version in steps.items() if version is None} - self.here - self.gone
+            stay = {name for name in removed if not self._ours(name)}
+            if not stay:
+                new = {name: version for name, version in steps.items() if version is not None}
+                self.instead = {name: version for name, version in new.items() if name not in self.asked}
+                return removed
+            needers = {
+                name: [each for each in sorted(stay) if name in _former.needed(self.needs, each, soft=False)]
+                for name in sorted(self.here)
+            }
+            blocked = {name: found for name, found in needers.items() if found}
+            self.kept.update(blocked or dict.fromkeys(self.here, sorted(stay)))
+            self.here -= set(self.kept)
+        return set()
+
+    def _steps(self, names: Iterable[str]) -> Mapping[str, Any]:
+        """Return what the manager does if these go after all that went before them."""
+        wanted = {**self.asked, **dict.fromkeys(names, self.manager.GONE)}
+        try:
+            return self.manager.transaction(self.world, wanted, purge=True)
+        except CheckError:  # what this run installs can't be found yet, with the present lists
+            gone = {name: entry for name, entry in wanted.items() if entry.get("gone")}
+            return self.manager.transaction(self.world, gone, purge=True)
+
+    def _ours(self, name: str) -> bool:
+        """Tell whether a package came only with packages that are gone by now, and that no node is about it."""
+        if "package:" + name in self.staying or name in self.later or not self.world.entry("automatic", name):
+            return False
+        return any(name in self.came[each] for each in (self.here | self.gone) & set(self.came))
+
+    def _with_them(self, taken: Set[str]) -> Set[str]:
+        """Return what goes with the layer's packages: what came with them and nothing needs any more.
+
+        A package that the manager counts as needed goes, too, if all that need it did without it before.
+        """
+        going = self.here | self.gone
+        unneeded = self.manager.unneeded(self.world, going) - going
+        found = taken | {name for name in unneeded if self._ours(name)}
+        came = {name for each in going & set(self.came) for name in self.came[each]}
+        more = {name for name in came - found - going if self._ours(name)}
+        while more:
+            going = self.here | self.gone | found | more
+            later = {name for name in more if not self._needers(name).difference(going) <= self._before(name)}
+            if not later:
+                steps = self._steps(self.here | found | more)
+                if set(steps) <= going | set(self.asked) | set(self.instead):
+                    return found | more
+                stay = set(steps) - going
+                later = {name for name in more for each in stay if name in _former.needed(self.needs, each, soft=False)}
+            more -= later or more
+        return found
+
+    def _needers(self, name: str) -> Set[str]:
+        return {each for each, found in self.needs.items() if name in found["hard"] or name in found["soft"]}
+
+    def _before(self, name: str) -> Set[str]:
+        """Return what was there before the packages that brought another one."""
+        lists = [_former.before(self.memories[each]) for each, came in self.came.items() if name in came]
+        return set().union(*(found for found in lists))
+
+    def of(self, node: Node) -> ActionSpec:
+        """Return what becomes of one of the layer's packages, and of what came with it."""
+        name = node.attrs["name"]
+        if name in self.gone:
+            return ActionSpec()
+        if name not in self.here:
+            return self._stays(name)
+        mine = sorted(each for each in self.with_them if self._last(each, self.came) == name)
+        memory = self.memories[name]
+        before = _former.before(memory)
+        items = [{"name": each, "purge": before.get(each) != _former.CONFIGURED, "others": []} for each in mine]
+        item: Dict[str, Any] = {"name": name, "purge": memory["entry"] is None, "others": []}
+        left = [*self._kept(name), *self._upgraded(name)]
+        if self.instead and name == max(self.here):
+            item["instead"] = self.instead
+            shown = ", ".join(sorted(self.instead))
+            left.append("%s comes instead: packages that stay need one of its kind" % shown)
+        left += _leftover.add_units(self.world, [*items, item])
+        action = self.manager.remove([*items, item])
+        return ActionSpec([*self.manager.first(self.world), action], left=left)
+
+    def _last(self, name: str, lists: Mapping[str, Container[str]]) -> str:
+        """Return the package of the layer with which another one goes: the last that brought it."""
+        tellers = sorted(each for each in self.here if name in lists.get(each, ()))
+        return (tellers or sorted(self.here))[-1]
+
+    def _stays(self, name: str) -> ActionSpec:
+        needers = self.kept.get(name, [])
+        actions: List[Action] = []
+        if not self.world.entry("automatic", name):
+            actions.append(self.manager.mark_automatic(name))  # then it goes with the last package that needs it
+        if needers and all(each in self.later for each in needers):
+            return ActionSpec(actions, left=["%s goes with %s, which needs it" % (name, _all(needers))])
+        return ActionSpec(actions, left=["%s stays: %s" % (name, _needed_by(needers))])
+
+    def _kept(self, name: str) -> Iterable[str]:
+        """Yield what came with a package and stays, and why."""
+        going = self.here | self.gone | self.with_them
+        later = {each for one in self.later for each in (one, *_former.needed(self.needs, one))}
+        recorded = self.memories[name].get("brought") or ()
+        for each in sorted(self.came[name].union(recorded) - going - later - set(self.memories)):
+            entry = self.world.entry("packages", each)
+            if entry is None or "version" not in entry or self._last(each, self.came) != name:
+                continue
+            needers = sorted(self._needers(each) - going)
+            why = _needed_by(needers)
+            if "package:" + each in self.staying:
+                why = "another node is about it"
+            elif not needers:
+                why = "it is marked as installed by hand"
+                if self.world.entry("automatic", each):
+                    why = "the package manager still counts it as needed"
+            yield "%s, which came with %s, stays: %s" % (each, name, why)
+
+    def _upgraded(self, name: str) -> Iterable[str]:
+        """Yield what was upgraded for a package and stays so."""
+        lists = {each: self.memories[each].get("upgraded") or {} for each in self.here if each in self.memories}
+        for each, (was, _) in sorted(lists.get(name, {}).items()):
+            now = (self.world.entry("packages", each) or {}).get("version")
+            told = self._last(each, lists) == name and "package:" + each not in self.staying
+            if told and now not in (None, was) and each not in self.memories:
+                yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (each, name, now, was)
+
+
+def _all(names: List[str]) -> str:
+    shown = names[: _together.SHOWN]
+    more = len(names) - len(shown)
+    return " and ".join([", ".join(shown)] + (["%d more" % more] if more else []))
+
+
+def _needed_by(names: List[str]) -> str:
+    return "%s %s it" % (_all(names), "needs" if len(names) == 1 else "need")

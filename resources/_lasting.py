@@ -1,0 +1,53 @@
+"""Units that were started: whether they still run a while later, and what systemd knows of one that does not."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict
+
+    from statecfg.remote.world import World
+
+UP = ("active", "reloading", "activating", "refreshing")
+LINES = 10  # of the journal
+LONGEST = 1000  # characters of a line that is shown
+_ASKED = "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,TriggeredBy,InvocationID"
+
+
+def shown(world: World, unit: str) -> Dict[str, str]:
+    """Return what systemd knows of a unit at this moment."""
+    said = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
+    return dict(line.partition("=")[::2] for line in said.splitlines())
+
+
+def account(world: World, unit: str) -> str:
+    """Return the result of a unit that failed, and its last lines in the journal."""
+    found = shown(world, unit)
+    text = "%s is %s, result: %s" % (unit, found.get("ActiveState", "unknown"), found.get("Result", "unknown"))
+    if found.get("Result") == "exit-code":
+        text += " %s" % found.get("ExecMainStatus")
+    # What the unit said since it was started last, and what systemd said of it.
+    run = found.get("InvocationID", "")
+    match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run] if run else ["--unit", unit]
+    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
+    for line in world.probe(argv).text.splitlines()[-LINES:]:
+        # A line is shown whole or not at all: half of a secret could not be masked.
+        text += "\n  %s" % (line if len(line) <= LONGEST else "(a line of %d characters)" % len(line))
+    return text
+
+
+def died(world: World, unit: str, since: float, wanted: bool) -> str:
+    """Return why a unit that came up does not run any more, "" where it does.
+
+    :param since: when it had been started, as `time.monotonic()` says it
+    :param wanted: it is to run; what is only restarted may also have ended well
+    """
+    found = shown(world, unit)
+    up = found.get("ActiveState") in UP and found.get("SubState") != "auto-restart"
+    came_up = int(found.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
+    again = int(found.get("NRestarts") or 0) > 0 and came_up > since
+    on_demand = any(name.endswith(".socket") for name in found.get("TriggeredBy", "").split())
+    if (up and not again) or (not up and found.get("Result") == "success" and (on_demand or not wanted)):
+        return ""
+    how = "it came up, ended, and was started again by systemd" if up else "it came up and didn't stay up"
+    return "%s: %s" % (how, account(world, unit))

@@ -1,0 +1,73 @@
+"""Units whose package goes: which of them are up, and how they end, as not every package stops its own."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import Unknown
+from statecfg.resources import _systemd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+    from statecfg.remote.model import Result
+    from statecfg.remote.world import Machine, World
+
+NOT_LOADED = 5  # exit status of systemctl: a unit is gone by now
+
+
+def add_units(world: World, items: Iterable[Dict[str, Any]]) -> List[str]:
+    """Add to items that remove packages which units end with them; return what is to be said of those that stay up.
+
+    Nothing is added on a host without systemd.
+    """
+    if world.apparent(_systemd.RUNNING) is None:
+        return []
+    left: List[str] = []
+    for item in items:
+        units, refusing = _up(world, (item["name"], *item["others"]))
+        if units:
+            item["units"] = units
+        text = "%s stays up unless the scripts of %s stop it: systemd refuses to stop it by hand"
+        left += [text % (unit, item["name"]) for unit in refusing]
+    return left
+
+
+def _up(world: World, packages: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """Return the units of packages that are up: those that can be stopped, and those that refuse it."""
+    brought = world.table("unit_packages")
+    mine = {file for file, entry in brought.items() if set(entry["packages"]).issubset(packages)}
+    names = {file for file in mine if "@." not in file}
+    if len(names) < len(mine):
+        names.update(name for name in _known(world) if _systemd.file_of(name) in mine)
+    found = {name: world.entry("units", name) or {} for name in sorted(names)}
+    up = [name for name, entry in found.items() if entry.get("active") in _systemd.UP]
+    return [name for name in up if not found[name].get("refuses")], [name for name in up if found[name].get("refuses")]
+
+
+def _known(world: World) -> Iterable[str]:
+    """Return the names of all units; none where an earlier removal may have ended instances of templates."""
+    try:
+        return world.table("units")
+    except Unknown:
+        return ()
+
+
+def effect(packages: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Return how the units of items stand once the packages are gone."""
+    after: Dict[str, Any] = {}
+    for package in packages:
+        after.update(dict.fromkeys(package.get("units", ()), None if package["purge"] else {"active": "inactive"}))
+    return after
+
+
+def stop(machine: Machine, units: Sequence[str]) -> Result:
+    """Stop units before their packages go: what a unit writes as it ends is then still removed by a purge."""
+    ended = {"units": {unit: {"active": "inactive"} for unit in units}}
+    argv = ["systemctl", "stop", "--", *units]
+    return machine.run(argv, ended, timeout=_systemd.TIMEOUT, codes=(0, NOT_LOADED))
+
+
+def start_again(machine: Machine, units: Sequence[str]) -> Result:
+    """Start units whose packages could not be removed."""
+    begun = {"units": {unit: {"active": "active"} for unit in units}}
+    return machine.run(["systemctl", "start", "--", *units], begun, timeout=_systemd.TIMEOUT)

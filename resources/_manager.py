@@ -1,0 +1,65 @@
+"""The package manager, as the node type `package` sees it: every manager gives these functions. So far there is apt.
+
+A manager also loads four facets: `packages` (name → version, state), `automatic` (what is installed only because
+others need it), `dependencies` (name → the installed packages that it needs) and `asked` (what this run asks for).
+"""
+
+from __future__ import annotations
+
+from statecfg.resources import _apt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
+
+    from typing_extensions import Protocol
+
+    from statecfg.remote.model import Action, CheckError
+    from statecfg.remote.ops import Op
+    from statecfg.remote.world import World
+
+    Entry = Dict[str, Any]
+    Steps = Dict[str, Optional[str]]  # name → the version installed, None for removed
+
+    class Manager(Protocol):
+        """What a package manager can be asked."""
+
+        GONE: Entry
+        """An entry of the facet `asked`: the package is to be removed."""
+        install: Op
+        """Installs, in one transaction; an action of it takes a list of items."""
+        remove: Op
+        """Removes, in one transaction, and refuses to remove more than it is told."""
+        mark_automatic: Op
+        """Lets the manager know that a package is there only for others that need it."""
+
+        def first(self, world: World) -> List[Action]:
+            """Return what has to be done before the manager can do anything."""
+
+        def stale(self, world: World, age: Optional[int]) -> Optional[bool]:
+            """Tell whether the lists are older than `age` seconds; None if they are going to be fetched before."""
+
+        def together(self, world: World, wanted: Mapping[str, Entry]) -> Steps:
+            """Return what one transaction would do. Raises CheckError if it can't, or would remove another package."""
+
+        def transaction(self, world: World, wanted: Mapping[str, Entry], purge: bool = False) -> Steps:
+            """Return what one transaction would do, with the removals that follow from it. Raises CheckError."""
+
+        def choice(
+            self, world: World, name: str, version: Optional[str], unpacked: Optional[str], before: Mapping[str, Entry]
+        ) -> Steps:
+            """Return what installing one package would do, after `before`. Raises CheckError with help on the name."""
+
+        def excluded(self, problem: CheckError) -> bool:
+            """Tell whether packages exclude each other, whatever newer lists say."""
+
+        def unneeded(self, world: World, names: Iterable[str]) -> Set[str]:
+            """Return the automatic packages that nothing needs once these are gone."""
+
+        def conffiles(self, world: World, name: str) -> List[str]:
+            """Return the paths of a package's configuration files."""
+
+
+def manager(world: World) -> Manager:
+    """Return the host's package manager."""
+    return _apt

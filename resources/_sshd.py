@@ -1,0 +1,31 @@
+"""sshd: its configuration is looked at before it is restarted, as a wrong one locks everybody out."""
+
+from __future__ import annotations
+
+from statecfg.remote.login_guard import UNITS
+from statecfg.remote.model import error
+from statecfg.remote.ops import op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from statecfg.remote.model import Result
+    from statecfg.remote.world import Machine
+
+LINES = 12  # of what sshd says
+
+
+@op
+def check_config(machine: Machine, unit: str) -> Result:
+    """Let sshd look at its configuration, which it is going to read."""
+    if unit.endswith(".socket"):  # its service makes this directory, and may not run; without it, sshd looks at nothing
+        machine.run(["install", "-d", "-m", "0755", "/run/sshd"], {})
+    result = machine.run(["/usr/sbin/sshd", "-t"], {}, timeout=60.0)
+    if result["status"] == "ok":
+        return result
+    said = (result.get("log") or result["reason"]).strip().splitlines()[:LINES]
+    return error("sshd refuses the new configuration, and was not restarted: %s" % "\n".join(said))
+
+
+def guarded(unit: str) -> bool:
+    """Return whether a unit is sshd, or what starts it."""
+    return unit in UNITS

@@ -1,0 +1,155 @@
+"""Packages of one run, planned together: each layer is one transaction on top of all that the layers before do."""
+
+from __future__ import annotations
+
+from statecfg.remote.model import CheckError, Conflict, Unknown
+from statecfg.resources._manager import manager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Set
+
+    from statecfg.remote.model import Node
+    from statecfg.remote.world import World
+
+    Entry = Dict[str, Any]
+    Steps = Dict[str, Optional[str]]
+
+SHOWN = 8  # packages that a message names
+
+
+def wanted(nodes: Mapping[str, Node]) -> Dict[str, str]:
+    """Return the packages that nodes want to be there, each with the name of its node."""
+    kept = [node for node in nodes.values() if node.type == "package" and not node.attrs.get("absent")]
+    return {node.attrs["name"]: node.provides for node in kept}
+
+
+def asked(world: World) -> Dict[str, Entry]:
+    """Return what the nodes of earlier layers ask for, and what earlier removals take: name → entry."""
+    try:
+        return dict(world.table("asked"))
+    except Unknown:  # a required command may do anything: it is decided when that is done
+        return {}
+
+
+def beside(world: World, node: Node, absent: bool) -> List[Node]:
+    """Return the package nodes of the layer, this one included, that are to be there, or not to be there."""
+    others = [each for each in world.beside if each.type == "package" and each.provides != node.provides]
+    found = [each for each in (node, *others) if bool(each.attrs.get("absent")) is absent]
+    return sorted(found, key=lambda each: str(each.attrs["name"]))
+
+
+def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: Optional[str], satisfied: Any) -> Entry:
+    """Return the item that installs a node's package, with what comes along for it.
+
+    :param unpacked: the version of the package if it is unpacked already
+    :param satisfied: tells whether a package node has nothing to do
+    :raises CheckError: if the package can't be installed together with the others of this run
+    """
+    apt = manager(world)
+    name, before = node.attrs["name"], asked(world)
+    before.pop(name, None)
+    asks = _asks(world, node, satisfied)
+    alone = _alone(world, name, asks[name], unpacked, before)
+    steps = alone if len(asks) == 1 else _joint(world, asks, before, name)
+    base = apt.transaction(world, before) if before else {}
+    mine = dict(alone)
+    if len(asks) > 1 and name == min(asks):  # what comes only because all come together is told by the first
+        apart = [_quietly(world, each, entry, before) for each, entry in asks.items()]
+        mine.update((each, steps[each]) for each in steps if not any(each in one for one in apart))
+    own = wanted(nodes)
+    others = {
+        each: steps[each]
+        for each in mine
+        if each not in own and each not in asks and steps.get(each) is not None and base.get(each) != steps[each]
+    }
+    return {"name": name, "version": steps.get(name, unpacked), "others": others}
+
+
+def _asks(world: World, node: Node, satisfied: Any) -> Dict[str, Entry]:
+    """Return what the layer asks for: name → version wanted."""
+    peers = [each for each in beside(world, node, absent=False) if each is node or not satisfied(world, each)]
+    return {each.attrs["name"]: {"version": each.attrs.get("version")} for each in peers}
+
+
+def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node], satisfied: Any) -> None:
+    """Raise CheckError if the package and others of this run exclude each other by the lists that are there now."""
+    apt = manager(world)
+    try:
+        apt.together(world, {**asked(world), **_asks(world, node, satisfied)})
+    except CheckError as problem:
+        if not apt.excluded(problem):
+            return
+    else:
+        return
+    try:
+        coming(world, node, nodes, None, satisfied)
+    except CheckError as problem:
+        if apt.excluded(problem):
+            raise
+
+
+def _alone(world: World, name: str, entry: Entry, unpacked: Optional[str], before: Mapping[str, Entry]) -> Steps:
+    """Return what installing one package does after the layers before. Raises CheckError, naming what is in its way."""
+    apt = manager(world)
+    try:
+        return apt.choice(world, name, entry["version"], unpacked, before)
+    except CheckError as problem:
+        if not before or not _works(world, {name: entry}):
+            raise
+        raise _in_the_way(name, before, problem) from None
+
+
+def _joint(world: World, asks: Mapping[str, Entry], before: Mapping[str, Entry], name: str) -> Steps:
+    """Return what installing a layer's packages does; one that can't come with those before it fails."""
+    apt = manager(world)
+    try:
+        return apt.together(world, {**before, **asks})
+    except CheckError:
+        accepted = dict(before)
+    for each, entry in asks.items():
+        try:
+            apt.together(world, {**accepted, each: entry})
+            accepted[each] = entry
+        except CheckError as problem:
+            if each == name:
+                raise _in_the_way(name, accepted, problem) from None
+    return apt.together(world, accepted)
+
+
+def _in_the_way(name: str, accepted: Mapping[str, Entry], problem: CheckError) -> CheckError:
+    others = [each for each, entry in accepted.items() if not entry.get("gone")]
+    more = ", …" if len(others) > SHOWN else ""
+    text = "%s can't be installed together with %s, which this run installs, too: %s"
+    if not others:
+        return CheckError(str(problem))
+    return Conflict(text % (name, ", ".join(others[:SHOWN]) + more, problem))
+
+
+def _works(world: World, asks: Mapping[str, Entry]) -> bool:
+    try:
+        manager(world).together(world, asks)
+    except CheckError:
+        return False
+    return True
+
+
+def _quietly(world: World, name: str, entry: Entry, before: Mapping[str, Entry]) -> Steps:
+    try:
+        return manager(world).together(world, {**before, name: entry})
+    except CheckError:
+        return {}
+
+
+def taken(world: World, node: Node, purge: bool) -> Set[str]:
+    """Return which further packages go with a node's package that is to be absent. Raises CheckError."""
+    apt = manager(world)
+    before = asked(world)
+    gone = {each.attrs["name"]: apt.GONE for each in beside(world, node, absent=True)}
+    known = {*gone, *(each for each, entry in before.items() if entry.get("gone"))}
+    steps = apt.transaction(world, {**before, **gone}, purge)
+    others = {each for each, version in steps.items() if version is None} - known
+    if others and len(gone) > 1:
+        alone = apt.transaction(world, {**before, node.attrs["name"]: apt.GONE}, purge)
+        others = {each for each in others if each in alone and alone[each] is None}
+    return others

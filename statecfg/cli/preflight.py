@@ -1,0 +1,91 @@
+"""Checks before the first connection: whether there is a key to log in with, and whether enough files can be open."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from statecfg.problems import Problem, problem, report
+
+if TYPE_CHECKING:
+    from statecfg.inventory import Host
+    from statecfg.transport import Settings
+    from statecfg.transport.route import Hop
+
+FILES_PER_HOST = 12  # descriptors that a connection needs at most: its socket, the agent's, pipes of a local process
+FILES = 64  # descriptors that the command itself needs
+
+
+def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
+    """Warn about key files that are skipped.
+
+    :raises InvalidInput: a host has only keys that cannot be used, or more files are needed than the process may open
+    """
+    found = list(_files(min(forks, len(hosts))))
+    warned: set[str] = set()
+    for host in hosts:
+        if host.transport != "local":
+            found += _keys(host, settings, warned)
+    report(*found)
+
+
+def _files(at_once: int) -> Iterable[Problem]:
+    """Raise the limit of open files as far as it goes; yield a problem if that is not enough."""
+    needed = FILES + FILES_PER_HOST * at_once
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY in (soft, hard) or soft >= needed:
+        return
+    if hard >= needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        return
+    fitting = (hard - FILES) // FILES_PER_HOST
+    detail = f"--forks {at_once} needs {needed} open files, and this process may open {hard}"
+    smaller = f"use --forks {fitting}, or " if fitting > 0 else ""
+    yield problem("SC0451", detail, f"{smaller}run `ulimit -n {needed}` as a user who may raise the limit")
+
+
+def _keys(host: Host, settings: Settings, warned: set[str]) -> list[Problem]:
+    """Return a problem if a host has no key that can be used. Warn about each unusable key once."""
+    from statecfg.transport import Target, TransportError, route
+
+    try:
+        hops = route.route(Target.of(host), settings)
+    except TransportError:
+        return []  # the connection reports it, for this host only
+    found = []
+    for hop in hops:
+        skipped = _skipped(hop)
+        for path, why in skipped.items():
+            if path not in warned:
+                warned.add(path)
+                click.echo(f"warning: the key {path} is skipped: {why}.", err=True)
+        if skipped and not _others(hop, skipped):
+            detail = f"host `{host.name}`: there is no usable key and no agent to log in to {hop.host} as {hop.user}"
+            keys = "; ".join(f"{path}: {why}" for path, why in skipped.items())
+            found.append(problem("SC0452", detail, keys, host.position))
+    return found
+
+
+def _skipped(hop: Hop) -> dict[str, str]:
+    from statecfg.transport import key_files
+
+    found = {}
+    for path in hop.keys:
+        try:
+            why = key_files.unusable(path)
+        except OSError:
+            continue  # most users have only some of the usual keys; a login that fails tells of the others
+        if why:
+            found[path] = why
+    return found
+
+
+def _others(hop: Hop, skipped: dict[str, str]) -> bool:
+    """Return whether there is something left to log in with."""
+    if hop.use_agent and os.environ.get("SSH_AUTH_SOCK"):
+        return True
+    return any(os.path.exists(path) for path in hop.keys if path not in skipped)

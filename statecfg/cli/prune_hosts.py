@@ -1,0 +1,83 @@
+"""`--prune-hosts`: remove a playbook from the hosts that it was applied to and no longer names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statecfg.cli import lifecycle, session
+from statecfg.cli.options import Conversation, Output, Selection
+
+if TYPE_CHECKING:
+    from statecfg.cli.session import Finished
+    from statecfg.prepare import Work
+
+Json = dict[str, Any]
+
+
+def check(chosen: Selection) -> None:
+    """Raise click.UsageError if hosts are to lose a playbook and --yes does not stand on the command line."""
+    if chosen.prune_hosts and not session.agreed():
+        raise click.UsageError("--prune-hosts removes a playbook from whole hosts: write --yes beside it.")
+
+
+def planned(work: Work, playbook: Path, store: str | None) -> Work:
+    """Return what is to be planned, with the removal of the playbook from the hosts that left it. Raises StoreError."""
+    from statecfg.store import left_hosts
+
+    with lifecycle.read(playbook, store) as found:
+        if found is None:
+            return work
+        file, owner = work.project.relative(playbook), lifecycle.owner(playbook)
+        left = left_hosts.find(found, owner, file, work.everywhere, work.inventory, str(playbook))
+    return replace(work, jobs=[*work.jobs, *_jobs(work, playbook, left)])
+
+
+def _jobs(work: Work, playbook: Path, left: Sequence[Json]) -> list[Any]:
+    """Return jobs that define nothing, for the hosts that left the playbook and have an address."""
+    from statecfg.compile import Definition
+    from statecfg.fleet import Job
+
+    inventory = work.inventory
+    if inventory is None:
+        return []
+    file, owner = work.project.relative(playbook), lifecycle.owner(playbook)
+    nothing = Definition([], secrets=dict(work.secrets))
+    hosts = [inventory.host(each["host"]) for each in left if each["address"]]
+    return [Job(host, nothing, file, prune=True, owner=owner) for host in hosts]
+
+
+def apply(
+    finished: Finished,
+    work: Work,
+    chosen: Selection,
+    how: Conversation,
+    shown: Output,
+    no_hooks: bool,
+    store: str | None,
+) -> tuple[Finished, Sequence[str]]:
+    """Remove the playbook from the hosts that left it, once it is applied everywhere else; return what came of both.
+
+    Nothing is removed if the apply did not go well on every host: what takes their place may be missing. Returns what
+    went wrong with the store as well.
+    """
+    report = finished.report
+    playbook = work.playbook
+    sound = all(host["status"] == "ok" for host in report["hosts"].values())
+    jobs = _jobs(work, playbook, report.get("left_hosts", ())) if playbook is not None else []
+    if playbook is None or not jobs or not sound or finished.cancelled or finished.declined:
+        return finished, ()
+    with lifecycle.bus(playbook, chosen, "destroy", no_hooks, store) as events:
+        removed = session.converse(
+            replace(work, jobs=jobs, services=(), relations=()), "destroy", how, shown, agreed=True, events=events
+        )
+    hosts = {**report["hosts"], **removed.report["hosts"]}
+    left = [each for each in report["left_hosts"] if each["host"] not in removed.report["hosts"]]
+    whole = {key: value for key, value in report.items() if key != "left_hosts"}
+    whole.update({"hosts": hosts, **({"left_hosts": left} if left else {})})
+    seconds = finished.seconds + removed.seconds
+    return replace(finished, report=whole, seconds=seconds, cancelled=removed.cancelled), events.problems

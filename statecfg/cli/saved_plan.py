@@ -1,0 +1,384 @@
+"""Saves plans, and applies them to the project they are of, wherever it lies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statecfg import inputs
+from statecfg.cli import session
+from statecfg.cli.main import VERSION
+from statecfg.cli.options import Conversation, Output, Selection
+from statecfg.cli.session import Finished
+
+if TYPE_CHECKING:
+    from statecfg.inputs import Inputs
+    from statecfg.prepare import Work
+    from statecfg.project import Project
+
+STDIN = "-"
+_REMEMBERED = ("become", "become_user", "user")
+# Field of a selection → what the command line calls it.
+_FLAGS = {"limit": "--limit", "tags": "--tags", "extra_vars": "--extra-vars", "prune": "--prune"}
+
+Json = dict[str, Any]
+
+
+# Saving
+
+
+def save(
+    path: Path, work: Work, chosen: Selection, how: Conversation, report: Mapping[str, Any], read: Inputs, store: str
+) -> None:
+    """Save a plan with all that is needed to see later, on any machine, whether it still holds.
+
+    :param report: of the plan, redacted
+    :param read: the files that the playbook was made of
+    :param store: the identity of the store, "" for a playbook that needs none
+    :raises InvalidInput: it can't be written, or a variable given in words holds a secret
+    """
+    from statecfg.saved import digests, origin, plan_file
+
+    project, secrets = work.project, work.secrets
+    _refuse_secrets(chosen, secrets)
+    salt = os.urandom(16).hex()
+    defined = digests.definitions(work.jobs, secrets)
+    hosts = {job.host.name: job.host for job in work.jobs}
+    plan = {
+        "run": report.get("run", ""),
+        "made": origin.origin(project.root, [file for _, file, _ in read]),
+        "project": project.settings.name or project.root.name,
+        "playbook": project.relative(work.playbook or Path()),
+        "directory": _inside(Path.cwd(), project),
+        "store": store,
+        "salt": salt,
+        "executor": digests.executor(work.jobs),
+        "choices": _choices(chosen, how, project),
+        "inputs": [{"kind": kind, "path": project.relative(Path(file)), "sha256": sha} for kind, file, sha in read],
+        "secrets": digests.of_secrets(secrets),
+        "hosts": {
+            name: {**defined[name], "inventory": digests.of_host(hosts[name], salt), "report": host}
+            for name, host in report["hosts"].items()
+            if name in defined
+        },
+    }
+    plan_file.write(path, plan_file.text(plan, VERSION))
+
+
+def store_of(work: Work, store: str | None) -> str:
+    """Return the identity of the store that the units of a playbook's services are kept in. Raises StoreError."""
+    from statecfg.store import identity
+
+    return identity.of(work.project, store)
+
+
+def _refuse_secrets(chosen: Selection, secrets: Mapping[str, str]) -> None:
+    from statecfg.problems import InvalidInput, problem
+    from statecfg.remote.redact import Redactor
+
+    redactor = Redactor(secrets)
+    for text in chosen.extra_vars:
+        if redactor.text(text) != text:
+            detail = f"-e {redactor.text(text)}: a plan file keeps this text, and it may hold no secret"
+            raise InvalidInput([problem("SC0430", detail, "declare it as a secret: `!secret {env: NAME}`")])
+
+
+def _choices(chosen: Selection, how: Conversation, project: Project) -> Json:
+    variables = ["@" + _portable(text[1:], project) if text.startswith("@") else text for text in chosen.extra_vars]
+    settled = how.settled(project.settings)
+    config = how.ssh_config
+    return {
+        **asdict(chosen),
+        "tags": list(chosen.tags),
+        "extra_vars": variables,
+        "inventory": _portable(chosen.inventory, project) if chosen.inventory else None,
+        **{key: getattr(settled, key) for key in _REMEMBERED},
+        "ssh_config": _portable(config, project) if config and config != "none" else config,
+    }
+
+
+def _portable(text: str, project: Project) -> str:
+    """Return a file named on the command line as any checkout has it: relative to the project, but for absolute paths
+    that lead elsewhere."""
+    path = Path(os.path.abspath(text))
+    if path.is_relative_to(project.root) or not os.path.isabs(text):
+        return os.path.relpath(path, project.root)
+    return str(path)
+
+
+def _inside(path: Path, project: Project) -> str:
+    return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else "."
+
+
+# Reading
+
+
+def content(source: str) -> bytes:
+    """Return the content of a plan's file, or of standard input for "-"; at most one byte more than a plan may have.
+
+    Raises InvalidInput if it can't be read.
+    """
+    from statecfg.positions import Place
+    from statecfg.problems import InvalidInput, problem
+    from statecfg.saved.plan_file import LARGEST
+
+    try:
+        if source == STDIN:
+            return sys.stdin.buffer.read(LARGEST + 1)
+        with open(source, "rb") as stream:
+            return stream.read(LARGEST + 1)
+    except OSError as error:
+        detail = f"{source} can't be read: {error.strerror}"
+        raise InvalidInput([problem("SC0430", detail, "check the file", Place(source, 0))]) from None
+
+
+def plan_in(source: str) -> bytes | None:
+    """Return the content of a plan; None for a playbook. Standard input and pipes, which are read once, hold plans."""
+    from statecfg.saved import plan_file
+
+    if source == STDIN or not os.path.isfile(source):
+        return content(source)
+    if Path(source).suffix in (".yml", ".yaml", ".py", ".hy"):
+        with contextlib.suppress(OSError), open(source, "rb") as stream:
+            return content(source) if plan_file.is_plan(stream.read(200)) else None
+        return None
+    return content(source)
+
+
+def shown(source: str) -> str:
+    """Return what messages call a plan."""
+    return "standard input" if source == STDIN else source
+
+
+# Applying
+
+
+@dataclass(frozen=True)
+class _Here:
+    """A plan in the project that it is to be applied in.
+
+    :param playbook: the file
+    :param selection: the plan's choices, with files as they are called here
+    :param moved: path in the plan → the file here, of files that the command line named
+    """
+
+    name: str
+    plan: Json
+    project: Project
+    playbook: Path
+    selection: Selection
+    how: Conversation
+    moved: Mapping[str, Path]
+
+
+def apply(
+    source: str,
+    data: bytes,
+    given: Selection,
+    how: Conversation,
+    output: Output,
+    *,
+    directory: str | None,
+    agreed: bool,
+    store: str | None,
+    hooks: Callable[[Path, Selection], Any],
+) -> tuple[Finished, Sequence[str]]:
+    """Apply a plan. Hosts for which the playbook gives another result now are refused, unvisited; the others go on.
+
+    :param given: what the command line chooses, which may not contradict the plan
+    :param directory: the project; None for that of the working directory
+    :param hooks: opens the event bus for a playbook
+    Returns what came of it, and what went wrong with the store.
+    :raises StalePlan: the plan was made from other inputs; nothing was touched
+    :raises click.UsageError: an option contradicts the plan
+    """
+    from statecfg.saved import differences, digests
+    from statecfg.saved import hosts as planned
+
+    here = _opened(source, data, given, how, directory)
+    plan, project, name = here.plan, here.project, here.name
+    _same_store(here, store)
+    with contextlib.ExitStack() as stack:
+        events = stack.enter_context(hooks(here.playbook, here.selection))
+        with inputs.recording() as read, _directory(project, plan):
+            work = session.prepare(here.playbook, here.selection, events, store)
+        found = differences.of_inputs(plan, project, read, here.moved)
+        found = found or differences.of_secrets(plan, work.secrets)
+        if not found and {job.host.name for job in work.jobs} == set(plan["hosts"]):
+            found = differences.of_executor(plan, digests.executor(work.jobs), VERSION)
+        if found:
+            raise differences.stale(name, found)
+        refused = differences.of_definitions(plan, digests.definitions(work.jobs, work.secrets))
+        kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
+        due = {host: each["report"].get("units") or [] for host, each in plan["hosts"].items()}
+        finished = session.converse(
+            replace(work, jobs=kept),
+            "apply",
+            here.how,
+            output,
+            expect=planned.expected(plan),
+            peers=planned.peers(plan),
+            units=due,
+            agreed=agreed,
+            events=events,
+        )
+    visited = {host: _stale(report, plan["hosts"][host]["report"]) for host, report in finished.report["hosts"].items()}
+    unvisited = {
+        host: _refusal(differs, plan["hosts"][host]["report"], events.at_once(host)[1])
+        for host, differs in refused.items()
+    }
+    return replace(finished, report={**finished.report, "hosts": {**visited, **unvisited}}), events.problems
+
+
+def _opened(source: str, data: bytes, given: Selection, how: Conversation, directory: str | None) -> _Here:
+    """Return the plan in its project. Raises StalePlan as far as it shows without running anything of the project."""
+    from statecfg import project as projects
+    from statecfg.saved import differences, plan_file
+
+    name = shown(source)
+    plan = plan_file.parse(data, name, VERSION)
+    project = projects.find(Path(directory or "."))
+    if found := differences.of_project(plan, project):
+        help = f"run this in a checkout of `{plan['project']}`, or name it: --project DIRECTORY"
+        if found[0].startswith("project"):
+            help += "; or, if this is the same project, write its name into statecfg.toml, and plan again"
+        raise differences.stale(name, found, help)
+    moved: dict[str, Path] = {}
+    selection = _selection(plan, project, given, moved)
+    found = differences.of_files(plan, project, moved)
+    if any(text.startswith("inventory ") for text in found):
+        found += _in_inventory(plan, project, selection)
+    if found:
+        raise differences.stale(name, found)
+    return _Here(name, plan, project, project.root / plan["playbook"], selection, _way(plan, project, given=how), moved)
+
+
+def _selection(plan: Json, project: Project, given: Selection, moved: dict[str, Path]) -> Selection:
+    """Return the plan's choices with files as they are called here. Raises click.UsageError for contradictions.
+
+    A file that lies outside the project may be named again: its content must be the same.
+    """
+    choices = plan["choices"]
+    inventory = choices.get("inventory")
+    if given.inventory:
+        was = [each["path"] for each in plan["inputs"] if each["kind"] == "inventory"]
+        moved.update((path, Path(os.path.abspath(given.inventory))) for path in was)
+        inventory = os.path.abspath(given.inventory)
+    elif inventory:
+        inventory = str(project.root / inventory)
+    variables = [f"@{project.root / text[1:]}" if text.startswith("@") else text for text in choices["extra_vars"]]
+    if given.extra_vars:
+        files = [text for text in choices["extra_vars"] if text.startswith("@")]
+        again = [os.path.abspath(text[1:]) for text in given.extra_vars if text.startswith("@")]
+        in_words = [text for text in given.extra_vars if not text.startswith("@")]
+        if len(again) != len(files) or in_words != [text for text in choices["extra_vars"] if text[:1] != "@"]:
+            raise _contradiction("--extra-vars", choices["extra_vars"])
+        place = dict(zip(files, again, strict=True))
+        moved.update((text[1:], Path(path)) for text, path in place.items())
+        variables = [f"@{place[text]}" if text in place else text for text in choices["extra_vars"]]
+    for field in ("limit", "tags", "prune"):
+        value, planned = getattr(given, field), choices.get(field)
+        if value and value != (tuple(planned) if isinstance(planned, list) else planned):
+            raise _contradiction(_FLAGS[field], planned)
+    return Selection(inventory, choices.get("limit"), tuple(choices["tags"]), tuple(variables), choices["prune"])
+
+
+def _contradiction(flag: str, planned: Any) -> click.UsageError:
+    if isinstance(planned, list | tuple):
+        planned = ",".join(map(str, planned))
+    given = f"with {flag}" + ("" if planned is True else f" {planned}") if planned else f"without {flag}"
+    return click.UsageError(
+        f"{flag} contradicts the plan, which was made {given}. A plan is applied as it is: leave {flag} out here "
+        "(on the command line and in the environment), or plan again with it."
+    )
+
+
+def _way(plan: Json, project: Project, given: Conversation) -> Conversation:
+    """Return how to reach the hosts: as the plan did. Raises click.UsageError for contradictions."""
+    choices = plan["choices"]
+    values: Json = {}
+    for key in _REMEMBERED:
+        said = getattr(given, key)
+        if said is not None and said != choices.get(key):
+            raise _contradiction("--" + key.replace("_", "-"), choices.get(key))
+        values[key] = choices.get(key)
+    config = choices.get("ssh_config")
+    if given.ssh_config is None and config:
+        values["ssh_config"] = config if config == "none" else str(project.root / config)
+    return replace(given, **values)
+
+
+def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[str]:
+    """Return what is different in an inventory that has changed, as far as it can be read."""
+    from statecfg import secrets
+    from statecfg.problems import InvalidInput
+    from statecfg.saved import differences
+
+    try:
+        with secrets.placeholders():
+            inventory = project.inventory(Path(selection.inventory) if selection.inventory else None)
+            return [f"  {text}" for text in differences.of_inventory(plan, inventory)]
+    except InvalidInput:
+        return []
+
+
+@contextlib.contextmanager
+def _directory(project: Project, plan: Json) -> Iterator[None]:
+    """Work, as the plan did, in a directory of the project: a playbook may open files by relative names."""
+    path = project.root / plan["directory"]
+    with contextlib.chdir(path if path.is_dir() else project.root):
+        yield
+
+
+def _same_store(here: _Here, store: str | None) -> None:
+    """Raise StalePlan if a playbook with services was planned with another store."""
+    from statecfg.saved import differences
+    from statecfg.store import address, identity
+
+    wanted = here.plan["store"]
+    if not wanted:
+        return
+    place = address.chosen(here.project, store)
+    found = identity.of(here.project, store) if place.there() else ""
+    if found != wanted:
+        what = f"{place.shown} is another one ({found[:8]})" if found else f"there is no store at {place.shown}"
+        difference = f"store: the plan was made with the store {wanted[:8]}, and {what}"
+        help = (
+            "a playbook with services is planned and applied with one store, which knows its units: let both machines "
+            "use one PostgreSQL database (`store` in statecfg.toml, STATECFG_STORE or --store)"
+        )
+        raise differences.stale(here.name, [difference], help)
+
+
+def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence[Mapping[str, Any]]) -> Json:
+    """Return the report of a host that was refused without a visit.
+
+    :param report: of the host in the plan
+    :param called: the hooks that were asked for the host's graph
+    """
+    from statecfg.saved import differences, hosts
+
+    host = hosts.refusal(differs)
+    asked = sorted({each["hook"] for each in called if each["status"] == "ok"})
+    if asked:
+        told = f"Plans ask no hook over HTTP; what came back from these may differ from the plan: {', '.join(asked)}."
+        host["error"]["detail"] = told
+    elif report["status"] == "ok":
+        host["error"]["detail"] = differences.BY_ITSELF
+    return host
+
+
+def _stale(host: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a host's report; where it refused, with how it differs from the `report` in the plan."""
+    from statecfg.saved import hosts
+
+    if host["status"] != "refused" or host.get("refusal"):
+        return host
+    return {**host, "error": host.get("error") or dict(hosts.STALE), "differs": hosts.compared(report, host)}

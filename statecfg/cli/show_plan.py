@@ -1,0 +1,51 @@
+"""`statecfg show`: show a saved plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from statecfg.cli import exit_codes, options
+from statecfg.cli.options import Command, Output
+
+EXAMPLES = """
+statecfg show web.plan               what would change, who planned it, when, and from which commit
+statecfg show web.plan --diff        with all differences in full
+statecfg show web.plan --markdown    for a pull request
+statecfg show web.plan --json        for programs: the report, and where the plan comes from
+"""
+
+
+@click.command("show", cls=Command, examples=EXAMPLES)
+@click.argument("plan", type=options.ExistingFile(allow_dash=True), shell_complete=options.offer_plans)
+@click.option("-v", "--verbose", count=True, help="Show unchanged resources, every action, and every input.")
+@click.option("--diff", is_flag=True, help="Show differences in full, however long.")
+@click.option("--markdown", is_flag=True, help="Write Markdown to stdout.")
+@options.json_option
+@options.no_color_option
+def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, no_color: bool) -> int:
+    """Show a saved plan: what would change on which hosts, who made it, when, and from which git commit.
+
+    PLAN is a file written by `statecfg plan --out`, or `-` for standard input. Needs neither the project nor the
+    hosts. The plan's checksum is checked: a damaged or edited file is refused. It does not prove who made the plan.
+    """
+    from statecfg.cli import saved_plan, show
+    from statecfg.cli.main import VERSION
+    from statecfg.saved import plan_file
+
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown are two forms: choose one.")
+    found: dict[str, Any] = plan_file.parse(saved_plan.content(plan), saved_plan.shown(plan), VERSION)
+    output = Output(verbose=verbose, diff=diff, json=as_json, no_color=no_color)
+    if markdown:
+        from statecfg.views import saved_markdown
+
+        click.echo(saved_markdown.text(found, VERSION), nl=False)
+        return exit_codes.DONE
+    from statecfg.cli import session
+    from statecfg.views import saved
+
+    document = saved.document(found, VERSION)
+    show.report(document, saved.lines(found, VERSION, session.detail(output)), output)
+    return exit_codes.DONE

@@ -1,0 +1,67 @@
+"""Words of Ansible that people write in YAML, and what they are called here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_INCLUDE = "`include: FILE` adds the entries of another file"
+_BECOME = "set `become` for the host in the inventory, or pass -b"
+_LOOP = "`for_each: LIST` repeats an entry; each round has `item`"
+
+# A keyword of a task or play → what to write instead.
+KEYWORDS: Mapping[str, str] = {
+    "name": "begin the entry with its node type; a comment (`# …`) describes it",
+    "tasks": "`resources:` lists the entries of a play",
+    "pre_tasks": "`resources:` lists the entries of a play; `requires` orders them",
+    "post_tasks": "`resources:` lists the entries of a play; `requires` orders them",
+    "handlers": "`restart_on: [NAME]` on a service restarts it when NAME changes",
+    "notify": "`restart_on: [NAME]` on the service restarts it when NAME changes",
+    "roles": _INCLUDE,
+    "role": _INCLUDE,
+    "include_tasks": _INCLUDE,
+    "import_tasks": _INCLUDE,
+    "include_role": _INCLUDE,
+    "import_role": _INCLUDE,
+    "import_playbook": _INCLUDE,
+    "loop": _LOOP,
+    "with_items": _LOOP,
+    "with_list": _LOOP,
+    "with_dict": "`for_each: MAP` repeats an entry; each round has `key` and `value`",
+    "register": "use the guards of `command`: `creates`, `unless`, `onlyif`",
+    "become": _BECOME,
+    "become_user": _BECOME,
+    "become_method": _BECOME,
+    "gather_facts": "remove it: each node looks at the host itself",
+    "delegate_to": "write a play for that host",
+    "run_once": "write a play for one host",
+    "block": "write the entries one after the other, or include a file with `when:`",
+    "rescue": "statecfg stops at a failure; --keep-going continues with what does not depend on it",
+    "always": "statecfg stops at a failure; --keep-going continues with what does not depend on it",
+    "ignore_errors": "--keep-going continues with what does not depend on a failed node",
+    "changed_when": "use the guards of `command`: `creates`, `unless`, `onlyif`",
+    "failed_when": "let the command end with an exit code other than 0",
+    "vars_files": "write `vars:`, or pass -e @FILE",
+    "set_fact": "write `vars:` of the play or of an include",
+    "environment": "give `env` to the command",
+    "debug": "`statecfg inventory --vars` shows variables",
+    "no_log": "declare the value as a secret: `!secret {env: NAME}`",
+}
+# A module → the node type.
+MODULES: Mapping[str, str] = {
+    "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
+    "lineinfile": "line_in_file", "systemd": "service", "systemd_service": "service", "shell": "command",
+    "script": "command", "raw": "command",
+}  # fmt: skip
+
+
+def equivalent(word: str) -> str:
+    """Return what to write in place of a word of Ansible; "" if it is not one.
+
+    :param word: a keyword, or a module with or without its collection
+    """
+    if word in KEYWORDS:
+        return f"`{word}` is a word of Ansible: {KEYWORDS[word]}"
+    module = word.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
+    if module in MODULES:
+        return f"`{word}` is a module of Ansible: the node type is `{MODULES[module]}`"
+    return f"the node type is `{module}`" if module != word else ""

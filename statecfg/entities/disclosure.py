@@ -1,0 +1,54 @@
+"""What users learn of a playbook's runs: counts and codes. Names of hosts and paths are for administrators.
+
+A task's `result`, `error` and `details` are read by its tenant. The texts for administrators are in the task's log.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from statecfg.problems import Problem
+
+ASK = "Administrators see the reasons in the task's details."
+Json = dict[str, Any]
+
+
+def result(reports: Sequence[Json]) -> Json:
+    """Return the result of a task: each run with its number of hosts by status and of resources by outcome."""
+    return {"runs": [_run(report) for report in reports]}
+
+
+def details(reports: Sequence[Json]) -> str:
+    """Return the details of a task: one line for each run."""
+    return "\n".join(_line(_run(report)) for report in reports)
+
+
+def failed_runs(reports: Iterable[Json], failed: Sequence[str]) -> str:
+    """Return why a task failed: in which runs how many hosts and resources failed.
+
+    :param failed: ids of the runs that failed
+    """
+    lines = [_line(_run(report)) for report in reports if report["run"] in failed]
+    return f"The playbook failed: {'; '.join(lines)}. {ASK}"
+
+
+def rejected(problems: Iterable[Problem]) -> str:
+    """Return why a playbook could not be used with an entity, without names and paths."""
+    kinds = dict.fromkeys(f"{each.summary} [{each.code}]" for each in problems)
+    return f"The playbook cannot be used with this entity: {', '.join(kinds)}. {ASK}"
+
+
+def _run(report: Json) -> Json:
+    hosts = Counter(host["status"] for host in report["hosts"].values())
+    resources: Counter[str] = Counter()
+    for host in report["hosts"].values():
+        resources.update({outcome: count for outcome, count in (host.get("summary") or {}).items() if count})
+    return {"run": report["run"], "mode": report["mode"], "hosts": dict(hosts), "resources": dict(resources)}
+
+
+def _line(run: Json) -> str:
+    hosts = ", ".join(f"{count} {status}" for status, count in run["hosts"].items()) or "none"
+    resources = ", ".join(f"{count} {outcome}" for outcome, count in run["resources"].items()) or "none"
+    return f"run {run['run']}: {run['mode']}: hosts: {hosts}; resources: {resources}"

@@ -1,0 +1,84 @@
+"""What users who are not administrators may choose for a type: behaviors that an administrator marked as selectable.
+
+An administrator marks a behavior of an interface with `"selectable": true` in its execution. Users with Full Control of
+a type may then bind it to a hook, let other users invoke it, and put it in the place of another behavior with the
+execution `{"type": "Behavior", "id": REF}`. Only administrators name a playbook, a function or a URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.entities import access, urn
+from statecfg.entities.model import Behavior, EntityType, Principal
+from statecfg.entities.problems import bad, forbidden
+from statecfg.store import entity_tables as tables
+from statecfg.store import records
+
+SELECTABLE = "selectable"
+REFERENCE = "Behavior"
+HARMLESS = ("noop", REFERENCE)
+Json = Mapping[str, Any]
+
+
+def target(connection: Any, execution: Json) -> Any:
+    """Return the row of the interface's behavior that a reference names; None if it does not exist."""
+    ref = execution.get("id")
+    return records.find(connection, tables.behavior, id=ref, ref=ref) if isinstance(ref, str) else None
+
+
+def check_override(connection: Any, principal: Principal, execution: Json, known: Behavior, kind: EntityType) -> None:
+    """Refuse an override that names what its user may not name. Raises ApiError.
+
+    :param execution: what the override is to run
+    :param known: what the type runs today
+    """
+    if execution.get("type") == REFERENCE:
+        found = target(connection, execution)
+        if found is None or found.execution.get("type") == REFERENCE:
+            raise bad(f"There is no behavior {str(execution.get('id'))[:200]} to select.", "RDE_INVALID_BEHAVIOR_SCOPE")
+        if not principal.is_administrator and found.execution.get(SELECTABLE) is not True:
+            raise forbidden(f"selecting {found.ref}")
+    elif not principal.is_administrator and execution.get("type") != "noop":
+        unchanged = known.owner == kind.id and execution == known.execution
+        if not unchanged:
+            message = (
+                "Only administrators define what a behavior runs. "
+                'Select a behavior: {"type": "Behavior", "id": "urn:vcloud:behavior-interface:…"}.'
+            )
+            raise bad(message, "RDE_INVALID_BEHAVIOR_EXECUTION")
+
+
+def check_removal(principal: Principal, known: Behavior) -> None:
+    """Refuse to remove an override that only administrators can make. Raises ApiError."""
+    if not principal.is_administrator and known.execution.get("type") not in HARMLESS:
+        raise forbidden(f"removing {known.id}")
+
+
+def check_hooks(connection: Any, principal: Principal, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Refuse hooks that are bound anew to behaviors that are not selectable. Raises ApiError."""
+    for name, ref in new.items():
+        if old.get(name) != ref and not _may_select(connection, principal, ref):
+            raise forbidden(f"binding {ref} to {name}")
+
+
+def check_grant(connection: Any, principal: Principal, kind: EntityType, behavior: str, level: str) -> None:
+    """Refuse to let more users than today invoke a behavior that is not selectable. Raises ApiError.
+
+    :param behavior: an id, or a ref
+    :param level: the access level that users need
+    """
+    ref = urn.ref_of(behavior)
+    if _may_select(connection, principal, ref):
+        return
+    granted = records.every(connection, tables.behavior_grant, type=kind.id)
+    if not any(urn.ref_of(row.behavior) == ref and access.rank(row.level) <= access.rank(level) for row in granted):
+        raise forbidden(f"opening {ref}")
+
+
+def _may_select(connection: Any, principal: Principal, ref: str) -> bool:
+    if principal.is_administrator:
+        return True
+    found = records.find(connection, tables.behavior, id=ref, ref=ref)
+    return found is not None and found.execution.get(SELECTABLE) is True

@@ -1,0 +1,75 @@
+"""Tells the fixed text of our own messages from what is quoted in them: a secret may be a word of both."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from types import CodeType, FunctionType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, List, Pattern, Sequence, Set, Tuple
+
+_PLACE = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrxofgi]")
+
+
+def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
+    """Return the spans of a message, start and end, in which some words stand in fixed text, in order.
+
+    If all of the message is made by one of our templates, everything else is quoted. Otherwise phrases of ours of
+    three words and more count, and what the message begins with.
+    """
+    templates = [(template, _PLACE.split(template)) for template in _templates(tuple(words))]
+    best: List[Tuple[int, int]] = []
+    for template, pieces in templates:
+        letters = sum(map(len, pieces))
+        if len(pieces) > 1 and letters > sum(end - start for start, end in best) and len("".join(pieces).strip()) > 3:
+            pattern = "(.*?)".join("(%s)" % re.escape(piece) for piece in pieces)
+            whole = re.fullmatch(pattern, message, re.DOTALL)
+            if whole is not None:
+                best = [whole.span(2 * index + 1) for index in range(len(pieces))]
+        elif template == message:
+            return [(0, len(message))]
+    if best:
+        return best
+    spans: List[Tuple[int, int]] = []
+    for _, pieces in templates:
+        for piece in pieces:
+            if len(piece.split()) > 2 and any(word in piece for word in words):
+                spans += [found.span() for found in re.finditer(re.escape(piece), message)]
+            elif message.startswith(piece) and piece and not piece[-1].isalnum():
+                spans.append((0, len(piece)))
+    return sorted(set(spans), key=lambda span: (span[0], -span[1]))
+
+
+@functools.lru_cache(maxsize=64)
+def _templates(words: Tuple[str, ...]) -> List[str]:
+    """Return the texts in our own code that have one of the words in them."""
+    known: Pattern[str] = re.compile("|".join(map(re.escape, words)))
+    found: Set[str] = set()
+    for name, module in list(sys.modules.items()):
+        if name == "statecfg" or name.startswith("statecfg."):
+            found.update(text for text in _texts(module) if known.search(text))
+    return sorted(found)
+
+
+def _texts(module: Any) -> Iterator[str]:
+    for value in list(vars(module).values()):
+        own = isinstance(value, type) and value.__module__ == module.__name__
+        for each in list(vars(value).values()) if own else [value]:
+            if isinstance(each, (staticmethod, classmethod)):
+                each = each.__func__
+            function = each.fget if isinstance(each, property) else each
+            if isinstance(each, str):
+                yield each
+            elif isinstance(function, FunctionType):
+                for code in _codes(function.__code__):
+                    yield from (text for text in code.co_consts if isinstance(text, str))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)

@@ -1,0 +1,55 @@
+"""Says where a plan comes from: who made it, when, and from which git commit."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import subprocess
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 20.0  # seconds that git may take
+MOST = 20  # names of modified inputs that are kept
+
+
+def origin(root: Path, files: Iterable[str]) -> dict[str, Any]:
+    """Return who makes a plan here and now, and from which commit.
+
+    :param root: directory of the project
+    :param files: absolute paths of the plan's inputs
+    :returns: `at` (UTC, ISO 8601), `by` (user@machine), `commit` (its hash; None outside of git) and `modified`: the
+        inputs that differ from that commit, at most 20, relative to the project; None if git can't tell
+    """
+    commit, modified = _git(root, {os.path.realpath(path) for path in files})
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"at": at, "by": f"{getpass.getuser()}@{socket.gethostname()}", "commit": commit, "modified": modified}
+
+
+def _git(root: Path, files: set[str]) -> tuple[str | None, list[str] | None]:
+    found = _ran(root, "rev-parse", "--show-toplevel", "HEAD")
+    if found is None or len(lines := found.decode("utf-8", "surrogateescape").splitlines()) != 2:
+        return None, None
+    top, commit = lines
+    said = _ran(root, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", ".")
+    if said is None:
+        return commit, None
+    changed = [os.path.join(top, os.fsdecode(entry[3:])) for entry in said.split(b"\0") if entry]
+    real = os.path.realpath(root)
+    return commit, sorted(os.path.relpath(path, real) for path in changed if os.path.realpath(path) in files)[:MOST]
+
+
+def _ran(root: Path, *arguments: str) -> bytes | None:
+    """Return what git says, None where there is no git, no repository, or no answer."""
+    # Programs that a repository's settings name are not started just to look at it.
+    argv = ["git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-C", str(root), *arguments]
+    environ = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, env=environ, timeout=PATIENCE, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,77 @@
+"""Browser sessions. They are kept in the store, so that they survive a restart of the server."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from statecfg.entities.access_calls import digest, owner
+from statecfg.entities.model import Principal
+from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.database import Store
+
+LIFE = 12 * 3600.0  # seconds that a session lasts
+MOST = 1000  # sessions at a time; the oldest ends for a new one
+
+
+class Sessions:
+    """The open sessions. One ends on logout, after 12 hours, and together with its token.
+
+    The store holds digests only: neither the cookie nor the token can be made from them.
+
+    :param clock: returns seconds since 1970
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+
+    def open(self, token: str) -> str:
+        """Open a session for the owner of a token that exists; return the value of its cookie."""
+        value, now = secrets.token_urlsafe(32), self._clock()
+
+        def enter(connection: Any) -> None:
+            found = records.find(connection, tables.token, digest=digest(token))
+            for row in records.every(connection, tables.browser_session):
+                if row.ends <= now:
+                    records.drop(connection, tables.browser_session, number=row.number)
+            rows = records.every(connection, tables.browser_session)
+            for row in rows[: max(0, len(rows) - MOST + 1)]:
+                records.drop(connection, tables.browser_session, number=row.number)
+            if found is not None:
+                values = {"digest": digest(value), "token": found.id, "ends": now + LIFE}
+                records.add(connection, tables.browser_session, values)
+
+        self._store.attempt(enter)
+        return value
+
+    def principal(self, value: str) -> Principal | None:
+        """Return whose session a cookie stands for; None if it has ended or never existed."""
+        now = self._clock()
+        with self._store.reading() as connection:
+            found = records.find(connection, tables.browser_session, digest=digest(value))
+            if found is None or found.ends <= now:
+                return None
+            return owner(records.find(connection, tables.token, id=found.token), now)
+
+    def close(self, value: str) -> None:
+        """End a session."""
+        key = digest(value)
+        self._store.attempt(lambda connection: records.drop(connection, tables.browser_session, digest=key))
+
+
+def csrf(value: str) -> str:
+    """Return what a page of a session sends in the header X-Statecfg-Csrf with each change.
+
+    It is derived from the cookie, which no other site can read, so it stays valid when the server restarts.
+    """
+    return hmac.new(value.encode("utf-8", "surrogatepass"), b"statecfg csrf", hashlib.sha256).hexdigest()
+
+
+def matches(value: str, given: str) -> bool:
+    """Return whether that header fits the cookie."""
+    return hmac.compare_digest(csrf(value).encode(), given.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,43 @@
+"""The identity of a store: a random name, given once, by which a saved plan knows it again from any machine."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from sqlalchemy import CheckConstraint, Column, Integer, String, Table
+
+from statecfg.store import opened
+from statecfg.store.tables import metadata
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from statecfg.project import Project
+
+table = Table(
+    "store_identity",
+    metadata,
+    Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
+    Column("identity", String(32), nullable=False),
+    info={"since": 3},
+)
+
+
+def of(project: Project, url: str | None = None) -> str:
+    """Return the identity of a project's store, 32 hex digits; the store is made if it is not there yet.
+
+    :param url: where the store is; None for the project's or the default one
+    :raises StoreError: it can't be used
+    """
+    with opened(project, url) as store:
+        return store.attempt(_known)
+
+
+def _known(connection: Connection) -> str:
+    found = connection.execute(table.select()).one_or_none()
+    if found is not None:
+        return str(found.identity)
+    made = uuid.uuid4().hex
+    connection.execute(table.insert().values(one=1, identity=made))
+    return made

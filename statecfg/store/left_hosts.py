@@ -1,0 +1,67 @@
+"""Hosts that a playbook was applied to and that it no longer names, and hosts of units that were added by hand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from statecfg.inventory import LOCAL
+from statecfg.store import hosts, runs, services
+
+if TYPE_CHECKING:
+    from statecfg.inventory import Inventory
+    from statecfg.store.database import Store
+
+Json = dict[str, Any]
+LOOKED_AT = 20  # runs that are looked through for a host's resources
+
+
+def added(store: Store, playbook: str) -> dict[str, list[str]]:
+    """Return the hosts of units that were added by hand, by service.
+
+    :param playbook: that declares the services, as hosts know it
+    """
+    found: dict[str, list[str]] = {}
+    with store.reading() as connection:
+        for unit in services.units_in(connection, store.project, playbook):
+            if unit.added:
+                found.setdefault(unit.service, []).append(unit.host)
+    return found
+
+
+def find(
+    store: Store, playbook: str, file: str, named: Collection[str], inventory: Inventory | None, path: str
+) -> list[Json]:
+    """Return the hosts that left a playbook, by name, as reports have them.
+
+    :param playbook: the name by which hosts know it
+    :param file: the same, relative to the project
+    :param named: the hosts that it names now, whatever the limit of this run
+    :param path: of the playbook, as it is written in a command
+    :returns: `host`; `address`, whether the inventory has it; the names of its `units` and `resources`, as far as the
+        newest runs tell; `command`, what removes them, "" for a host that the inventory does not have
+    """
+    units: dict[str, list[str]] = {}
+    with store.reading() as connection:
+        for unit in services.units_in(connection, store.project, playbook):
+            units.setdefault(unit.host, []).append(unit.name)
+    bound = {each.name for each in hosts.every(store) if playbook in each.playbooks}
+    found = []
+    for name in sorted((bound | units.keys()) - set(named)):
+        there = name == LOCAL or (inventory is not None and name in inventory.hosts)
+        command = f"statecfg destroy --hosts {shlex.quote(name)} {shlex.quote(path)}" if there else ""
+        about: Json = {"host": name, "address": there, "units": units.get(name, [])}
+        found.append({**about, "resources": _resources(store, file, name), "command": command})
+    return found
+
+
+def _resources(store: Store, file: str, host: str) -> list[str]:
+    """Return the names of the resources that the newest apply of a playbook left on a host; [] if none is known."""
+    for run in runs.recent(store, LOOKED_AT, host, file):
+        report: Mapping[str, Any] = (runs.host_report(store, run.id, host) if run.mode == "apply" else None) or {}
+        nodes = [node for layer in report.get("layers", ()) for node in layer]
+        made = sorted(node["name"] for node in nodes if node.get("outcome") in ("changed", "unchanged"))
+        if made:
+            return made
+    return []

@@ -1,0 +1,126 @@
+"""Version 3 of the schema: hosts, runs, units and numbers of relations belong to a project."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+# What both databases take. The table of hosts is changed by `sort_out`: SQLite can't drop its old constraint.
+STATEMENTS = {
+    "run": ["ALTER TABLE run ADD COLUMN project VARCHAR(255) DEFAULT '' NOT NULL"],
+    "going": ["ALTER TABLE going ADD COLUMN project VARCHAR(255) DEFAULT '' NOT NULL"],
+    "unit": ["ALTER TABLE unit ADD COLUMN early BOOLEAN DEFAULT true NOT NULL"],
+    "relation": [
+        "ALTER TABLE relation ADD COLUMN number INTEGER DEFAULT 0 NOT NULL",
+        "UPDATE relation SET number = id",  # charms may have stored it
+    ],
+    "relation_unit": ["ALTER TABLE relation_unit ADD COLUMN unsettled BOOLEAN DEFAULT false NOT NULL"],
+}
+_COLUMNS = "id, name, facts, tags, metadata, boot_id, ledger, registered, last_checkin, installed, installed_at"
+_REBUILT = """
+CREATE TABLE host_3 (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, project VARCHAR(255) NOT NULL, name VARCHAR(255) NOT NULL,
+    facts TEXT NOT NULL, tags TEXT NOT NULL, metadata TEXT NOT NULL, boot_id TEXT NOT NULL, ledger TEXT NOT NULL,
+    registered DOUBLE, last_checkin DOUBLE, installed TEXT, installed_at DOUBLE, UNIQUE (project, name)
+)
+"""
+_WIDENED = (
+    "ALTER TABLE host ADD COLUMN project VARCHAR(255) DEFAULT '' NOT NULL",
+    "ALTER TABLE host DROP CONSTRAINT host_name_key",
+    "ALTER TABLE host ADD UNIQUE (project, name)",
+)
+# 0.3.0 went on to show a playbook as installed after it was destroyed or unbound.
+_UNBOUND = """
+UPDATE host SET installed = NULL, installed_at = NULL WHERE installed IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM binding WHERE binding.host = host.id AND binding.playbook = host.installed)
+"""
+
+
+def sort_out(connection: Connection) -> None:
+    """Give each host to the projects that have it, and count the relations of each project on from where they are."""
+    if connection.dialect.name == "sqlite":
+        _rebuild(connection)
+    else:
+        for statement in _WIDENED:
+            connection.exec_driver_sql(statement)
+    connection.exec_driver_sql(_UNBOUND)
+    for row in connection.execute(text("SELECT * FROM host ORDER BY id")).mappings().all():
+        _divide(connection, row)
+    projects = list(connection.execute(text("SELECT DISTINCT project FROM service ORDER BY project")).scalars())
+    following = _last(connection, "relation") + 1
+    for name in projects:
+        enter = text("INSERT INTO project (name, mark, next_relation) VALUES (:name, :mark, :next)")
+        connection.execute(enter, {"name": name, "mark": secrets.token_hex(16), "next": following})
+
+
+def _rebuild(connection: Connection) -> None:
+    """Make the table of hosts anew, with its rows. Dropping the old one empties what refers to it: that is put back."""
+    last = _last(connection, "host")
+    bindings = connection.execute(text("SELECT * FROM binding")).mappings().all()
+    events = connection.execute(text("SELECT id, host FROM event WHERE host IS NOT NULL")).mappings().all()
+    connection.exec_driver_sql(_REBUILT)
+    connection.exec_driver_sql(f"INSERT INTO host_3 (project, {_COLUMNS}) SELECT '', {_COLUMNS} FROM host")  # noqa: S608 - constants
+    connection.exec_driver_sql("DROP TABLE host")
+    connection.exec_driver_sql("ALTER TABLE host_3 RENAME TO host")
+    connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'host'")
+    connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES ('host', ?)", (last,))
+    for row in bindings:
+        insert = "INSERT INTO binding (host, playbook, since, ledger) VALUES (:host, :playbook, :since, :ledger)"
+        connection.execute(text(insert), dict(row))
+    for row in events:
+        connection.execute(text("UPDATE event SET host = :host WHERE id = :id"), dict(row))
+
+
+def _last(connection: Connection, table: str) -> int:
+    """Return the highest number that a table ever gave, also to a row that is gone; 0 for none."""
+    if connection.dialect.name == "sqlite":
+        asked = "SELECT seq FROM sqlite_sequence WHERE name = :table"
+    else:
+        asked = (
+            "SELECT last_value FROM pg_sequences"
+            " WHERE sequencename = :table || '_id_seq' AND schemaname = current_schema()"
+        )
+    return int(connection.execute(text(asked), {"table": table}).scalar_one_or_none() or 0)
+
+
+def _divide(connection: Connection, row: Any) -> None:
+    """Give a host to the first project that has it, and a copy of it to each other one."""
+    bound = text("SELECT playbook FROM binding WHERE host = :id ORDER BY since, playbook")
+    playbooks = list(connection.execute(bound, {"id": row["id"]}).scalars())
+    asked = text(
+        "SELECT DISTINCT service.project FROM unit JOIN service ON unit.service = service.id"
+        " WHERE unit.host = :name AND NOT unit.gone ORDER BY service.project"
+    )
+    units = connection.execute(asked, {"name": row["name"]}).scalars()
+    projects = list(dict.fromkeys([*map(_project, [row["installed"] or "", *playbooks]), *units]))
+    first, *others = [name for name in projects if name] or [""]
+    connection.execute(text("UPDATE host SET project = :project WHERE id = :id"), {"project": first, "id": row["id"]})
+    for project in others:
+        _copy(connection, row, project)
+
+
+def _copy(connection: Connection, row: Any, project: str) -> None:
+    """Make a project's own record of a host, and give it what is about playbooks of that project."""
+    values = {**row, "project": project, "installed": None, "installed_at": None}
+    del values["id"]
+    names = ", ".join(values)
+    marks = ", ".join(f":{name}" for name in values)
+    connection.execute(text(f"INSERT INTO host ({names}) VALUES ({marks})"), values)  # noqa: S608 - names of columns
+    asked = text("SELECT id FROM host WHERE project = :project AND name = :name")
+    made = connection.execute(asked, {"project": project, "name": row["name"]}).scalar_one()
+    for table in ("binding", "event", "invocation"):
+        pairs = text(f"SELECT DISTINCT playbook FROM {table} WHERE host = :id AND playbook IS NOT NULL")  # noqa: S608 - constants
+        for playbook in connection.execute(pairs, {"id": row["id"]}).scalars().all():
+            if _project(playbook) == project:
+                move = f"UPDATE {table} SET host = :made WHERE host = :id AND playbook = :playbook"  # noqa: S608 - constants
+                connection.execute(text(move), {"made": made, "id": row["id"], "playbook": playbook})
+
+
+def _project(playbook: str) -> str:
+    """Return the project of a playbook, PROJECT/PATH; "" where the name tells none."""
+    return playbook.partition("/")[0]

@@ -1,0 +1,231 @@
+"""Read JSON data into frozen classes, strictly: known keys only, at every depth, and each value of the right kind.
+
+A class that derives from `Strict` is a frozen dataclass; its annotations say what JSON it takes: `str`, `int`, `float`,
+`bool`, `Literal[…]`, `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and another such class. `Annotated[X, Free(…)]`
+bounds data in depth and size; its keys are not checked if X is `Any` or `Mapping[str, Any]`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from sys import getsizeof
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+Reader = Callable[[Any], Any]
+DEPTH = 104  # levels of nesting in data whose keys nobody knows: what a hook prints may have 100
+_REFERENCE = 8  # bytes of a pointer
+
+
+class Invalid(ValueError):
+    """Data that has another shape than its class says.
+
+    :param what: what is wrong, in words
+    :param where: the keys and indexes that lead there, innermost first
+    """
+
+    def __init__(self, what: str, where: tuple[str, ...] = ()) -> None:
+        self.what, self.where = what, where
+        place = "".join(reversed(where)).removeprefix(".")
+        super().__init__(f"{place}: {what}" if place else what)
+
+    def under(self, key: str) -> Invalid:
+        """Return the same problem, found below `key` (`.name` or `[3]`)."""
+        return Invalid(self.what, (*self.where, key))
+
+
+@dataclass(frozen=True)
+class Free:
+    """Bounds data, in particular data whose keys are not known.
+
+    :param most: bytes of memory that it may take
+    :param depth: levels of nesting
+    :param map: whether it must be a map
+    """
+
+    most: int
+    depth: int = DEPTH
+    map: bool = False
+
+
+class Strict:
+    """The base of frozen dataclasses that are read from JSON."""
+
+    _compiled: ClassVar[tuple[dict[str, Reader], frozenset[str]] | None] = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the object that `value` (decoded JSON) describes. Raises Invalid for any other shape."""
+        compiled = cls.__dict__.get("_compiled")
+        if compiled is None:
+            compiled = cls._compiled = _compile(cls)
+        readers, required = compiled
+        if type(value) is not dict:
+            raise Invalid(f"{brief(value)} is not a map")
+        found = {}
+        for key, item in value.items():
+            reader = readers.get(key)
+            if reader is None:
+                raise Invalid(f"the key {brief(key)} is unknown")
+            try:
+                found[key] = reader(item)
+            except Invalid as problem:
+                raise problem.under(f".{key}") from None
+        if not required <= found.keys():
+            raise Invalid(f"the key {min(required - found.keys())!r} is missing")
+        made = object.__new__(cls)
+        made.__dict__.update(found)  # what is missing is found in the class, where dataclasses keep defaults
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON data it was read from."""
+        return {key: _plain(value) for key, value in self.__dict__.items()}
+
+
+def weigh(value: object) -> int:
+    """Return how many bytes of memory decoded JSON takes, shared keys counted each time."""
+    total, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        total += getsizeof(item) + _REFERENCE
+        if isinstance(item, dict):
+            waiting += item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+    return total
+
+
+def brief(value: object) -> str:
+    """Return the beginning of a value, as a message quotes it."""
+    if isinstance(value, list | dict) and len(value) > 8:
+        return f"a {'list' if isinstance(value, list) else 'map'} of {len(value):,} values"
+    text = repr(value[:80] if isinstance(value, str) else value)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Strict):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _compile(cls: type[Strict]) -> tuple[dict[str, Reader], frozenset[str]]:
+    hints = get_type_hints(cls, include_extras=True)
+    mine = fields(cls)  # type: ignore[arg-type]  # every class below Strict is a dataclass
+    required = (each.name for each in mine if each.default is MISSING and each.default_factory is MISSING)
+    return {each.name: _reader(hints[each.name]) for each in mine}, frozenset(required)
+
+
+def _reader(hint: Any) -> Reader:
+    """Return what reads a value of a type. Raises TypeError for a type that JSON has no form of."""
+    origin, given = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        (free,) = (mark for mark in given[1:] if isinstance(mark, Free))
+        return _free(free, None if given[0] in (Any, Mapping[str, Any]) else _reader(given[0]))
+    if origin is Literal:
+        return _literal(frozenset(given))
+    if origin in (Union, types.UnionType) and types.NoneType in given:
+        (inner,) = (_reader(each) for each in given if each is not types.NoneType)
+        return lambda value: None if value is None else inner(value)
+    if origin is tuple and given[1:] == (...,):
+        return _list(_reader(given[0]))
+    if origin in (dict, Mapping) and given[0] is str:
+        return _map(_reader(given[1]))
+    if isinstance(hint, type) and issubclass(hint, Strict):
+        return hint.from_json
+    if hint in _SCALARS:
+        return _scalar(*_SCALARS[hint])
+    raise TypeError(f"{hint!r} has no form in JSON")
+
+
+_SCALARS: dict[Any, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a string"),
+    int: ((int,), "an integer"),
+    float: ((int, float), "a number"),
+    bool: ((bool,), "true or false"),
+}
+
+
+def _scalar(kinds: tuple[type, ...], name: str) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) in kinds:
+            return value
+        raise Invalid(f"{brief(value)} is not {name}")
+
+    return read
+
+
+def _literal(allowed: frozenset[Any]) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is str and value in allowed:
+            return value
+        raise Invalid(f"{brief(value)} is not one of {', '.join(sorted(allowed))}")
+
+    return read
+
+
+def _list(inner: Reader) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not list:
+            raise Invalid(f"{brief(value)} is not a list")
+        found = []
+        for index, item in enumerate(value):
+            try:
+                found.append(inner(item))
+            except Invalid as problem:
+                raise problem.under(f"[{index}]") from None
+        return tuple(found)
+
+    return read
+
+
+def _map(inner: Reader) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Invalid(f"{brief(value)} is not a map")
+        found = {}
+        for key, item in value.items():
+            try:
+                found[key] = inner(item)
+            except Invalid as problem:
+                raise problem.under(f"[{brief(key)}]") from None
+        return found
+
+    return read
+
+
+def _free(free: Free, inner: Reader | None) -> Reader:
+    def read(value: Any) -> Any:
+        if free.map and type(value) is not dict:
+            raise Invalid(f"{brief(value)} is not a map")
+        if isinstance(value, dict | list):
+            if _deeper(value, free.depth):
+                raise Invalid(f"it is nested more than {free.depth} levels deep")
+            if weigh(value) > free.most:
+                raise Invalid(f"it takes more than {free.most:,} bytes of memory")
+        elif isinstance(value, str) and getsizeof(value) > free.most:
+            raise Invalid(f"it takes more than {free.most:,} bytes of memory")
+        return value if inner is None else inner(value)
+
+    return read
+
+
+def _deeper(value: object, depth: int) -> bool:
+    """Tell whether data is nested more than `depth` levels deep."""
+    layer = [value]
+    for _ in range(depth + 1):
+        layer = [
+            inner
+            for item in layer
+            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not layer:
+            return False
+    return True

@@ -1,0 +1,46 @@
+"""Which private key files can be used: found out before a connection, and without a passphrase."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import stat
+
+_HEAD = 64 << 10  # bytes that are read of a file
+_OPENSSH = b"-----BEGIN OPENSSH PRIVATE KEY-----"
+_PUBLIC = (b"ssh-", b"ecdsa-", b"sk-", b"-----BEGIN PUBLIC KEY", b"-----BEGIN RSA PUBLIC", b"---- BEGIN SSH2 PUBLIC")
+
+
+def unusable(path: str) -> str:
+    """Return why a private key file cannot be used, and the fix; "" if nothing speaks against it.
+
+    :param path: an existing file
+    :raises OSError: the file cannot be read
+    """
+    with open(path, "rb") as stream:
+        info = os.fstat(stream.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            return "it is not a file"
+        head = stream.read(_HEAD)
+    if head.startswith(b"PuTTY-User-Key-File-"):
+        return f"it is a PuTTY key. Convert it: puttygen {path} -O private-openssh -o NEWFILE"
+    if head.lstrip().startswith(_PUBLIC):
+        return "it is a public key. Name the private key"
+    # OpenSSH asks this of the user's own files only: root may be given those of others.
+    if info.st_uid == os.geteuid() and info.st_mode & 0o077:
+        return f"other users can access it (mode {stat.S_IMODE(info.st_mode):04o}). Run: chmod 600 {path}"
+    if b"sk-ssh-ed25519@openssh.com" in _decoded(head) or b"sk-ecdsa-sha2-nistp256@openssh.com" in _decoded(head):
+        return "it is the key of a FIDO security key, which the ssh transport does not support. Use another key"
+    return ""
+
+
+def _decoded(head: bytes) -> bytes:
+    """Return what an OpenSSH private key says in the clear: its public key is part of it."""
+    if not head.lstrip().startswith(_OPENSSH):
+        return b""
+    lines = head.split(_OPENSSH, 1)[1].partition(b"-----END")[0].split()
+    try:
+        return base64.b64decode(b"".join(lines))
+    except binascii.Error:
+        return b""

@@ -1,0 +1,33 @@
+"""Hosts that left a playbook: what they still have, and the command that removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.views.lines import BLANK, Line, make
+from statecfg.views.tally import names, plural
+
+
+def lines(report: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield a blank line and what there is to say of each host that left the playbook; nothing if none did."""
+    left = report.get("left_hosts") or ()
+    if not left:
+        return
+    yield BLANK
+    yield make((f"{plural(len(left), 'host')} left the playbook; what it made there stays:", "skip"))
+    for host in left:
+        yield make("  - ", (str(host["host"]), "bold"), f"  {what(host)}", hang=4)
+        if host["command"]:
+            yield make("    ", ("To remove it: ", "dim"), str(host["command"]))._replace(whole=True)
+        else:
+            text = "not in the inventory, so it has no address: add it there, or `statecfg hosts forget` it"
+            yield make("    ", (text, "dim"), hang=4)
+
+
+def what(host: Mapping[str, Any]) -> str:
+    """Return the units and resources of a host that left the playbook, in words."""
+    units, resources = host["units"], host["resources"]
+    parts = [f"{plural(len(units), 'unit')}: {names(units)}"] if units else []
+    parts += [f"{plural(len(resources), 'resource')}: {names(resources)}"] if resources else []
+    return "; ".join(parts) or "resources that no run in the history tells of"

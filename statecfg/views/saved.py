@@ -1,0 +1,91 @@
+"""A saved plan for people: what would change, and where the plan comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from statecfg.views.lines import Line, make
+from statecfg.views.plan import BRIEF, Detail, plan_lines
+from statecfg.views.tally import names, plural
+
+Plan = Mapping[str, Any]
+
+
+def report(plan: Plan) -> dict[str, Any]:
+    """Return the report that a saved plan keeps, in format 1."""
+    hosts = {name: host["report"] for name, host in plan["hosts"].items()}
+    return {"format": 1, "run": plan["run"], "mode": "plan", "playbook": plan["playbook"], "hosts": hosts}
+
+
+def document(plan: Plan, statecfg: str) -> dict[str, Any]:
+    """Return a saved plan for programs: its report, and below `saved` where it comes from.
+
+    :param statecfg: the version that made it
+    """
+    origin = {key: plan[key] for key in ("project", "made", "choices", "inputs", "sha256")}
+    known = {"statecfg": statecfg, **origin, "secrets": sorted(plan["secrets"]), "store": plan["store"] or None}
+    return {**report(plan), "saved": known}
+
+
+def lines(plan: Plan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:
+    """Yield the lines that show a saved plan; with `detail.verbose`, every input too."""
+    for label, text in origin(plan, statecfg):
+        yield make((f"{label}:", "dim"), f"{'':{max(1, 11 - len(label))}}{text}", hang=12)
+    if detail.verbose:
+        for each in plan["inputs"]:
+            yield make(("  · ", "dim"), f"{each['kind']} {each['path']}", (f"  {each['sha256'][:12]}", "dim"), hang=4)
+        for name in plan["secrets"]:
+            yield make(("  · ", "dim"), f"secret {name}", hang=4)
+    yield from plan_lines(report(plan), detail, saved=True)
+
+
+def origin(plan: Plan, statecfg: str) -> Iterator[tuple[str, str]]:
+    """Yield what a plan is of, who made it, when, from what, and for which hosts: label and text."""
+    made = plan["made"]
+    yield "Plan of", f"{plan['playbook']} in project {plan['project']}"
+    yield "Made", f"{_moment(made['at'])} by {made['by']} with statecfg {statecfg}"
+    yield "Commit", _commit(made)
+    yield "Hosts", names(sorted(plan["hosts"]), 20) or "none"
+    chosen = list(_chosen(plan["choices"]))
+    if chosen:
+        yield "Chosen", ", ".join(chosen)
+    counted: dict[str, int] = {}
+    for each in plan["inputs"]:
+        counted[each["kind"]] = counted.get(each["kind"], 0) + 1
+    if plan["secrets"]:
+        counted["secret"] = len(plan["secrets"])
+    yield "Inputs", ", ".join(f"{number} × {kind}" if number > 1 else kind for kind, number in counted.items())
+    if plan["store"]:
+        yield "Store", f"{plan['store'][:8]}: it has services, so the same store is needed to apply it"
+
+
+def _moment(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        return text
+
+
+def _commit(made: Mapping[str, Any]) -> str:
+    commit, modified = made.get("commit"), made.get("modified")
+    if not isinstance(commit, str):
+        return "none: there is no git repository, or git can't read it"
+    if not isinstance(modified, list):
+        return f"{commit} (git could not say whether anything was modified)"
+    if modified:
+        return f"{commit}, dirty: {plural(len(modified), 'input')} modified since: {names([*map(str, modified)])}"
+    return f"{commit}, clean"
+
+
+def _chosen(choices: Mapping[str, Any]) -> Iterator[str]:
+    for key, flag in (("inventory", "-i"), ("limit", "-l"), ("user", "-u"), ("become_user", "--become-user")):
+        if choices.get(key):
+            yield f"{flag} {choices[key]}"
+    yield from (f"-t {tag}" for tag in choices["tags"])
+    yield from (f"-e {text}" for text in choices["extra_vars"])
+    if choices["prune"]:
+        yield "--prune"
+    if choices.get("become"):
+        yield "-b"

@@ -1,0 +1,40 @@
+"""What was stopped before all else, how that went, and what is down because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.views.lines import Line, Style, make
+from statecfg.views.plan import action_text
+from statecfg.views.tally import nodes
+
+HOW = {"ok": "", "error": "failed", "unknown": "its end is unknown", "not-attempted": "not attempted"}
+_MEANWHILE = {
+    "failed": "its own turn failed",
+    "skipped": "its turn did not come",
+    "unknown": "how its own turn ended is unknown",
+}
+
+
+def done(host: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], str]]:
+    """Return the shutdown-first actions of a run in their order: the node, the action, how it went ("": well)."""
+    listed = host.get("shutdown") or []
+    return [(str(each.get("node", "")), each, HOW.get(str(each["status"]), "")) for each in listed]
+
+
+def down(host: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what was stopped first and not brought up again, and why; how it stands may be unknown."""
+    reasons = {str(node["name"]): _MEANWHILE.get(str(node["outcome"]), "") for node in nodes(host)}
+    return [(str(name), reasons.get(str(name), "")) for name in host.get("down") or []]
+
+
+def lines(host: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield both for the terminal."""
+    for node, action, how in done(host):
+        style: Style = "remove" if how == "failed" else "skip"
+        text, went = f"  {action_text(dict(action))}", f"  {how or 'done'}"
+        yield make(("  ! ", "change"), "stopped first: ", (node, "bold"), text, (went, style), hang=6)
+    for name, why in down(host):
+        text = f"  it was stopped first, and {why}"
+        yield make(("  ! ", "remove"), ("down: ", "remove"), (name, "bold"), text, hang=6)

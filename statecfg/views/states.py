@@ -1,0 +1,34 @@
+"""States of resources and entities, in words. Reports, `--json` and the API keep the names of the states themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.views.lines import Style
+
+RESOURCE: Mapping[str, str] = {
+    "PRE_CREATED": "not applied to the end yet",
+    "RESOLUTION_ERROR": "the last apply did not complete it",
+    "IN_DELETION": "its removal is not complete",
+}
+ENTITY: Mapping[str, tuple[str, Style]] = {
+    "PRE_CREATED": ("not resolved yet", ""),
+    "RESOLVED": ("resolved", "add"),
+    "RESOLUTION_ERROR": ("could not be resolved", "remove"),
+    "IN_DELETION": ("being deleted", "change"),
+}
+
+
+def of_resource(state: str) -> str:
+    """Return what a state of a resource means; "" where it is as defined."""
+    return "" if state in ("", "RESOLVED") else RESOURCE.get(state, state)
+
+
+def of_entity(state: str) -> str:
+    """Return what a state of an entity means."""
+    return ENTITY.get(state, (state, ""))[0]
+
+
+def style(state: str) -> Style:
+    """Return how the state of an entity is shown."""
+    return ENTITY.get(state, (state, ""))[1]
