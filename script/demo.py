@@ -33,9 +33,8 @@ class Demo:
         self.scratch, self.steps, self.folder = scratch, 0, ROOT
         colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.bold, self.dim, self.plain = ("\033[1m", "\033[2m", "\033[0m") if colored else ("", "", "")
-        # What the executor remembers of runs stays in the scratch directory; root's is always /var/lib/statecfg.
-        # Somebody else may be running statecfg on this machine, which takes one run at a time.
-        mine = {"XDG_STATE_HOME": str(scratch / "state"), "STATECFG_LOCK_TIMEOUT": "60"}
+        # The demo has its own store and its own ledger, so it leaves nothing behind and shows nothing of earlier demos.
+        mine = {"STATECFG_STATE_DIR": str(scratch / "state"), "STATECFG_STORE": str(scratch / "store.db")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("STATECFG_")}
         self.environment = {**kept, **mine}
 
@@ -163,7 +162,7 @@ def server(place: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]
         "PermitRootLogin prohibit-password",
         "StrictModes no",  # the keys lie in a directory that only we can enter, below one that everybody can
         "UsePAM no",
-        f"SetEnv XDG_STATE_HOME={state}",
+        f"SetEnv STATECFG_STATE_DIR={state}",
     ]
     (place / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (place / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}\n", encoding="utf-8")

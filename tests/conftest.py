@@ -70,8 +70,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give the tests of a worker a store of their own: nobody's hooks, and nobody's hosts."""
+def own_records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the tests of a worker their own store and their own ledger of this machine, also as root."""
+    records = tmp_path_factory.mktemp("records")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STATECFG_STORE", str(tmp_path_factory.mktemp("store") / "store.db"))
+        patch.setenv("STATECFG_STORE", str(records / "store.db"))
+        patch.setenv("STATECFG_STATE_DIR", str(records / "state"))
         yield

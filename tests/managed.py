@@ -30,8 +30,8 @@ import json, os, signal, sys
 sys.path.insert(0, {str(PROJECT)!r})
 from importlib import import_module
 from statecfg.remote import channel, execution, firing, guard, history, lifecycle, redact, session, state
-from statecfg.remote import hook_result, hook_run, facts
-import random, shutil, socket, sqlite3, traceback, uuid, tests.managed_types
+from statecfg.remote import hook_result, hook_run, facts, wire
+import random, shutil, socket, sqlite3, threading, time, traceback, uuid, tests.managed_types
 for name in {PLACED!r}:
     import_module("statecfg.resources." + name)
 
@@ -44,9 +44,17 @@ def counted(function, left):
         return function(*given, **more)
     return call
 
+def heartbeats(pipe, write=os.write):
+    # A controller sends these. Without them the executor gives up after 15 seconds, which a busy machine may need.
+    beat = wire.encode({{"type": "beat"}})
+    while True:
+        time.sleep(1)
+        write(pipe, beat)
+
 def run(order):
     state.directory = lambda: order["place"]
     source, kept = os.pipe()
+    threading.Thread(target=heartbeats, args=(kept,), daemon=True).start()
     sink = os.open(order["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.umask(0o022)
     if order["kill"]:
@@ -97,7 +105,8 @@ class Said:
     @property
     def fired(self) -> list[tuple[str, str, str, str]]:
         """The hooks that were fired: event, node, hook, status."""
-        return [(each["event"], each["name"], each["hook"], each["status"]) for each in self.frames if "hook" in each]
+        fired = [each for each in self.frames if each["type"] == "fired"]
+        return [(each["event"], each["name"], each["hook"], each["status"]) for each in fired]
 
 
 @dataclass

@@ -100,25 +100,36 @@ class Reader:
 
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run one line as the reader's shell does."""
-        environment = {
+        argv = ["bash", "-c", command]
+        return subprocess.run(
+            argv,
+            cwd=self.place,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+
+    def started(self, command: str) -> subprocess.Popen[str]:
+        """Start one line as the reader's shell does; its output can be read while it runs."""
+        argv = ["bash", "-c", command]
+        return subprocess.Popen(
+            argv,
+            cwd=self.place,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        return {
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "PYTHONPATH": str(ROOT),
             "NO_COLOR": "1",
             "COLUMNS": "200",
             "LANG": "C.UTF-8",
+            "STATECFG_STATE_DIR": str(self.home / "ledger"),
         }
-        argv = [*own_ledger(self.home / "ledger"), "bash", "-c", command]
-        return subprocess.run(
-            argv, cwd=self.place, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120
-        )
-
-
-def own_ledger(place: Path) -> list[str]:
-    """Return what to put before a command so that it shares no lock with others who use `@local` as root meanwhile."""
-    if os.geteuid() != 0:
-        return []
-    Path("/var/lib/statecfg").mkdir(mode=0o700, exist_ok=True)
-    place.chmod(0o700)
-    script = 'mount --bind "$0" /var/lib/statecfg && exec "$@"'
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(place)]

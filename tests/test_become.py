@@ -215,11 +215,13 @@ def test_the_password_is_in_no_argument_list_and_no_repr() -> None:
         (Become(), ["sudo", "-H", "-n", "-u", "root", "--", "id"]),
         (Become(password="x"), ["sudo", "-H", "-S", "-p", f"[statecfg {NONCE}] ", "-u", "root", "--", "id"]),
         (Become("doas", "web"), ["doas", "-n", "-u", "web", "--", "id"]),
-        (Become("su", "web"), ["env", "LC_ALL=C", "su", "-s", "/bin/sh", "-c", "exec id", "--", "web"]),
+        (Become("su", "web"), ["su", "-s", "/bin/sh", "-c", "exec id", "--", "web"]),
     ],
 )
 def test_the_command_line(become: Become, command: list[str]) -> None:
-    assert wrap(["id"], become, NONCE) == command
+    started = wrap(["id"], become, NONCE)
+    assert started[:2] == ["/bin/sh", "-c"]
+    assert started[3:] == command
 
 
 @pytest.mark.parametrize(
@@ -234,3 +236,22 @@ def test_the_command_line(become: Become, command: list[str]) -> None:
 def test_what_cannot_be_is_refused_before_anything_starts(become: Become, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         wrap(["id"], become, NONCE)
+
+
+def test_another_sudo_in_the_path_of_the_login_gets_no_password(host: Host) -> None:
+    """Whoever can write to the login's files, but not run programs as it, puts a sudo of theirs first in its PATH."""
+    add_user(host, "lured", sudo="password", password=PASSWORD)
+    host.run(["mkdir", "-p", "/home/lured/bin"])
+    fake = '#!/bin/sh\nprintf "%s" "$*" >&2; head -n 1 > /home/lured/stolen; echo greeting\n'
+    host.write("/home/lured/bin/sudo", fake)
+    host.run(["chmod", "0755", "/home/lured/bin/sudo"])
+    host.write("/home/lured/.bashrc", "PATH=/home/lured/bin:$PATH\n")
+    host.run(["chown", "-R", "lured:", "/home/lured"])
+    connection = login(host, "lured")
+    try:
+        stream = open_become(connection, GREETER, Become(password=PASSWORD))
+        stream.write(b"data\n")
+        assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
+    finally:
+        connection.close()
+    assert not host.path("/home/lured/stolen").exists()

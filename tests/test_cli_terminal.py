@@ -82,14 +82,18 @@ def terminal(tmp_path):
 
 
 def test_apply_shows_the_plan_asks_and_does_it(terminal):
+    began = time.monotonic()
     screen = terminal("apply", "hello.py")
     shown = screen.until("Apply these changes? [y/N]")
     assert "\x1b[32m" in shown
     assert "3 to add, 0 to change, 0 to destroy." in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert not terminal.run.scratch.exists()
+    time.sleep(3)  # what the user takes to answer is not part of the run
     screen.type("y\n")
     assert screen.end() == 0, screen.shown
     assert (terminal.run.scratch / "hello.txt").exists()
+    took = re.search(r"on 1 host in ([\d.]+) s\.", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.shown))
+    assert took is not None and float(took[1]) <= time.monotonic() - began - 2.9
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "\x03", "\x04"])

@@ -161,7 +161,7 @@ def test_secret_hides_in_messages_and_passes_for_text() -> None:
     with refused("SC0202", "SC0201") as found:
         t_rich("/a", owner=secret, count=secret)
     assert not any("hunter" in str(item) for item in found)
-    assert any("the secret token is not a user name" in item.detail for item in found)
+    assert any("the value of <secret token> is not a user name" in item.detail for item in found)
 
 
 def process(module: str) -> NodeType:

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote.following import Following
 from statecfg.remote.history import history
 from statecfg.remote.ledger import CUT_OFF, KEPT, SCHEMA, Ledger, displaced, machine_id
+from statecfg.remote.removal import Former
 from statecfg.remote.state import Account, Journal, left_over, prepare
 from statecfg.resources import directory, file
 from tests import managed
@@ -53,6 +55,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 @pytest.fixture
 def machine(server: Machine, tmp_path: Path) -> Machine:
     return Machine(tmp_path, server.server)
+
+
+# What 0.3.0 made of it, with a resource of a service and a debt.
+SECOND = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
+                     op TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (run, number));
+CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, module TEXT NOT NULL,
+                       claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
+                       after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
+                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL,
+                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL,
+                       PRIMARY KEY (playbook, name));
+CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
+PRAGMA user_version=2;
+INSERT INTO meta VALUES ('lineage', '0123456789abcdef0123456789abcdef');
+INSERT INTO resource VALUES ('site', 'service:ssh', 'service', 'statecfg.resources.service', '["unit:ssh.service"]',
+                             'd', 'RESOLVED', '{}', '', '{"name": "ssh"}', '["conf"]', '[]', 0, 'p:1', '[]',
+                             'old', 'old', 5.0);
+INSERT INTO resource VALUES ('site', 'conf', 'file', 'statecfg.resources.file', '["path:/c"]',
+                             'd', 'RESOLVED', '{}', '', '{"path": "/c"}', '[]', '[]', 0, 'p:2', '[]',
+                             'old', 'old', 5.0);
+"""
 
 
 def first(place: str) -> Path:
@@ -120,6 +145,23 @@ def test_an_older_ledger_is_brought_up_with_all_it_holds(place: str) -> None:
     again.close()
 
 
+def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
+    """Its records don't say which requirements trigger a service, so all of them do."""
+    path = first(place)
+    database = sqlite3.connect(path)
+    database.executescript(SECOND)
+    database.close()
+    ledger = Ledger(place)
+    assert ledger.meta("lineage") == "0123456789abcdef0123456789abcdef"
+    assert [(debt["node"], debt["how"]) for debt in ledger.owed("site")] == [("service", None)]
+    rows = ledger.resources("site")
+    assert rows["service:ssh"]["triggers"] is None and rows["service:ssh"]["requires"] == ["conf"]
+    going = [[Former(rows["conf"], "conf")]]
+    (kept,) = Following(rows.values(), going, (), {}).kept
+    assert (kept.provides, kept.causes) == ("service:ssh (stays)", ["conf"])
+    ledger.close()
+
+
 def test_an_older_ledger_that_is_only_looked_at_stays_as_it_is(place: str) -> None:
     """It has no lineage yet: one that the next look would not find must not be told to anybody."""
     path = first(place)
@@ -181,7 +223,7 @@ def test_a_migration_killed_anywhere_leaves_the_old_or_the_new(place: str) -> No
 def test_what_a_run_did_is_told(place: str) -> None:
     journal = Journal(place, "r1")
     ledger = Ledger(place)
-    ledger.begin(RUN, [("service", "conf")])
+    ledger.begin(RUN, [("service", "conf", None)])
     for node, status in (("conf", "ok"), ("service", "error")):
         journal.started(node, "write")
         journal.took(node, "write", {"status": status, "reason": "no room" if status == "error" else ""})  # type: ignore[typeddict-item]
@@ -264,7 +306,7 @@ def test_records_follow_the_order_of_things(place: str) -> None:
 
 def test_one_of_another_name_about_the_same_thing_keeps_memory_and_debts(place: str) -> None:
     ledger = Ledger(place)
-    ledger.begin(RUN, [("old", "cause"), ("other", "old")])
+    ledger.begin(RUN, [("old", "cause", None), ("other", "old", None)])
     lines = [{"manage": row("old")}, *({"node": name, "op": "write"} for name in ("cause", "old"))]
     ledger.end(RUN, Account([json.dumps(line) for line in lines]), "failed")
     ledger.close()

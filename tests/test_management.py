@@ -248,6 +248,18 @@ def test_drift_is_of_the_host_or_of_the_definition(machine: Machine, host: Path)
     assert drift(machine.run(*nodes, mode="verify")) == {}
 
 
+def test_after_a_failed_first_apply_the_definition_is_what_it_was(machine: Machine, host: Path) -> None:
+    """Nothing of it was ever applied to the end, so nothing can have changed; what did succeed is as defined."""
+    path = str(host / "done")
+    bad = command("bad", argv=["false"], unless="false")
+    nodes = [file(path, content="x"), bad, file(str(host / "later"), content="x", requires=[bad])]
+    assert machine.run(*nodes).end["status"] == "failed"
+    said = machine.run(*nodes, mode="verify")
+    assert drift(said) == {"command:bad": ["pending"], f"file:{host}/later": ["pending"]}
+    (host / "done").write_text("drifted")
+    assert drift(machine.run(*nodes, mode="verify"))[f"file:{path}"] == ["host"]
+
+
 def test_the_host_tells_its_runs(machine: Machine, host: Path) -> None:
     node = file(str(host / "f"), content="x", provides="f")
     fine(machine.run(node))

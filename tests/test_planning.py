@@ -12,6 +12,7 @@ import pytest
 from statecfg.remote.memory import MemoryMachine
 from statecfg.remote.model import Action, ActionSpec, Blob, CheckError, Keyword, Node, error, ok
 from statecfg.remote.ops import Op, op
+from statecfg.remote.report import WHOLE, portions
 from statecfg.remote.world import ANYTHING, Machine, Probe
 from tests.scenes import Layers, kind, node, plan, types
 
@@ -34,6 +35,11 @@ def anything(machine: Machine) -> Any:
 @op
 def touching(machine: Machine, path: str) -> Any:
     return machine.run(["touch"], effect={"files": [path]})
+
+
+@op
+def half_done(machine: Machine) -> Any:
+    return machine.run(["finish"], effect={"unknown": ["packages"]})
 
 
 def files(node: Node, world: Any) -> Any:
@@ -64,7 +70,9 @@ def refuse() -> Any:
 
 def planned(*layers: list[Node], **options: Any) -> Any:
     machine = options.pop("machine", None) or MemoryMachine(
-        {"/etc/conf": "old\n", "/srv": None}, {"packages": {}, "units": {}}, {"ask": Probe(0, b"")}
+        {"/etc/conf": "old\n", "/etc/same": "old\n", "/srv": None},
+        {"packages": {}, "units": {}},
+        {"ask": Probe(0, b"")},
     )
     return plan(KINDS, list(layers), machine, **options)[0]
 
@@ -158,6 +166,37 @@ def test_a_probe_holds_only_where_nothing_acts_before() -> None:
     assert found.steps["p"].known_after == "f"
 
 
+def test_a_probe_that_says_what_it_depends_on_holds_until_that_changes() -> None:
+    """A file that the program does not read, and what declares the facet itself, change nothing about its answer."""
+    ask = ["ask"]
+    kinds = dict(
+        KINDS,
+        **types(
+            kind("asking", lambda node, world: world.probe(ask, inputs=("packages", ["/etc/apt"])) and []),
+            kind("half", lambda node: [half_done()]),
+        ),
+    )
+    layers: Layers = [
+        [node("conf", "file", path="/etc/conf"), node("source", "file", path="/etc/apt/source"), node("nginx", "pkg")],
+        [
+            node("some", "touching", path="/srv/f"),
+            node("list", "touching", path="/etc/apt/list"),
+            node("cmd", "anything"),
+        ],
+        [node("half")],
+        [
+            node(f"after-{name}", "asking", [name])
+            for name in ("conf", "source", "nginx", "some", "list", "cmd", "half")
+        ],
+    ]
+    machine = MemoryMachine(
+        {"/etc/conf": "old\n", "/etc/apt": None, "/srv": None}, {"packages": {}}, {"ask": Probe(0, b"")}
+    )
+    found, _ = plan(kinds, layers, machine)
+    unknown = {name: step.known_after for name, step in found.steps.items() if step.outcome == "unknown"}
+    assert unknown == {f"after-{name}": name for name in ("source", "list", "cmd", "half")}
+
+
 def test_what_is_unknown_is_so_in_chains() -> None:
     found = planned(
         [node("cmd", "anything")],
@@ -170,7 +209,7 @@ def test_what_is_unknown_is_so_in_chains() -> None:
 
 def test_triggers() -> None:
     found = planned(
-        [node("conf", "file", path="/etc/conf"), node("same", "file", path="/etc/conf", content="old\n")],
+        [node("conf", "file", path="/etc/conf"), node("same", "file", path="/etc/same", content="old\n")],
         [node("restarted", "service", triggers=["conf"]), node("left", "service", triggers=["same"])],
         [node("chained", "service", triggers=["restarted"])],
     )
@@ -435,3 +474,17 @@ def test_what_a_secret_replaces_is_not_shown_and_no_digest_tells_it() -> None:
     assert "older" not in change["diff"]
     assert not Blob.of("x" * 600_000 + "newer").holds([b"older"])
     assert Blob.of("x" * ((1 << 18) - 2) + "newer").holds([b"newer"])
+
+
+def test_reports_that_are_large_together_lose_their_differences() -> None:
+    """One host may make the controller keep so much: what comes after that has no differences and logs."""
+    change = {"object": "/f", "field": "content", "before": "a", "after": "b", "diff": "+x\n" * 20_000}
+    action = {"op": "write", "args": {}, "status": "ok", "log": "y" * 20_000}
+    nodes = [{"name": f"n{number}", "changes": [change], "actions": [action]} for number in range(400)]
+    spent = [0]
+    sent = [node for part in portions(iter(nodes), spent) for node in part]
+    whole = [node for node in sent if "diff" in node["changes"][0]]
+    assert sent[: len(whole)] == whole == nodes[: len(whole)]
+    assert 100 < len(whole) < 300
+    assert len(sent) == 400 and sent[-1]["changes"] == [{key: change[key] for key in change if key != "diff"}]
+    assert spent[0] < WHOLE + 400 * 8192

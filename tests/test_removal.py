@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statecfg import resources
 from statecfg.remote.ledger import Ledger
 from statecfg.remote.model import Blob, Node
-from statecfg.remote.removal import Leaving, contents, kept, leaving, refusal, stored
+from statecfg.remote.removal import Leaving, claims, contents, kept, leaving, refusal, stored
 from statecfg.remote.state import Account, prepare
 from statecfg.remote.wire import encode_value
 from tests import managed_types
@@ -143,10 +143,10 @@ def test_what_was_begun_to_be_removed_goes_on(ledger: Ledger) -> None:
 def test_secrets_stand_in_claims_as_masks(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/home/<secret who>"))
 
-    def mask(value: Any) -> Any:
-        return [item.replace("ann", "<secret who>") for item in value]
+    def claimed(found: Node) -> list[str]:
+        return [item.replace("ann", "<secret who>") for item in claims(found)]
 
-    assert list(look(ledger, node("new", path="/home/ann"), mask=mask).renamed) == ["new"]
+    assert list(look(ledger, node("new", path="/home/ann"), claimed=claimed).renamed) == ["new"]
 
 
 # Order
@@ -226,3 +226,41 @@ def test_what_is_remembered_comes_back(tmp_path: Path) -> None:
     found = stored(json.loads(json.dumps(encode_value(memory, -1))), str(tmp_path))
     (blob,) = contents(found)
     assert blob.read() == b"content" and found["$odd"][:2] == [1, None] and found["plain"] == "x"
+
+
+def package(name: str, requires: Iterable[str] = (), **attrs: Any) -> dict[str, Any]:
+    return row(f"package:{name}", f"package:{name}", kind="package", requires=requires, attrs={"name": name, **attrs})
+
+
+def test_packages_go_last_whatever_others_require(ledger: Ledger) -> None:
+    """All in one layer, after what they may be needed for; ones that come back follow those that go."""
+    enter(
+        ledger, package("server"), package("client"), package("old", absent=True), row("shop", kind="command"),
+        row("unit", kind="service", requires=["package:server"]),
+    )  # fmt: skip
+    found = look(ledger).layers
+    assert names(found) == [["shop", "unit"], ["package:client", "package:server"], ["package:old"]]
+    (former,) = (each for each in found[1] if each.provides == "package:server")
+    assert list(former.waits) == ["shop", "unit"]
+    assert (list(former.requires), list(former.sees)) == (["unit"], [])
+
+
+def test_only_the_packages_that_others_wait_for_go_before_them(ledger: Ledger) -> None:
+    """A package with a source of its own goes before that source; the tool that fetched it goes last."""
+    enter(
+        ledger, package("curl"), row("key", kind="command", requires=["package:curl"]),
+        row("source", "path:/s", requires=["key"]), package("docker", ["source"]), package("other"),
+        row("config", "path:/d", requires=["package:docker"]),
+    )  # fmt: skip
+    assert names(look(ledger).layers) == [
+        ["config"], ["package:docker"], ["source"], ["key"], ["package:curl", "package:other"],
+    ]  # fmt: skip
+
+
+def test_packages_that_require_each_others_users_go(ledger: Ledger) -> None:
+    """However packages and other nodes require each other, the order has no circle."""
+    enter(
+        ledger, row("u1", "user:u1", kind="user"), row("u2", "user:u2", kind="user"),
+        package("a", ["u1"]), package("b", ["u2"]),
+    )  # fmt: skip
+    assert names(look(ledger).layers) == [["package:a", "package:b"], ["u1", "u2"]]

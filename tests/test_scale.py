@@ -52,7 +52,7 @@ def test_cost_per_node_does_not_grow() -> None:
     calls(20)  # imports and schemas
     small, large = calls(200), calls(4000)
     assert large / 4000 < 1.1 * small / 200
-    assert large / 4000 < 250
+    assert large / 4000 < 350  # 190, and 290 once a secret was declared: then texts are searched for it
 
 
 def test_a_playbook_written_out_line_by_line_is_read_in_linear_time(tmp_path: Path) -> None:

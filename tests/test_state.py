@@ -183,6 +183,27 @@ def test_a_journal_that_can_not_be_written_says_so(place: str) -> None:
     assert "No space left" in journal.broken
 
 
+def test_a_line_that_is_cut_short_gives_the_real_reason(place: str) -> None:
+    """The first write is short, as the file may not grow; the second says why."""
+    script = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(state.__file__).parents[2])!r})
+from statecfg.remote.state import Journal, left_over
+journal = Journal({place!r}, "r")
+journal.add(node="a", op="write")
+resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.RLIM_INFINITY))
+journal.add(node="b", op="write")
+print(journal.broken)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.add(node="c", op="write")
+print(left_over({place!r})[0][1].actions)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    assert said[0] == f"the journal {place}/runs/r.jsonl can't be written: File too large"
+    assert "('a', " in said[1] and "('c', " in said[1] and "('b', " not in said[1]
+
+
 def test_no_place_for_a_journal(place: str) -> None:
     (Path(place) / "runs").write_text("in the way")
     with pytest.raises(StateError, match="cannot journal"):
@@ -205,7 +226,7 @@ def ended(place: str, name: str, found: Account, owed: Any = (), playbook: str =
     """Enter a run with its debts, end it, and return what is owed then."""
     Journal(place, name)
     ledger = Ledger(place)
-    ledger.begin(run(name, playbook), owed)
+    ledger.begin(run(name, playbook), [(node, cause, None) for node, cause in owed])
     ledger.end(run(name, playbook), found, "ok")
     left = [(debt["node"], debt["cause"]) for debt in ledger.owed("web")]
     ledger.close()
@@ -241,7 +262,7 @@ def test_a_change_that_was_never_begun_is_not(place: str) -> None:
 def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
     """The journal tells, though the ledger was never closed."""
     ledger = Ledger(place)
-    ledger.begin(run("r1"), [("service", "conf"), ("other", "late")])
+    ledger.begin(run("r1"), [("service", "conf", None), ("other", "late", None)])
     Journal(place, "r1").started("conf", "write")
     reading = Ledger(place, reading=True)
     assert reading.who("r1")["who"] == "ann@desk"
@@ -295,7 +316,7 @@ database.execute("PRAGMA cache_size=1")
 database.execute("PRAGMA cache_spill=1")
 database.execute("BEGIN")
 for number in range(2000):
-    database.execute("INSERT INTO owed VALUES ('web', ?, 'x', 0, 'r1')", ("n%d" % number + "x" * 200,))
+    database.execute("INSERT INTO owed VALUES ('web', ?, 'x', 0, 'r1', 'null')", ("n%d" % number + "x" * 200,))
 os.kill(os.getpid(), 9)
 """
 

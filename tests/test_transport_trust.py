@@ -153,6 +153,7 @@ def test_a_key_that_is_missing_is_named(server: Sshd, tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_key_is_named(server: Sshd, tmp_path: Path) -> None:
     (tmp_path / "junk").write_text("junk\n")
+    (tmp_path / "junk").chmod(0o600)
     with pytest.raises(AuthenticationFailed, match="junk: no private key that can be used"):
         talk(server.target(identity_files=(f"{tmp_path}/junk",)), server.settings())
 

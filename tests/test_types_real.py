@@ -178,7 +178,7 @@ def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
     assert operations(plan) == {
         "directory:/srv/site": ["chmod"],
         "file:/etc/webd/webd.conf": ["write"],
-        "file:/srv/site/index": ["chown"],
+        "file:/srv/site/index": ["write"],
         "service:webd": ["enable", "restart"],
         "user:site": ["usermod"],
     }

@@ -34,6 +34,17 @@ find /etc/webd /srv /home -xdev -type f ! -path '/srv/apt*' -exec sha256sum {} +
 """
 
 
+# Ask webd for its message, as soon as it answers.
+ASK = """
+import sys, time, urllib.request
+for _ in range(600):
+    try:
+        sys.exit(sys.stdout.write(urllib.request.urlopen("http://127.0.0.1:8080").read().decode().strip()) and 0)
+    except OSError:
+        time.sleep(0.1)
+"""
+
+
 class Managed:
     """A host to which nodes come, and from which they go."""
 
@@ -82,6 +93,11 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
         repository.add("shared", "1.0")
         for name in ("first", "second"):
             repository.add(name, "1.0", depends="shared")
+        for name, more in (("lingers", ""), ("refuses", "RefuseManualStop=yes\n")):
+            unit = f"[Unit]\n{more}[Service]\nExecStart=/usr/bin/sleep 4343\n"
+            start = f"#!/bin/sh\nsystemctl daemon-reload\nsystemctl start {name}\n"
+            files = {f"/usr/lib/systemd/system/{name}.service": (unit, 0o644)}
+            repository.add(name, "1.0", files=files, scripts={"postinst": start})
         host = hosts.booted_host("undo")
     except hosts.Unavailable as reason:
         pytest.skip(f"not run on this machine: {reason}")
@@ -166,6 +182,73 @@ def test_from_the_command_line(managed: Managed, tmp_path: Path) -> None:
     assert managed.host.run(["pgrep", "-f", "sleep 4242"], check=False).returncode == 1
 
 
+WEB = """
+hosts: undo
+resources:
+  - package: webd
+  - file: /etc/webd/webd.conf
+    content: "port = 8080\\nmessage = ours\\n"
+    requires: ["package:webd"]
+  - command: noted
+    shell: touch /srv/noted
+    creates: /srv/noted
+    undo: [rm, -f, /srv/noted]
+  - service: webd
+    running: true
+    restart_on: ["file:/etc/webd/webd.conf"]
+"""
+
+
+def test_a_destroy_owes_nothing_to_units_that_went_with_their_package(managed: Managed, tmp_path: Path) -> None:
+    """They are no part of it, whatever else a command may have done, and another destroy has nothing to do."""
+    options = reach(tmp_path, [managed.host])
+    playbook = tmp_path / "site.yml"
+    playbook.write_text(WEB)
+    statecfg("apply", playbook, "--yes", *options, cwd=tmp_path)
+    for expected in ({"service:webd", "command:noted", "file:/etc/webd/webd.conf", "package:webd"}, set()):
+        ran = statecfg("destroy", playbook, "--yes", "--json", *options, cwd=tmp_path)
+        done = ran.json()["hosts"]["undo"]
+        assert {node["name"] for layer in done["removals"] for node in layer} == expected
+        assert done["owed"] == []
+        assert debts(managed.host) == ""
+
+
+def debts(host: hosts.Host) -> str:
+    """Return the nodes that the ledger of a host still owes a restart.
+
+    The host runs SQLite itself: SQLite follows the links of a path and would leave the host's file system.
+    """
+    query = "import sqlite3; print(*sqlite3.connect('/var/lib/statecfg/ledger.db').execute('SELECT node FROM owed'))"
+    return host.run(["python3", "-I", "-S", "-c", query]).stdout.strip()
+
+
+def test_units_end_with_packages_that_do_not_stop_them(managed: Managed) -> None:
+    """The plan shows it; of a unit that systemd doesn't stop by hand it says that it stays up."""
+    host = managed.host
+    ops, left = managed.come_and_go(resources.package("lingers"))
+    assert (ops, left) == ({"package:lingers": ["remove"]}, [])
+    assert host.run(["pgrep", "-f", "sleep 4343"], check=False).returncode == 1
+    managed.come(resources.package("refuses"))
+    _, (left,) = managed.go()
+    assert left.startswith("refuses.service stays up unless the scripts of refuses stop it: ")
+    assert host.run(["pgrep", "-f", "sleep 4343"]).stdout
+    host.run(["systemctl", "kill", "refuses"])
+
+
+def test_an_absent_package_takes_its_unit_along(managed: Managed, tmp_path: Path) -> None:
+    options = reach(tmp_path, [managed.host])
+    playbook = tmp_path / "site.yml"
+    playbook.write_text("hosts: undo\nresources:\n  - package: lingers\n    absent: true\n")
+    managed.host.run(["apt-get", "-qy", "install", "lingers"])
+    ran = statecfg("plan", playbook, *options, cwd=tmp_path)
+    assert "unit lingers.service" in ran.out
+    statecfg("apply", playbook, "--yes", *options, cwd=tmp_path)
+    assert managed.host.run(["pgrep", "-f", "sleep 4343"], check=False).returncode == 1
+    statecfg("destroy", playbook, "--yes", *options, cwd=tmp_path)
+    managed.host.run(["apt-get", "-qy", "purge", "lingers"])
+    managed.host.run(["systemctl", "stop", "lingers"], check=False)
+
+
 def test_packages_go_with_what_came_along(managed: Managed) -> None:
     """Dependencies go with the last package that needs them; what somebody else put on top keeps a package there."""
     ops, left = managed.come_and_go(resources.package("tool-b"))
@@ -174,7 +257,8 @@ def test_packages_go_with_what_came_along(managed: Managed) -> None:
     managed.come_and_go(resources.package("tool-b"), resources.package("tool-a"))
     managed.come(resources.package("tool-a"))
     managed.host.run(["apt-get", "-qy", "install", "tool-b"])
-    assert managed.go() == ({}, ["tool-a stays: tool-b by now needs it"])
+    assert managed.go() == ({"package:tool-a": ["mark_automatic"]}, ["tool-a stays: tool-b needs it"])
+    assert managed.host.run(["apt-mark", "showauto", "tool-a"]).stdout == "tool-a\n"
     managed.host.run(["apt-get", "-qy", "purge", "tool-a", "tool-b"])
 
 
@@ -207,14 +291,20 @@ def test_a_version_that_cannot_be_had_any_more(managed: Managed) -> None:
 
 
 def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) -> None:
-    """So do the changes that were made to its configuration files, and how its service stood."""
+    """So do the changes that were made to its configuration files, and how its service stood.
+
+    The configuration comes back before the package, whose service is started as soon as it is installed: a service
+    that may not read its configuration, or reads it while it is being replaced, would not run afterwards.
+    """
     host = managed.host
     host.run(["apt-get", "-qy", "install", "webd=1.0"])
     host.write("/etc/webd/webd.conf", "port = 8080\nmessage = ours\n")
-    host.run(["chmod", "0600", "/etc/webd/webd.conf"])
+    host.run(["chmod", "0640", "/etc/webd/webd.conf"])
+    host.run(["chgrp", "www-data", "/etc/webd/webd.conf"])
     stopped = resources.service("webd", running=False, enabled=False)
     ops, _ = managed.come_and_go(stopped, resources.package("webd", absent=True, purge=True, requires=[stopped]))
-    assert ops["package:webd"] == ["install", "put_back"]
+    assert ops["package:webd"] == ["put_back", "install", "remove"]
+    assert host.run(["python3", "-c", ASK]).stdout == "ours"
     host.run(["apt-get", "-qy", "purge", "webd"])
 
 

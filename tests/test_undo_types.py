@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from statecfg import resources
+from statecfg import contradictions, resources
 from statecfg.graph import Graph
 from statecfg.remote.model import Node
 from statecfg.remote.real import RealMachine
@@ -431,8 +431,8 @@ NODES = {
         {"parents": st.booleans()}, optional={"mode": MODES, "purge": st.booleans(), "source": st.just("tree")}
     ),
     "line_in_file": st.fixed_dictionaries(
-        {"line": LINES, "create": st.booleans()}, optional={"match": LINES, "absent": st.just(True)}
-    ).map(lambda attrs: {**attrs, "create": attrs["create"] and "absent" not in attrs}),
+        {"line": LINES, "create": st.booleans()}, optional={"match": LINES, "absent": st.just(True), "mode": MODES}
+    ).map(lambda attrs: {k: v for k, v in attrs.items() if k not in ("create", "mode") or "absent" not in attrs}),
     "directory absent": st.fixed_dictionaries({"absent": st.just(True), "recursive": st.booleans()}),
     "file absent": st.just({"absent": True}),
     "symlink absent": st.just({"absent": True}),
@@ -478,6 +478,7 @@ def test_any_definition_comes_and_goes(things: Any, definition: Any, chained: li
             requires = graphs[-1:] if chained[number] else above
             given = {**attrs, "requires": [*requires]} if requires else attrs
             graphs.append(getattr(resources, kind.split()[0])(str(site / name), **given))
+        assume(not contradictions.check([graph.node for graph in graphs]))
         site.layers = layers(graphs, site.folder / "project")
         site.ledger.apply(site.layers)
         site.undo()

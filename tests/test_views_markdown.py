@@ -39,7 +39,7 @@ def test_says_what_matters_first():
     text = markdown.text(plan())
     assert text.startswith("### Plan: 15 to add, 9 to change, 6 to destroy\n")
     assert "a dry run: nothing was changed" in text
-    assert "<b>web1, web2, web3</b> (3 hosts)" in text
+    assert "<code>web1, web2, web3</code> (3 hosts)" in text
     assert "known after `package:nginx`" in text
     assert "+    listen 8080;" in text
     assert "could not be reached" in text
@@ -88,7 +88,7 @@ def test_no_content_ends_its_fence_or_becomes_markup():
     given = report([evil], ["<b>host`"])
     text = markdown.text(given)
     assert "`````diff" in text
-    assert "<b>&lt;b&gt;host`</b>" in text
+    assert "<code>&lt;b&gt;host`</code>" in text
     outside = re.sub(r"(`{3,})diff\n.*?\n\s*\1", "", text, flags=re.S)
     outside = re.sub(r"(`+).+?\1", "", outside)
     assert "<script" not in outside

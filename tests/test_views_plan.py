@@ -196,3 +196,15 @@ def test_a_stream_without_our_signs_gets_ascii():
     text = io.TextIOWrapper(raw, encoding="ascii")
     stream.write([make("a → b … ✓ ↳")], text, color=False)
     assert raw.getvalue() == b"a -> b ... ok >\n"
+
+
+@pytest.mark.parametrize("mode", ["plan", "apply", "verify"])
+def test_a_host_without_resources_has_a_line_below_its_heading(mode):
+    host = {"status": "ok", "layers": [], "removals": [], "left": [], "summary": {}}
+    report = {"format": 1, "mode": mode, "playbook": "p.yml", "hosts": {"web1": host}}
+    show = {"plan": plan_lines, "apply": outcome_lines, "verify": verify_lines}[mode]
+    texts = plain(show(report)).splitlines()
+    (heading,) = (number for number, text in enumerate(texts) if text.startswith("── web1"))
+    assert texts[heading + 1].endswith("no resources are defined for this host.")
+    host["status"] = "cancelled"
+    assert "no resources" not in plain(show(report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from statecfg.remote.redact import Redactor
 from statecfg.views.choose import progress
 from statecfg.views.progress import PlainProgress
 from statecfg.views.terminal_progress import LiveProgress
+from tests.hosts.processes import wait_until
 
 
 @dataclass
@@ -75,6 +77,24 @@ def test_hooks_are_said_when_they_fail_and_what_is_waited_for():
     live(Event("web1", "planned", {"summary": {"changed": 1}}))
     live(Event("web1", "hook-started", about))
     assert "waits for hook gate (pre-delete of" in drawn(live, 160)
+
+
+def test_a_hook_that_takes_longer_than_a_moment_is_named_with_its_attempt_and_deadline():
+    about = {"hook": "gate", "event": "pre-delete", "name": "file:/a"}
+    stream = io.StringIO()
+    with PlainProgress(stream, 2, Redactor({}), moment=0.01) as show:
+        show(Event("web1", "hook-started", about))
+        wait_until(lambda: "other hooks run before it" in stream.getvalue(), 20, "the turn to be waited for")
+        show(Event("web1", "hook-started", {**about, "seconds": 30.0, "attempt": 2}))
+        wait_until(lambda: "attempt" in stream.getvalue(), 20, "the hook to be named")
+        show(Event("web1", "fired", {**about, "status": "ok"}))
+    first, second = stream.getvalue().splitlines()
+    assert first == "web1: waits for hook gate (pre-delete of file:/a): other hooks run before it"
+    assert re.fullmatch(r"web1: waits for hook gate \(pre-delete of file:/a\), attempt 2, until \d\d:\d\d:\d\d", second)
+    quick = io.StringIO()
+    with PlainProgress(quick, 1, Redactor({}), moment=600) as show:
+        show(Event("web1", "hook-started", {**about, "seconds": 30.0, "attempt": 1}))
+    assert quick.getvalue() == ""
 
 
 def test_output_of_commands_is_shown_when_asked_for():

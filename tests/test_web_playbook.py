@@ -97,10 +97,13 @@ def test_a_saved_plan_is_done_exactly_or_refused(bare: Host, options: list[str],
     statecfg("apply", saved, "--yes", code=6)
 
 
-def test_a_plan_stays_good_when_lines_move(bare: Host, options: list[str], tmp_path: Path) -> None:
+def test_a_plan_is_of_its_playbook_to_the_byte(bare: Host, options: list[str], tmp_path: Path) -> None:
     playbook, saved = tmp_path / "moved.yml", tmp_path / "moved.plan"
     playbook.write_text('hosts: bare\nresources:\n  - file: /srv/moved\n    content: "x"\n')
     statecfg("plan", playbook, *options, "--out", saved)
-    playbook.write_text("# a comment\n\n" + playbook.read_text())
-    statecfg("apply", saved, "--yes")
+    text = playbook.read_text()
+    playbook.write_text("# a comment\n\n" + text)
+    assert "≠ playbook moved.yml: has changed" in statecfg("apply", saved, "--project", tmp_path, code=6).err
+    playbook.write_text(text)
+    statecfg("apply", saved, "--project", tmp_path)
     assert bare.read("/srv/moved") == "x"

@@ -83,7 +83,7 @@ BAD = {
     "a key twice, deep": frame(b'{"type": "x", "a": [{"b": 1, "b": 1}]}'),
     "too many digits": frame(b'{"type": "x", "n": ' + b"9" * 41 + b"}"),
     "a million digits": frame(b'{"type": "x", "n": ' + b"9" * 1_000_000 + b"}"),
-    "deep lists": frame(b'{"type": "x", "a": ' + b"[" * 101 + b"]" * 101 + b"}"),
+    "deep lists": frame(b'{"type": "x", "a": ' + b"[" * wire.DEPTH + b"]" * wire.DEPTH + b"}"),
     "very deep lists": frame(b'{"type": "x", "a": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"),
     "deep maps": frame(b'{"type": "x", "a": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"),
     "only brackets": frame(b"[" * 100_000),
@@ -118,7 +118,7 @@ def test_brackets_within_texts_do_not_count() -> None:
 
 
 def test_nesting_up_to_the_limit() -> None:
-    text = b'{"type": "x", "a": ' + b"[" * 99 + b"]" * 99 + b"}"
+    text = b'{"type": "x", "a": ' + b"[" * (wire.DEPTH - 1) + b"]" * (wire.DEPTH - 1) + b"}"
     assert Decoder().feed(frame(text))[0][0]["type"] == "x"
 
 

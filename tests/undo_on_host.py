@@ -18,6 +18,7 @@ from statecfg.remote.nodetype import REGISTRY
 from statecfg.remote.planned import Planned
 from statecfg.remote.planning import Planner, normalised
 from statecfg.remote.real import Facets, RealMachine
+from statecfg.remote.removal import Former
 from statecfg.remote.report import shown
 from statecfg.remote.wire import decode_node, decode_value, encode_value
 
@@ -64,18 +65,23 @@ def come(layers: Layers, kept: dict[str, Any]) -> list[list[Any]]:
     return report
 
 
-def undone(leaving: dict[str, Node], kept: dict[str, Any], machine: Any) -> dict[str, ActionSpec]:
+def undone(leaving: dict[str, Former], machine: Any) -> dict[str, ActionSpec]:
     """Return what brings back what was before these nodes, which go side by side."""
+    machine.beside = list(leaving.values())
     found = {}
     for name, node in leaving.items():
-        memory = decode_value(kept[name], {})
+        memory = node.row["memory"]
         found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
     return found
 
 
 def perform(machine: Any, steps: list[Action]) -> None:
-    """Take actions on a machine."""
+    """Take actions on a machine; those that a run joins are one."""
+    batches: dict[int, list[Action]] = {}
     for step in steps:
+        batches.setdefault(id(step.maker if step.maker and step.maker.batch else step), []).append(step)
+    for batch in batches.values():
+        step = batch[0].maker.joined(batch) if len(batch) > 1 and batch[0].maker else batch[0]
         result = step.perform(machine)
         assert result["status"] == "ok", (step.op, result)
 
@@ -84,6 +90,8 @@ def different(imagined: Planned, real: RealMachine) -> list[list[Any]]:
     """Return where the host is not what the imagined machine said it would be."""
     wrong = []
     for table, keys in imagined.tables.items():
+        if table == "asked":  # what was asked for, not what is there
+            continue
         for key, (fields, _) in keys.items():
             found = real.entry(table, key)
             known = {field: value for field, value in (fields or {}).items() if value is not None}
@@ -107,17 +115,18 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
         leaving = {}
         for node in layer:
             attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
-            leaving[node.provides] = Node(node.provides, node.type, node.requires, attrs)
+            row = {"type": node.type, "attrs": attrs, "tags": [], "position": "", "requires": node.requires}
+            leaving[node.provides] = Former(dict(row, memory=decode_value(kept[node.provides], {})), node.provides)
         imagined = Planned(RealMachine(Facets()))
         imagined.turn("undo")
-        found = undone(leaving, kept, imagined)
+        found = undone(leaving, imagined)
         steps = [step for spec in found.values() for step in spec.steps]
         perform(imagined, steps)
         real = RealMachine(Facets())
         perform(real, steps)
         wrong += different(imagined, real)
         real.acted = True
-        for name, spec in undone(leaving, kept, real).items():
+        for name, spec in undone(leaving, real).items():
             if spec.steps:
                 rest[name] = [step.op for step in spec.steps]
         for name, spec in found.items():

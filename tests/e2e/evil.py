@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from statecfg.remote import wire
 
 NAME = "file:/etc/asked"
+WIDE = "\U0001f600" + "a" * (3 << 20)
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
 
 
@@ -56,6 +57,11 @@ class Evil:
     def header(self, text: bytes) -> None:
         """Send a frame whose header is this text."""
         self.raw(struct.pack(">IIB", len(text), 0, 0) + text)
+
+    def packed(self, text: bytes) -> None:
+        """Send a frame whose header is this text, packed."""
+        packed = zlib.compress(text, 9)
+        self.raw(struct.pack(">IIB", len(text), len(packed), 1) + packed)
 
     def plan(self, **more: Any) -> None:
         """Plan what was asked."""
@@ -127,8 +133,6 @@ def zero_length(evil: Evil) -> None:
 
 
 def bomb(evil: Evil) -> None:
-    import zlib
-
     evil.greet()
     packed = zlib.compress(b'{"type":"beat","x":"' + b"a" * (200 << 20) + b'"}', 9)
     evil.raw(struct.pack(">IIB", 100, len(packed), 1) + packed)
@@ -262,10 +266,209 @@ def wants_nonsense(evil: Evil) -> None:
     time.sleep(60)
 
 
+def wants_two_things(evil: Evil) -> None:
+    evil.greet()
+    evil.say(type="need", blobs=["0" * 64], types=["file"])
+    time.sleep(60)
+
+
 def too_much(evil: Evil) -> None:
     evil.greet()
-    while True:
-        evil.header(json.dumps({"type": "beat", "x": "a" * (3 << 20)}).encode())
+    for number in range(1000):
+        evil.say(type="planned", part="removals", layer=0, nodes=[node(name=f"n{number}", reason="a" * (3 << 20))])
+
+
+# Frames that are small on the wire and large in memory.
+
+
+def many_values(evil: Evil) -> None:
+    evil.greet()
+    for number in range(1000):
+        text = b'{"type":"planned","layer":0,"nodes":[' + b"[]," * 1_300_000 + b"%d]}" % number
+        evil.packed(text)
+    time.sleep(60)
+
+
+def wide_texts(evil: Evil) -> None:
+    evil.greet()
+    for number in range(1000):
+        evil.say(type="planned", part="removals", layer=0, nodes=[node(name=f"n{number}", reason=WIDE)])
+    time.sleep(60)
+
+
+def small_maps(evil: Evil) -> None:
+    evil.greet()
+    action = {"op": "write", "args": {"x": [{"": 0}] * 20_000}, "status": "planned"}
+    for number in range(1000):
+        evil.say(type="planned", part="removals", layer=0, nodes=[node(name=f"n{number}", actions=[action])])
+    time.sleep(60)
+
+
+def heavy_reports(evil: Evil) -> None:
+    evil.greet()
+    action = {"op": "write", "args": {"x": [{"": 0}] * 10_000}, "status": "planned"}
+    for number in range(1000):
+        evil.say(type="planned", part="removals", layer=0, nodes=[node(name=f"n{number}", actions=[action])])
+    time.sleep(60)
+
+
+def large_facts(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    evil.say(type="planned", layer=0, nodes=[node()])
+    evil.say(type="plan", waits=True, facts={"hostname": "a" * (3 << 20)})
+    time.sleep(60)
+
+
+def facts_in_facts(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    evil.say(type="planned", layer=0, nodes=[node()])
+    deep: Any = 1
+    for _ in range(120):
+        deep = [deep]
+    evil.say(type="plan", waits=True, facts={"hostname": deep})
+    time.sleep(60)
+
+
+# Frames with keys that ours don't have.
+
+
+def unknown_key(evil: Evil) -> None:
+    evil.greet()
+    evil.say(type="beat", x=1)
+    time.sleep(60)
+
+
+def unknown_key_in_a_change(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    change = {"object": "/etc/asked", "field": "mode", "before": None, "after": "0644", "html": "<b>"}
+    evil.say(type="planned", layer=0, nodes=[node(changes=[change])])
+    time.sleep(60)
+
+
+# Frames that don't follow from those before.
+
+
+def layers_out_of_order(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    evil.say(type="planned", part="left", layer=1, nodes=[])
+    time.sleep(60)
+
+
+def parts_out_of_order(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    evil.say(type="planned", layer=0, nodes=[node()])
+    evil.say(type="planned", part="removals", layer=0, nodes=[])
+    time.sleep(60)
+
+
+def reports_out_of_order(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    gone = node(name="file:/etc/gone")
+    evil.say(type="planned", part="removals", layer=0, nodes=[gone])
+    evil.say(type="planned", layer=0, nodes=[node()])
+    evil.say(type="plan", waits=True)
+    evil.take("go")
+    evil.say(type="layer", layer=0, nodes=[node(outcome="failed")])
+    time.sleep(60)
+
+
+def acts_out_of_order(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    evil.say(type="planned", part="removals", layer=0, nodes=[node(name="file:/etc/gone")])
+    evil.say(type="planned", layer=0, nodes=[node()])
+    evil.say(type="plan", waits=True)
+    evil.take("go")
+    evil.say(type="action", node=NAME, op="write", index=0, event="started")
+    time.sleep(60)
+
+
+def finishes_without_an_action(evil: Evil) -> None:
+    evil.plan()
+    evil.take("go")
+    evil.say(type="finished", node=NAME, outcome="changed")
+    time.sleep(60)
+
+
+def changes_without_finishing(evil: Evil) -> None:
+    evil.plan()
+    evil.take("go")
+    evil.say(type="layer", layer=0, nodes=[node()])
+    time.sleep(60)
+
+
+def act(evil: Evil, outcome: str = "changed") -> None:
+    """Do what was planned, as far as anybody can tell from here."""
+    evil.plan()
+    evil.take("go")
+    evil.say(type="action", node=NAME, op="write", index=0, event="started")
+    evil.say(type="action", node=NAME, op="write", index=0, event="finished", status="ok")
+    evil.say(type="finished", node=NAME, outcome=outcome)
+
+
+def finishes_twice(evil: Evil) -> None:
+    act(evil)
+    evil.say(type="finished", node=NAME, outcome="failed")
+    time.sleep(60)
+
+
+def acts_after_finishing(evil: Evil) -> None:
+    act(evil)
+    evil.say(type="action", node=NAME, op="write", index=1, event="started")
+    time.sleep(60)
+
+
+def reports_another_outcome(evil: Evil) -> None:
+    act(evil, "failed")
+    evil.say(type="layer", layer=0, nodes=[node(outcome="unchanged")])
+    time.sleep(60)
+
+
+def ok_with_an_error(evil: Evil) -> None:
+    act(evil)
+    evil.say(type="layer", layer=0, nodes=[node()])
+    evil.end("ok", error="No space left on device")
+
+
+def fails_without_a_reason(evil: Evil) -> None:
+    act(evil)
+    evil.say(type="layer", layer=0, nodes=[node()])
+    evil.end("failed")
+
+
+def declines_itself(evil: Evil) -> None:
+    evil.plan()
+    evil.take("go")
+    evil.end("ok", declined=True)
+
+
+def unchanged_after_acting(evil: Evil) -> None:
+    act(evil)
+    evil.end("ok", unchanged=True)
+
+
+def unchanged_with_a_plan(evil: Evil) -> None:
+    evil.take("begin")
+    evil.greet()
+    evil.say(type="planned", layer=0, nodes=[node()])
+    evil.say(type="plan")
+    evil.end("ok", unchanged=True)
+
+
+def locked_after_acting(evil: Evil) -> None:
+    act(evil)
+    evil.end("locked", holder={"who": "somebody"})
+
+
+def refuses_after_acting(evil: Evil) -> None:
+    act(evil)
+    evil.end("refused", refusal="no")
 
 
 def beats_for_ever(evil: Evil) -> None:
@@ -305,7 +508,8 @@ def escapes(evil: Evil) -> None:
 
 
 def says_ok_of_a_failure(evil: Evil) -> None:
-    evil.plan(outcome="failed")
+    evil.plan(outcome="failed", actions=[])
+    evil.take("go")
     evil.end("ok", unchanged=True)
 
 

@@ -105,7 +105,9 @@ def test_hooks_that_fail_leave_the_states_of_the_document(sites: Sites, host: Ho
     host.path("/srv/sites").mkdir()
     host.path("/srv/sites/bad.html").mkdir()  # where a file is to be
     failed = sites.create("site", "bad", title="x")
-    assert failed.error is not None and "site1: failed: file:/srv/sites/bad.html" in failed.error["message"]
+    assert failed.error is not None and "site1" not in failed.error["message"]
+    assert "site1: failed: file:/srv/sites/bad.html" in failed.details
+    assert "site1" not in sites.entity("bad").message
     assert sites.state("bad") == "RESOLUTION_ERROR"
     host.path("/srv/sites/bad.html").rmdir()
     assert sites.delete("bad").status == "success" and sites.state("bad") == "gone"
@@ -167,7 +169,7 @@ def test_an_entity_that_moves_leaves_nothing_behind(tmp_path: Path) -> None:
         hosts = light_hosts(2, prefix="moved")
     moving = Sites(tmp_path, tuple(hosts))
     try:
-        moving.playbook("provide", limit="{{ entity.host }}")
+        moving.playbook("provide", limit="{{ entity.host }}", hosts="moved*")
         moving.type("site", PostCreate=behavior("provide"), PostUpdate=behavior("provide"))
         assert moving.create("site", "blog", title="B", host="moved1").status == "success"
         ended = moving.update("blog", title="B", host="moved2")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from statecfg import listening
 from statecfg.compile import Definition
+from statecfg.remote import wire
 from statecfg.resources import file
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
@@ -34,10 +37,10 @@ CASES = {
     "bomb": ("a packed frame is over the limit", "unreachable"),
     "not_json": ("header is no JSON", "unreachable"),
     "nan": ("NaN is no JSON", "unreachable"),
-    "deep": ("nested more than 100 levels", "unreachable"),
+    "deep": (f"nested more than {wire.DEPTH} levels", "unreachable"),
     "long_number": ("no frame of ours", "unreachable"),
     "twice": ("a key stands twice", "unreachable"),
-    "other_protocol": ("speaks protocol '99', and this statecfg speaks 1", "unreachable"),
+    "other_protocol": ("speaks protocol 99, and this statecfg speaks 1", "unreachable"),
     "unknown_type": ("a frame of unknown type 'exec'", "unreachable"),
     "not_asked_for": ("'file:/etc/other', which was not asked for", "unreachable"),
     "speaks_of_others": ("'file:/etc/other', which is not part of this run", "unknown"),
@@ -51,8 +54,33 @@ CASES = {
     "strange_status": ("its end frame makes no sense", "unknown"),
     "wants_foreign_content": ("which is not part of this run", "unreachable"),
     "wants_the_executor_for_ever": ("asks for the executor a second time", "unreachable"),
-    "wants_nonsense": ("it asks for nothing that there is", "unreachable"),
-    "too_much": ("it sent more than 256 MiB of report", "unreachable"),
+    "wants_two_things": ("it asks for nothing that there is", "unreachable"),
+    "wants_nonsense": ("its need frame makes no sense", "unreachable"),
+    "too_much": ("its report takes more than 64 MiB of memory", "unreachable"),
+    "many_values": ("a frame would take more than 48 MiB of memory", "unreachable"),
+    "wide_texts": ("its report takes more than 64 MiB of memory", "unreachable"),
+    "small_maps": ("args: it takes more than 4,194,304 bytes of memory", "unreachable"),
+    "large_facts": ("facts: it takes more than 262,144 bytes of memory", "unreachable"),
+    "facts_in_facts": ("facts: it is nested more than 104 levels deep", "unreachable"),
+    "unknown_key": ("its beat frame makes no sense: the key 'x' is unknown", "unreachable"),
+    "unknown_key_in_a_change": ("nodes[0].changes[0]: the key 'html' is unknown", "unreachable"),
+    "layers_out_of_order": ("it planned layer 1 of left out of order", "unreachable"),
+    "parts_out_of_order": ("it planned layer 0 of removals out of order", "unreachable"),
+    "reports_out_of_order": ("it reports layer 0 of layers out of order", "unknown"),
+    "acts_out_of_order": ("it acts on 'file:/etc/asked' before or after its layer", "unknown"),
+    "finishes_without_an_action": ("finishes as changed, and no action of it began", "unknown"),
+    "changes_without_finishing": ("it reports 'file:/etc/asked' as changed, which never finished", "unknown"),
+    "finishes_twice": ("'file:/etc/asked' finishes twice", "unknown"),
+    "acts_after_finishing": ("it acts on 'file:/etc/asked', which has finished", "unknown"),
+    "reports_another_outcome": ("'file:/etc/asked' finished as failed, and is reported as unchanged", "unknown"),
+    "ok_with_an_error": ("it succeeded, but it gives a reason for a failure", "unknown"),
+    "fails_without_a_reason": ("it failed, but it gives no reason", "unknown"),
+    "declines_itself": ("nobody declined its plan", "unknown"),
+    "unchanged_after_acting": ("it did nothing, but it acted", "unknown"),
+    "unchanged_with_a_plan": ("it did nothing, but its plan has changes", "unreachable"),
+    "locked_after_acting": ("it planned, but another run holds the host", "unknown"),
+    "refuses_after_acting": ("it refused the plan, but it acted", "unknown"),
+    "says_ok_of_a_failure": ("it succeeded, but nodes failed or were skipped", "unknown"),
 }
 HONEST_HINTS = {"wrong_nonce": "ssh HOST", "cut_frame": "Run it again", "no_greeting": "start-up files"}
 
@@ -88,9 +116,10 @@ def test_what_is_no_executor(evil: PlainSshd, definition: Definition, how: str) 
     assert HONEST_HINTS.get(how, LOOK) in report["error"]["hint"]
     assert "Traceback" not in report["error"]["detail"]
     assert done.seconds < 40
-    assert grown < 64, f"{grown} MiB more"
+    assert grown < 200, f"{grown} MiB more"
     assert "ok" not in report["summary"]
-    assert "changed" not in done.outcomes().values()
+    if status == "unreachable":
+        assert "changed" not in done.outcomes().values()
 
 
 def test_a_session_of_yesterday_does_not_pass_for_one_of_today(evil: PlainSshd, definition: Definition) -> None:
@@ -136,9 +165,21 @@ def test_escape_sequences_reach_no_terminal(evil: PlainSshd, definition: Definit
         assert character not in text
 
 
-def test_a_failure_that_is_called_ok_is_a_failure(evil: PlainSshd, definition: Definition) -> None:
-    answer(evil, "says_ok_of_a_failure")
-    assert rig.run(evil, definition).host()["status"] == "failed"
+@pytest.mark.parametrize("how", ["wide_texts", "heavy_reports", "many_values"])
+def test_many_hostile_hosts_at_once_cost_what_the_limits_say(evil: PlainSshd, how: str) -> None:
+    """The memory of the whole controller, measured on its process, while each host sends the worst that it can."""
+    count = 8
+    answer(evil, how)
+    argv = [sys.executable, "-m", "tests.e2e.many_evil", str(count), evil.address, str(evil.port), evil.user]
+    argv += [str(evil.identity), str(evil.known_hosts)]
+    done = subprocess.run(argv, cwd=rig.PROJECT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert len(said["errors"]) == count
+    assert all("of memory" in error for error in said["errors"].values()), said["errors"]
+    grown, limit = (said["most"] - said["before"]) >> 10, (count * (listening.MEMORY + wire.PACKED_LIMIT)) >> 20
+    # Decoding one frame, and what Python and SSH keep beside it.
+    assert grown < limit + 2 * (listening.FRAME >> 20) + count * 8, f"{grown} MiB more"
 
 
 def test_other_hosts_do_not_notice(evil: PlainSshd, target: Host, place: str) -> None:

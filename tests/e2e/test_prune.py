@@ -264,14 +264,14 @@ def test_a_saved_plan_removes_exactly_what_it_said_or_refuses(site: Site, light_
     site("apply", "site.py", "--yes")
     site.play(*text(place, "b"))
     site("plan", "site.py", "--prune", "--out", "x.plan")
-    assert json.loads((site.base / "x.plan").read_text())["choices"]["selection"]["prune"] is True
-    assert "--prune belong to `statecfg plan`" in site("apply", "x.plan", "--prune", code=5).err
+    assert json.loads((site.base / "x.plan").read_text())["choices"]["prune"] is True
+    assert "--tags contradicts the plan" in site("apply", "x.plan", "--tags", "some", code=5).err
     light_host.write(f"{place}/a", "somebody's work\n")
     stale = site("apply", "x.plan", code=6)
     assert f"  ≠ file:{place}/a: planned and now: removed (remove), but from another state" in stale.out
     assert light_host.read(f"{place}/a") == "somebody's work\n"
     site.play(*text(place, "a", "b"))
-    assert f"file:{place}/a: was not defined when the plan was made" in site("apply", "x.plan", code=6).out
+    assert "≠ playbook site.py: has changed since the plan was made" in site("apply", "x.plan", code=6).err
     site.play(*text(place, "b"))
     light_host.path(f"{place}/a").unlink()
     assert f"file:{place}/a: planned: removed (remove); now: forgotten" in site("apply", "x.plan", code=6).out

@@ -58,8 +58,15 @@ class Site:
         return behaviors.run(given, place, str(self.root / "store.db"), stop, self.news.append, lambda: TOKEN)
 
     def details(self) -> str:
-        """Return the task's details as they were last."""
-        return str(next(each["details"] for each in reversed(self.news) if "details" in each))
+        """Return the last details of the task for users."""
+        return self._last("details")
+
+    def log(self) -> str:
+        """Return the last details of the task for administrators."""
+        return self._last("log")
+
+    def _last(self, key: str) -> str:
+        return str(next(each[key] for each in reversed(self.news) if key in each))
 
 
 def message(outcome: Outcome) -> str:

@@ -63,7 +63,7 @@ class Sites:
         self.write("playbooks/site.yml", PLAYBOOK)
         # The tests' environment names another store, which would win.
         self.environment = {"STATECFG_STORE": str(self.root / "store.db"), "HOME": str(self.root)}
-        self.store = opened(url=str(self.root / "store.db"))
+        self.store = opened(project.find(self.root), str(self.root / "store.db"))
         self.calls = Operations(self.store)
         self.worker = Worker(self.calls, project.find(self.root), 2)
         self.calls.create_interface(ME, {"name": "sites", "vendor": "acme", "nss": "sites", "version": "1.0.0"})

@@ -218,9 +218,10 @@ def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Hos
     assert found.ok, found
     assert (root / "site1.txt").read_text() == "Blog n" and (root / "site1.extra").exists()
     (run,) = found.result["runs"]
-    assert run["mode"] == "apply" and run["hosts"]["light1"]["status"] == "ok"
-    assert hosted.details().startswith(f"run {run['run']}: apply\n  light1: ok (")
-    with opened(url=str(hosted.root / "store.db")) as store:
+    assert run["mode"] == "apply" and run["hosts"] == {"ok": 1}
+    assert hosted.log().startswith(f"run {run['run']}: apply\n  light1: ok (")
+    assert hosted.details().startswith(f"run {run['run']}: apply: hosts: 1 ok; resources: ")
+    with opened(project.find(hosted.root), str(hosted.root / "store.db")) as store:
         (record,) = runs.recent(store)
         assert (record.id, record.playbook) == (run["run"], f"playbooks/site.yml#{UUID}1")
         assert hosts.every(store)[0].playbooks == [f"shop/playbooks/site.yml#{UUID}1"]
@@ -239,7 +240,7 @@ def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Hos
     assert [path.name for path in root.iterdir()] == ["site2.txt"]
     again = hosted.run(invocation(PROVIDE, {}, kind="PreDelete"))
     assert again == Outcome(True, {"runs": []})
-    assert hosted.details() == "nothing to do: no host has anything of this entity"
+    assert hosted.log() == hosted.details() == "nothing to do: no host has anything of this entity"
     destroy = {**PROVIDE, "execution_properties": {"destroy": True}}
     assert hosted.run(invocation(destroy, {}, number=2)).ok
     assert not root.exists()
@@ -249,10 +250,14 @@ def test_a_playbook_that_fails_says_why(hosted: Site, light_host: Host) -> None:
     light_host.path("/srv/taken").write_text("a file\n")
     found = hosted.run(invocation(PROVIDE, {"root": "/srv/taken", "title": "x", "extra": False}, kind="PostCreate"))
     assert message(found).startswith("light1: failed: directory:/srv/taken: ")
-    assert found.result["runs"][0]["hosts"]["light1"]["status"] == "failed"
+    assert found.result["runs"][0]["hosts"] == {"failed": 1}
+    assert found.public is not None and found.public.startswith("The playbook failed: run ")
+    for text in (found.public, hosted.details(), str(found.result)):
+        assert "light1" not in text and "/srv" not in text and str(hosted.root) not in text
 
     found = hosted.run(invocation(PROVIDE, {"root": "/srv/other", "extra": False}, kind="PostCreate"))
     assert "playbooks/site.yml:7:" in message(found) and "has no key `title`" in message(found)
+    assert found.public is not None and "[SC0" in found.public and "site.yml" not in found.public
     assert not light_host.path("/srv/other").exists()
 
 
@@ -262,6 +267,26 @@ def test_a_limit_may_be_a_template_of_the_entity(hosted: Site) -> None:
     assert hosted.run(invocation(limited, {**entity, "host": "light1"}, kind="PostCreate")).ok
     assert "`nowhere`" in message(hosted.run(invocation(limited, {**entity, "host": "nowhere"}, kind="PostUpdate")))
     assert "gives '' for this entity" in message(hosted.run(invocation(limited, {**entity, "host": ""})))
+
+
+def test_a_playbook_reaches_only_the_hosts_its_behavior_declares(hosted: Site, light_host: Host) -> None:
+    inventory = hosted.root / "inventory.yml"
+    inventory.write_text(inventory.read_text().rstrip() + "\n  secret-db: {address: 192.0.2.1}\n")
+    bounded = {**PROVIDE, "execution_properties": {"limit": "{{ entity.host }}", "hosts": "light*"}}
+    entity = {"root": "/srv/bounded", "title": "x", "extra": False}
+    assert hosted.run(invocation(bounded, {**entity, "host": "light1"}, kind="PostCreate")).ok
+    for limit in ("secret-db", "all"):
+        found = hosted.run(invocation(bounded, {**entity, "host": limit}, kind="PostUpdate", number=3))
+        assert "the behavior may reach `light*`, and the playbook selects secret-db" in message(found)
+        assert found.public is not None and "secret-db" not in found.public and "host not allowed" in found.public
+    assert sorted(path.name for path in light_host.path("/srv/bounded").iterdir()) == ["site1.txt"]
+
+
+def test_an_error_of_a_function_hides_the_path_of_the_project(site: Site) -> None:
+    site.write("behaviors/paths.py", "def fails(entity, arguments, context):\n    open(__file__ + 'x')\n")
+    found = site.run(invocation(function("fails") | {"id": "paths:fails"}))
+    assert str(site.root) in message(found)
+    assert found.public is not None and str(site.root) not in found.public and "behaviors/paths.py" in found.public
 
 
 def test_a_playbook_with_services_is_refused(site: Site) -> None:
@@ -287,6 +312,9 @@ def test_a_playbook_with_services_is_refused(site: Site) -> None:
         ({**PROVIDE, "execution_properties": {"destroy": "yes"}}, "it must be true or false"),
         ({**PROVIDE, "execution_properties": {"invocation_timeout": 0}}, "a number of seconds from 1 to 604800"),
         ({"type": "noop", "execution_properties": []}, "execution_properties is no object"),
+        ({"type": "noop", "selectable": "yes"}, "it must be true or false"),
+        ({**PROVIDE, "execution_properties": {"hosts": "{{ entity.host }}"}}, "hosts must not be a template"),
+        ({**PROVIDE, "execution_properties": {"hosts": " "}}, "hosts is empty"),
     ],
 )
 def test_a_wrong_definition(site: Site, execution: dict[str, object], said: str) -> None:

@@ -71,6 +71,7 @@ def test_a_tasks_result(result: Any, text: str | None) -> None:
         "success",
         100,
         "",
+        "",
         result,
         None,
         0.5,

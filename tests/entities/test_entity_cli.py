@@ -45,7 +45,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
 def test_an_entity_from_its_creation_to_its_end(sites: Sites) -> None:
     made = sites.run("create", "site", "blog", "--set", "title=Blog", "--set", "deep.n=1").out.splitlines()
     assert made[0].startswith("success  Invoked echo blog")
-    assert made[-1].startswith("blog  RESOLVED  urn:vcloud:entity:acme:site:")
+    assert made[-1].startswith("blog  resolved  urn:vcloud:entity:acme:site:")
     shown = sites.run("show", "blog", "--json").json()
     assert shown["entity"] == {"title": "Blog", "deep": {"n": 1}} and shown["entityState"] == "RESOLVED"
     content = sites.write("new.json", '{"title": "News"}')
@@ -64,19 +64,19 @@ def test_an_entity_from_its_creation_to_its_end(sites: Sites) -> None:
     assert "RDE_BEHAVIOR_FAILED (500)" in failed and "not now" in failed
     assert "at behaviors/guard.py:2 in refuse" in failed
     listed = sites.run("list", "--type", "site", "--filter", "entityState==RESOLVED").out.splitlines()
-    assert listed[1].split()[:3] == ["news", "RESOLVED", "acme:site:1.0.0"] and listed[-1] == "1 entity"
+    assert listed[1].split()[:3] == ["news", "resolved", "acme:site:1.0.0"] and listed[-1] == "1 entity"
     assert sites.run("delete", "news").out.startswith("success")
     assert sites.run("list", "--type", "site").out.splitlines()[-1] == "0 entities"
 
 
 def test_what_fails_ends_with_exit_status_1(sites: Sites) -> None:
     ran = sites.run("create", "frail", "one", "--set", "title=x", code=1)
-    assert ran.out.splitlines()[-1].startswith("one  RESOLUTION_ERROR")
+    assert ran.out.splitlines()[-1].startswith("one  could not be resolved")
     ran = sites.run("create", "site", "two", "--no-hooks", code=1)
-    assert "two  RESOLUTION_ERROR: " in ran.out and "title" in ran.out
-    assert sites.run("resolve", "two", code=1).out.startswith("two  RESOLUTION_ERROR")
+    assert "two  could not be resolved: " in ran.out and "title" in ran.out
+    assert sites.run("resolve", "two", code=1).out.startswith("two  could not be resolved")
     sites.run("update", "two", "--set", "title=now")
-    assert sites.run("resolve", "two").out.startswith("two  RESOLVED")
+    assert sites.run("resolve", "two").out.startswith("two  resolved")
     tasks = sites.run("task", "list", "--filter", "status==error", "--json").json()
     assert {task["operationName"] for task in tasks["values"]} >= {"executeBehavior"}
     task = sites.run("task", "show", tasks["values"][0]["id"]).out
@@ -105,7 +105,7 @@ def test_a_task_that_is_not_waited_for_is_run_later(sites: Sites) -> None:
         (["access", "revoke", "type", "site", "nobody"], "nobody has no grant of urn:vcloud:type:acme:site:1.0.0"),
         (["token", "delete", "999"], "there is no token 999"),
         (["token", "create", "bob", "--expires", "soon"], "`soon` is no ISO 8601 duration"),
-        (["token", "create", "bob"], "Name the organization of bob by --org, or give --role administrator."),
+        (["token", "create", "bob"], "Name the organization of bob with --org, or use --role administrator."),
         (["create", "site", "x", "--set", "novalue"], "'novalue' is not KEY=VALUE"),
     ],
 )  # fmt: skip

@@ -268,14 +268,51 @@ def test_binding_a_playbook_calls_the_hook(project: Path) -> None:
     assert said(project, "show", "mine")["configuration"]["count"] == 1
 
 
+def test_unbinding_updates_the_policy_and_what_is_installed(project: Path) -> None:
+    from statecfg.project import find
+    from statecfg.store import hosts, opened
+
+    script = project / "hooks" / "tally.hook" / BOOTED
+    script.write_text("#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n")
+    script.rename(script.with_name("node-unbound-from-policy"))
+    hook(project, "create", "mine", "tally")
+    (project / "p.yml").write_text("hosts: all\nresources: []\n")
+    environment = {"STATECFG_STORE": str(project.parent / "store.db")}
+    statecfg("hosts", "bind", "web1", "p.yml", cwd=project, **environment)
+    with opened(find(project), environment["STATECFG_STORE"]) as store:
+        hosts.installed(store, "web1", "project/p.yml")
+    listed = statecfg("hosts", "--json", cwd=project, **environment).json()["hosts"]["web1"]
+    assert (listed["playbooks"], listed["installed"]) == (["project/p.yml"], "project/p.yml")
+    statecfg("hosts", "unbind", "web1", "p.yml", cwd=project, **environment)
+    (event,) = said(project, "log")["events"]
+    assert (event["policy"], event["msg"]["policy"]["nodes"]) == ("project/p.yml", {"count": 0})
+    assert event["msg"]["node"]["state"] == {"installed": False}
+    listed = statecfg("hosts", "--json", cwd=project, **environment).json()["hosts"]["web1"]
+    assert (listed["playbooks"], listed["installed"]) == ([], None)
+
+
+def test_lists_without_rows_have_no_heading(project: Path) -> None:
+    environment = {"STATECFG_STORE": str(project.parent / "store.db")}
+    assert hook(project, "list").out == "0 hooks\n"
+    for words, out in (
+        (("hosts",), "0 hosts\n"),
+        (("service", "list"), "0 services, 0 units, 0 relations\n"),
+        (("entity", "list"), "0 entities\n"),
+        (("entity", "type", "list"), "0 types\n"),
+        (("entity", "task", "list"), "0 tasks\n"),
+    ):
+        assert statecfg(*words, cwd=project, **environment).out == out
+
+
 def test_retry_runs_what_is_queued(project: Path) -> None:
+    from statecfg import project as projects
     from statecfg.hooks.exec_hooks import Engine
     from statecfg.hooks.exec_types import HookTypes
     from statecfg.store import hosts, opened
 
     hook(project, "create", "mine", "tally")
     known(project)
-    with opened(url=str(project.parent / "store.db")) as store:
+    with opened(projects.find(project), str(project.parent / "store.db")) as store:
         record = hosts.get(store, "web1")
         assert record is not None
         Engine(store, HookTypes((project / "hooks",))).trigger(BOOTED, record)

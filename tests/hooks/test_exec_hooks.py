@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from statecfg.hooks.exec_hooks import MOST, Engine
 from statecfg.hooks.exec_types import HookTypes
@@ -170,6 +171,40 @@ def test_not_executable(shop: Workshop) -> None:
     entry = {"event": BOOTED, "msg": f"file {folder / BOOTED} is not executable"}
     assert shop.entries() == [("warn", entry)]
     assert not (folder / "ran").exists()
+
+
+def test_the_caller_is_told_of_hooks_whose_program_can_not_be_run(shop: Workshop) -> None:
+    folder = shop.type("h", **{BOOTED: "#!/bin/sh\n"})
+    (folder / BOOTED).chmod(0o644)
+    shop.hook("h", "h")
+    told: list[tuple[str, Any]] = []
+    shop.engine.trigger(BOOTED, shop.host, refused=lambda hook, judged: told.append((hook.name, judged.entry["msg"])))
+    assert told == [("h", f"file {folder / BOOTED} is not executable")]
+
+
+def test_an_event_and_its_change_are_stored_together(shop: Workshop) -> None:
+    unbound = "node-unbound-from-policy"
+    shop.simple("h", ECHO, unbound)
+    for name in ("web1", "web2"):
+        hosts.bind(shop.store, name, "p.yml")
+        hosts.installed(shop.store, name, "p.yml")
+
+    def unbind(connection: Connection) -> None:
+        hosts.unbind_in(connection, shop.store.project, "web1", "p.yml")
+
+    def breaks(connection: Connection) -> None:
+        unbind(connection)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        shop.engine.trigger(unbound, _host(shop), "p.yml", breaks)
+    assert (hooks.waiting(shop.store), _host(shop).installed) == (0, "p.yml")
+    shop.engine.trigger(unbound, _host(shop), "p.yml", unbind)
+    assert (hooks.waiting(shop.store), _host(shop).installed, _host(shop).playbooks) == (1, None, [])
+    shop.engine.drain()
+    found = seen(shop)
+    assert found["policy"] == {"id": "p.yml", "name": "p.yml", "enabled": True, "tags": [], "nodes": {"count": 1}}
+    assert found["node"]["state"] == {"installed": False}
 
 
 def test_no_interpreter(shop: Workshop) -> None:

@@ -125,7 +125,7 @@ def test_wrong_keys_get_a_suggestion(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["", "node-booted", "configuration.yaml", "..", "beside"])
-@pytest.mark.parametrize("mode", [0o020, 0o002])
+@pytest.mark.parametrize("mode", [0o022, 0o002])
 def test_what_others_could_change_is_refused(tmp_path: Path, what: str, mode: int) -> None:
     folder = made(tmp_path / "hooks", "counter", "a: {}", "node-booted", "beside")
     path = Path(os.path.abspath(folder / what))
@@ -134,6 +134,30 @@ def test_what_others_could_change_is_refused(tmp_path: Path, what: str, mode: in
     assert found.code == "SC0601"
     assert found.detail == f"{path} has mode {path.stat().st_mode & 0o7777:04o} and belongs to user {os.geteuid()}"
     assert found.help == f"look at it, then: chmod go-w {path}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_only_a_group_that_is_the_owners_own_may_write(tmp_path: Path) -> None:
+    """As with the umask 002 that many systems have: root's group has no other member, that of daemon is another's."""
+    folder = made(tmp_path, "counter", "a: {}", "node-booted")
+    for path in (folder, folder / "node-booted", folder / "configuration.yaml"):
+        path.chmod(path.stat().st_mode | 0o020)
+    assert HookTypes((tmp_path,)).find("counter").events() == ["node-booted"]
+    for path in (folder / "node-booted", folder / "configuration.yaml"):
+        os.chown(path, -1, 1)
+    (found,) = wrong(HookTypes((tmp_path,)), "counter")
+    assert found.help == f"look at them, then: chmod -R go-w {folder}" and "and 1 more" in found.detail
+
+
+def test_other_files_are_no_events_and_programs_that_cannot_start_are_told(tmp_path: Path) -> None:
+    folder = made(tmp_path, "counter", "a: {}", "node-booted", "node-bound-to-policy", "README.md", "node-deletd")
+    (folder / "node-booted").chmod(0o644)
+    (folder / "node-bound-to-policy").write_text("#!/usr/bin/pyhton\n")
+    kind = HookTypes((tmp_path,)).find("counter")
+    assert kind.events() == ["node-booted", "node-bound-to-policy"]
+    first, second, third = kind.doubtful()
+    assert "node-booted is not executable" in first and "(its interpreter /usr/bin/pyhton is missing)" in second
+    assert "did you mean `node-deleted`?" in third
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

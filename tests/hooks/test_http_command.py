@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -89,6 +90,51 @@ def test_what_a_hook_changes_is_applied_and_goes_when_it_lets_it_go(site: Site) 
         assert "guests" in json.dumps(held) and site.motd == "hello\nlooked after\n"
         site.run("destroy --yes", 0)
     assert site.motd is None
+
+
+def test_the_hook_verbs_show_http_hooks_and_retry_lists_what_is_pending(site: Site) -> None:
+    def verb(words: str, code: int = 0) -> str:
+        done = site.reader.shell(f"STATECFG_STORE={site.root}/store.db statecfg hook {words}")
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def retried(code: int) -> dict[str, Any]:
+        """Retry until the call was due."""
+        while True:
+            done = site.reader.shell(f"STATECFG_STORE={site.root}/store.db statecfg hook retry --json")
+            found: dict[str, Any] = json.loads(done.stdout)
+            if found["called"]:
+                assert done.returncode == code, done.stdout + done.stderr
+                return found
+
+    watched = Watched()
+    with watched.service.serving() as url:
+        site.hook(url)
+        site.run("apply --yes", 0)
+        assert url in verb("list") and "no pending" not in verb("show greeting")
+        watched.errors = [HookError("guests"), HookError("more guests")]
+        site.run("destroy --yes", 1)
+        owed = json.loads(verb("show greeting --json"))["owed"]
+        assert [(each["hook"], each["phase"], each["host"], each["playbook"]) for each in owed] == [
+            ("greeting", "finalize", "@local", "work/site.yml")
+        ]
+        assert re.search(
+            r"owed +greeting +finalize +@local +work/site.yml +tried 1 time.*: guests", verb("show greeting")
+        )
+        newest, oldest = json.loads(verb("log greeting --json"))["events"]
+        assert (newest["hook"], newest["node"], newest["policy"]) == ("greeting", "@local", "work/site.yml")
+        assert (newest["event"], newest["severity"], newest["error"]) == ("finalize", "error", "guests")
+        assert (oldest["event"], oldest["severity"]) == ("pre-reconcile", "info")
+        assert re.search(r"error +finalize +greeting +@local +work/site.yml", verb("log greeting"))
+        again = retried(1)
+        assert [(each["hook"], each["host"], each["status"]) for each in again["called"]] == [
+            ("greeting", "@local", "owed")
+        ]
+        assert [(each["hook"], each["attempts"], each["error"]) for each in again["owed"]] == [
+            ("greeting", 2, "more guests")
+        ]
+        assert retried(0)["owed"] == []
+        assert verb("retry") == "0 run, 0 still queued\n"
 
 
 @pytest.mark.parametrize(("policy", "code", "motd"), [("abort", 1, None), ("continue", 0, "hello\n")])

@@ -221,7 +221,7 @@ def test_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
     assert failed.value.problems[0].help.startswith("did you mean `node-booted`?")
 
 
-@pytest.mark.parametrize("mode", [0o664, 0o646, 0o777])
+@pytest.mark.parametrize("mode", [0o666, 0o646, 0o777])
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
     made = project(tmp_path, one=PROGRAM)
     path = tmp_path / "hooks/one.yml"
@@ -234,8 +234,8 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
 
 def test_a_directory_that_others_may_write_is_refused(tmp_path: Path) -> None:
     made = project(tmp_path, one=PROGRAM)
-    (tmp_path / "hooks").chmod(0o775)
-    with pytest.raises(InvalidInput, match=r"hooks of user \d+ has mode 0775"):
+    (tmp_path / "hooks").chmod(0o777)
+    with pytest.raises(InvalidInput, match=r"hooks of user \d+ has mode 0777"):
         registration.load(made)
 
 

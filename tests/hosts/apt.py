@@ -42,17 +42,20 @@ class AptRepository:
         files: Mapping[str, tuple[str, int]] | None = None,
         conffiles: tuple[str, ...] = (),
         depends: str = "",
+        conflicts: str = "",
         scripts: Mapping[str, str] | None = None,
     ) -> Path:
         """Build a package and index it.
 
         Parameters: `files`, absolute path to text and mode; `conffiles`, those of them dpkg must not overwrite;
-        `depends`, as in a control file; `scripts`, maintainer scripts by name (`postinst` and so on).
+        `depends` and `conflicts`, as in a control file; `scripts`, maintainer scripts by name (`postinst` and so on).
         Result: the path of the .deb file.
         """
         fields = {"Package": name, "Version": version, "Architecture": "all", "Maintainer": "Tests <tests@example.org>"}
         if depends:
             fields["Depends"] = depends
+        if conflicts:
+            fields["Conflicts"] = conflicts
         fields["Description"] = f"{name}, a package for tests"
         control = "".join(f"{key}: {value}\n" for key, value in fields.items())
         package = self.directory / f"{name}_{version}_all.deb"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 from tests.hosts import login, owner, processes
 from tests.hosts.host import Host
 from tests.hosts.light import NETWORK, PREPARE, begin, proceed
 
 # systemd-nspawn has a process tree of its own around it, as what it boots outlives it when it is killed.
-# The host's own cgroups ($5 and on) keep systemd from sharing names of services with another host's.
+# The host's own cgroups ($5 and on) keep systemd from sharing names of services with another host's. Without the two
+# capabilities no host can set this machine's clock or load modules into its kernel.
 BOOTED = (
     PREPARE
     + NETWORK
@@ -22,17 +24,18 @@ for group; do
     echo $$ > "$group/cgroup.procs"
 done
 exec systemd-nspawn --quiet --keep-unit --register=no --network-namespace-path=/proc/self/ns/net \\
-    --capability=all --console=passive --resolv-conf=off --timezone=off --link-journal=no \\
-    --machine="$name" --directory="$root" --boot
+    --capability=all --drop-capability=CAP_SYS_TIME,CAP_SYS_MODULE --console=passive --resolv-conf=off \\
+    --timezone=off --link-journal=no --machine="$name" --directory="$root" --boot
 """
 )
 _count = 0
 
 
-def booted_host(name: str = "booted", *, seconds: float = 60) -> Host:
+def booted_host(name: str = "booted", *, seconds: float = 60, bare: Path | None = None) -> Host:
     """Boot a host and wait until it answers on SSH and systemd has started everything; needs root.
 
-    Parameters: `name`, its host name; `seconds`, how long to wait. Errors: `Unavailable` where this machine can't.
+    Parameters: `name`, its host name; `seconds`, how long to wait; `bare`, a directory with a whole Debian whose files
+    the host sees (read only) instead of this machine's. Errors: `Unavailable` if this machine can't.
     """
     global _count
     owner.require_root_hosts()
@@ -45,7 +48,7 @@ def booted_host(name: str = "booted", *, seconds: float = 60) -> Host:
     cgroups = [root / f"statecfg-tests-{os.getpid()}-{_count}" for root in owner.cgroup_roots()]
     for directory in cgroups:
         directory.mkdir()
-    begun = begin(name, ["unshare", "-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", BOOTED], cgroups)
+    begun = begin(name, ["unshare", "-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", BOOTED], cgroups, bare)
     host = begun.host
     try:
         proceed([begun])

@@ -84,6 +84,25 @@ def lower_layer() -> Path:
     return layer
 
 
+def bare_layer() -> Path:
+    """Return the layer over a bare Debian, made at the first call: it has only the key that logs in as root."""
+    home = owner.base()
+    lower_layer()  # makes the key
+    layer = home / "bare"
+    if not layer.exists():
+        keys = layer / "root/.ssh"
+        keys.mkdir(parents=True)
+        for directory in (keys, layer / "root"):
+            directory.chmod(0o700)
+        _authorize(keys, home)
+    return layer
+
+
+def _authorize(keys: Path, home: Path) -> None:
+    (keys / "authorized_keys").write_text((home / "key.pub").read_text())
+    (keys / "authorized_keys").chmod(0o600)
+
+
 def _ssh(layer: Path, home: Path) -> None:
     (layer / "etc/ssh/sshd_config").write_text(SSHD_CONFIG)
     keys = layer / "root/.ssh"
@@ -92,8 +111,7 @@ def _ssh(layer: Path, home: Path) -> None:
     else:
         keys.unlink()  # the whiteout of the machine's own
         _empty(layer, "root/.ssh", 0o700)
-    (keys / "authorized_keys").write_text((home / "key.pub").read_text())
-    (keys / "authorized_keys").chmod(0o600)
+    _authorize(keys, home)
 
 
 def _devices(directory: Path) -> None:

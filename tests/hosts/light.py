@@ -11,11 +11,12 @@ from pathlib import Path
 from tests.hosts import layer, login, network, owner, processes
 from tests.hosts.host import Host
 
-# What runs in the new namespaces before the host does: $1 name, $2 directory of its files, $3 layer, $4 address.
+# What runs in the new namespaces before the host does: $1 name, $2 directory of its files, $3 the directories below
+# them (overlayfs's lowerdir), $4 address.
 # "ready" asks for the network link; the line read says that it is there.
 PREPARE = """\
 set -eu
-mount -t overlay "$1" -o "lowerdir=$3:/,upperdir=$2/upper,workdir=$2/work" "$2/root"
+mount -t overlay "$1" -o "lowerdir=$3,upperdir=$2/upper,workdir=$2/work" "$2/root"
 """
 NETWORK = """\
 echo ready
@@ -74,9 +75,12 @@ def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
     return [each.host for each in begun]
 
 
-def begin(name: str, argv: list[str], cgroups: list[Path] | None = None) -> Begun:
-    """Start the script of one host, after the files that are its own are made."""
-    lower = layer.lower_layer()
+def begin(name: str, argv: list[str], cgroups: list[Path] | None = None, bare: Path | None = None) -> Begun:
+    """Start the script of one host, after the files that are its own are made.
+
+    Parameters: `bare`, the file system to show the host instead of this machine's.
+    """
+    lower = f"{layer.bare_layer()}:{bare}" if bare else f"{layer.lower_layer()}:/"
     number, address = network.next_address()
     home = owner.base() / f"{name}-{number}"
     etc = home / "upper/etc"
@@ -93,7 +97,7 @@ def begin(name: str, argv: list[str], cgroups: list[Path] | None = None) -> Begu
     known_hosts = home / "known_hosts"
     known_hosts.write_text(f"{plain_address} {host_key}\n")
     log = home / "log"
-    arguments = [*argv, "sh", name, str(home), str(lower), address, *map(str, cgroups or [])]
+    arguments = [*argv, "sh", name, str(home), lower, address, *map(str, cgroups or [])]
     process = owner.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, log=log)
     identity = owner.base() / "key"
     host = Host(name, plain_address, identity, known_hosts, log, process, cgroups=cgroups or [], home=home)

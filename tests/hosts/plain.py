@@ -95,6 +95,8 @@ def plain_sshd(
         "UseDNS no",
         "Subsystem sftp internal-sftp",
     ]
+    if account.pw_uid == 0:  # keeps root's sessions away from the machine's own ledger
+        lines.append(f"SetEnv STATECFG_STATE_DIR={home / 'state'}")
     (home / "sshd_config").write_text("\n".join(lines) + "\n")
     log = home / "log"
     process = owner.start([program, "-D", "-f", str(home / "sshd_config"), "-E", str(log)], stdin=subprocess.DEVNULL)

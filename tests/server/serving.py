@@ -93,7 +93,7 @@ def _address(process: subprocess.Popen[str]) -> str:
     end = time.monotonic() + STARTS
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(queue.Empty):
-            found = re.search(r"serves on (\S+),", lines.get(timeout=0.1))
+            found = re.search(r"serves on (\S+)\. ", lines.get(timeout=0.1))
             if found:
                 return found[1]
     process.kill()

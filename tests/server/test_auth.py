@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
-from statecfg.server import auth
+from statecfg.entities.operations import Operations
+from statecfg.server import auth, sessions
 from statecfg.server.exchange import ADMINISTRATOR, ANYONE, AUTHOR, PERMISSIONS, VIEWER, Route
 from statecfg.server.routes import ROUTES
+from statecfg.store import opened
+from statecfg.store.database import Store
 from tests.command import ROOT
 from tests.server import scenes
 from tests.server.serving import Served
@@ -190,17 +195,47 @@ def test_who_guesses_waits_longer_each_time() -> None:
     assert slowed.failed("192.0.2.1") == 0.1
 
 
-def test_sessions_end() -> None:
-    now = 0.0
-    sessions = auth.Sessions(lambda: now)
-    first = sessions.open("token")
-    assert sessions.token(first) == "token"
-    for _ in range(auth.MOST):
-        sessions.open("other")
-    assert sessions.token(first) is None
-    last = sessions.open("token")
-    now = auth.LIFE
-    assert sessions.token(last) is None
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(url=str(tmp_path / "store.db")) as found:
+        yield found
+
+
+def test_sessions_end(store: Store) -> None:
+    now = 1_000_000.0
+    open_sessions = sessions.Sessions(store, lambda: now)
+    tokens = {name: Operations(store, lambda: now).add_token(name, "shop", "author") for name in ("ann", "ben")}
+
+    def user(cookie: str) -> str | None:
+        found = open_sessions.principal(cookie)
+        return found.name if found is not None else None
+
+    first = open_sessions.open(tokens["ann"])
+    assert user(first) == "ann" and user(first[:-1]) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sessions, "MOST", 2)
+        others = [open_sessions.open(tokens["ben"]) for _ in range(2)]
+    assert user(first) is None and [user(each) for each in others] == ["ben", "ben"]
+    open_sessions.close(others[0])
+    assert user(others[0]) is None and user(others[1]) == "ben"
+    last = open_sessions.open(tokens["ann"])
+    now += sessions.LIFE
+    assert user(last) is None
+
+
+def test_a_session_survives_a_restart_and_ends_with_its_token(store: Store) -> None:
+    calls = Operations(store)
+    secret = calls.add_token("ann", "shop", "author")
+    cookie = sessions.Sessions(store).open(secret)
+    restarted = sessions.Sessions(store)
+    found = restarted.principal(cookie)
+    assert found is not None and found.name == "ann"
+    assert sessions.matches(cookie, sessions.csrf(cookie)) and not sessions.matches(cookie, sessions.csrf("other"))
+    calls.revoke(secret)
+    assert restarted.principal(cookie) is None
+    assert store.address.path is not None
+    kept = store.address.path.read_bytes()
+    assert cookie.encode() not in kept and secret.encode() not in kept
 
 
 @pytest.mark.parametrize(
@@ -224,3 +259,7 @@ def test_sessions_end() -> None:
 def test_hosts_are_known_by_name(host: str, fine: bool) -> None:
     guard = auth.Guard.made("127.0.0.1", ["API.example.com"])
     assert (guard.refusal({"host": host}) == "") is fine
+
+
+def test_a_wildcard_address_is_not_a_host_name() -> None:
+    assert auth.Guard.made("0.0.0.0", ["api.example.com"]).hosts == {*auth.LOOPBACK, "api.example.com"}

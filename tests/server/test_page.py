@@ -16,13 +16,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from statecfg import store
+from statecfg import project, store
 from statecfg.store import hosts, runs
 from tests.command import ROOT, statecfg
 from tests.e2e.relay import Relay
 from tests.server.browser import CANARY, PHONE, browsing, fits, paged, signed_in
 from tests.server.scenes import NOOP, created, entity_type, interface, made
 from tests.server.serving import Served, serving
+
+expect.set_options(timeout=30_000)  # milliseconds; a busy machine needs more than the default of 5 s
 
 LONG = "a line that is much longer than any phone is wide, as lines of configuration files tend to be"
 PLAYBOOK = """from statecfg import play
@@ -65,13 +67,14 @@ def play(root: Path, name: str, place: str, content: str, mode: str, last: str) 
 
 def apply(served: Served, playbook: str, code: int = 0) -> None:
     state = str(served.root.parent / "state")
-    statecfg("apply", playbook, "--yes", cwd=served.root, code=code, STATECFG_STORE=served.store, XDG_STATE_HOME=state)
+    own = {"STATECFG_STORE": served.store, "STATECFG_STATE_DIR": state}
+    statecfg("apply", playbook, "--yes", cwd=served.root, code=code, **own)
 
 
 def applying(served: Served, playbook: str) -> subprocess.Popen[bytes]:
     """Begin an apply in a process of its own."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STORE": served.store, "STATECFG_LOCK_TIMEOUT": "120"}
-    env["XDG_STATE_HOME"] = str(served.root.parent / "state")
+    env["STATECFG_STATE_DIR"] = str(served.root.parent / "state")
     argv = [sys.executable, "-m", "statecfg", "apply", playbook, "--yes"]
     return subprocess.Popen(argv, cwd=served.root, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -178,7 +181,7 @@ def test_hostile_names_facts_and_outputs_stay_texts(browser: Browser, filled: Se
         "units": [{"unit": CANARY, "state": CANARY, "error": CANARY, "hooks": [{"hook": CANARY, "status": CANARY}]}],
     }
     report = {"run": "canary", "mode": "apply", "playbook": CANARY, "hosts": {name: host}}
-    with store.opened(url=filled.store) as opened:
+    with store.opened(project.find(filled.root), filled.store) as opened:
         hosts.check_in(opened, name, {"os": {"pretty_name": CANARY}, CANARY: {CANARY: odd}}, "", "")
         hosts.tag(opened, name, [CANARY])
         runs.record(opened, report, time.time(), time.time(), CANARY)
@@ -198,7 +201,7 @@ def test_hostile_names_facts_and_outputs_stay_texts(browser: Browser, filled: Se
             go(page, f"#/runs/{CANARY}")
             expect(page.locator(".alarm")).to_contain_text("knows no run")
     finally:
-        with store.opened(url=filled.store) as opened:
+        with store.opened(project.find(filled.root), filled.store) as opened:
             hosts.forget(opened, name)
 
 
@@ -237,7 +240,7 @@ def test_a_run_is_seen_going_on_and_ending_and_what_is_open_stays_so(browser: Br
 def test_a_run_that_was_killed_is_said_to_be_cut_off(browser: Browser, filled: Served) -> None:
     mark = filled.root.parent / "never"
     waits(filled, "killed.py", mark)
-    with paged(browser) as page, store.opened(url=filled.store) as opened:
+    with paged(browser) as page, store.opened(project.find(filled.root), filled.store) as opened:
         go(signed_in(page, filled), "#/runs")
         process = applying(filled, "killed.py")
         try:
@@ -265,12 +268,12 @@ def test_a_lost_connection_is_said_and_found_again(browser: Browser, filled: Ser
         relay.cut.set()
         expect(page.locator("#lost")).to_contain_text("The connection was lost")
         expect(page.locator("article.row")).to_have_count(1)
-        with store.opened(url=filled.store) as opened:
+        with store.opened(project.find(filled.root), filled.store) as opened:
             hosts.tag(opened, "new-host", ["canary"])
         relay.cut.clear()
         expect(page.locator("#lost")).to_be_hidden()
         expect(page.locator("article.row")).to_have_count(2)
-        with store.opened(url=filled.store) as opened:
+        with store.opened(project.find(filled.root), filled.store) as opened:
             hosts.forget(opened, "new-host")
         expect(page.locator("article.row")).to_have_count(1)
 

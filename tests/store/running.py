@@ -155,5 +155,5 @@ def publish(pipe: Pipe, url: str) -> None:
             step = next_of(store, "db/0")
             assert step is not None and step.hook == "config-changed"
             values = dict.fromkeys(KEYS, str(number))
-            commit(store, step, {"relations": {"db:1": {"set": values}}, "leader": {"set": values}})
+            commit(store, step, {"relations": {"db:0": {"set": values}}, "leader": {"set": values}})
             pipe.send(number)

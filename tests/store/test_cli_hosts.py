@@ -43,7 +43,7 @@ def met(url: str) -> None:
 
 
 def test_nothing_is_known_at_first(run: Run) -> None:
-    assert run().out == "HOST  LAST CHECK-IN\n0 hosts\n"
+    assert run().out == "0 hosts\n"
     assert run("--json").json() == {"format": 1, "hosts": {}}
 
 
@@ -133,7 +133,7 @@ def test_the_store_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     statecfg("hosts", "tag", "web1", "a", cwd=tmp_path)
     assert statecfg("store", "url", cwd=tmp_path).out == f"{tmp_path}/state/team.db\n"
     assert "sound, schema" in statecfg("store", "check", cwd=tmp_path).out
-    assert statecfg("store", "migrate", cwd=tmp_path).out == f"{tmp_path}/state/team.db: schema 2\n"
+    assert statecfg("store", "migrate", cwd=tmp_path).out == f"{tmp_path}/state/team.db: schema 3\n"
 
 
 @pytest.mark.parametrize("flag", [["--store", "mysql://ann:s3cr3t@db/x"], ["--store", "postgresql://ann:s3cr3t@db"]])

@@ -107,8 +107,8 @@ def test_a_host_is_forgotten_with_all_that_hangs_on_it(store: Store) -> None:
 
 def test_a_change_that_fails_leaves_nothing(store: Store) -> None:
     with pytest.raises(ZeroDivisionError), store.transaction() as connection:
-        hosts.ensure(connection, "web1")
-        hosts.change_metadata(connection, "web1", {"a": 1 // 0})
+        hosts.ensure(connection, "", "web1")
+        hosts.change_metadata(connection, "", "web1", {"a": 1 // 0})
     assert hosts.every(store) == []
 
 

@@ -108,3 +108,23 @@ def test_a_run_and_one_hosts_part_of_it(store: Store) -> None:
     assert (head, runs.head(store, "r0002")) == (runs.recent(store)[0], None)
     assert runs.host_report(store, "r0001", "web1") == given["hosts"]["web1"]
     assert runs.host_report(store, "r0001", "web2") is None
+
+
+def test_a_large_report_is_kept_without_what_makes_it_large(store: Store) -> None:
+    """What a host sends must not fill the store: differences and logs go first, then the resources."""
+    change = {"object": "/f", "field": "content", "before": "a", "after": "b", "diff": "+x\n" * 500_000}
+    action = {"op": "write", "args": {}, "status": "ok", "log": "x" * 500_000}
+    node = {"name": "file:/f", "type": "file", "outcome": "changed", "changes": [change], "actions": [action]}
+    said = {"status": "ok", "summary": {"changed": 5}, "layers": [[node] * 5], "warnings": ["before"]}
+    kept = runs.bounded(said)
+    assert kept["layers"][0][0]["changes"] == [{key: change[key] for key in ("object", "field", "before", "after")}]
+    assert kept["layers"][0][0]["actions"] == [{"op": "write", "args": {}, "status": "ok"}]
+    assert kept["warnings"] == [
+        "This report takes 11.9 MiB. The store keeps it without differences and logs.", "before",
+    ]  # fmt: skip
+    error = {"summary": "s" * 10**6, "detail": "", "hint": ""}
+    whole = runs.bounded({**said, "layers": [[{**node, "reason": "x" * 10**6}] * 50], "error": error})
+    assert whole["layers"] == [] and whole["summary"] == {"changed": 5}
+    assert len(whole["error"]["summary"]) == 10_000
+    runs.record(store, {"run": "r1", "mode": "apply", "hosts": {"h": said}}, 1.0, 2.0, "ann@desk")
+    assert runs.bounded({"status": "ok", "layers": []}) == {"status": "ok", "layers": []}

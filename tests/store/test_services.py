@@ -34,8 +34,8 @@ LIFE = ["install", "config-changed", "start"]
 
 
 EMPTY = {
-    "sqlite": ("DELETE FROM service", "DELETE FROM sqlite_sequence"),
-    "postgresql": ("TRUNCATE service RESTART IDENTITY CASCADE",),
+    "sqlite": ("DELETE FROM service", "DELETE FROM project", "DELETE FROM sqlite_sequence"),
+    "postgresql": ("TRUNCATE service, project RESTART IDENTITY CASCADE",),
 }
 
 
@@ -99,9 +99,9 @@ def test_two_services_talk(store: Store) -> None:
         "db-relation-joined db/0 [db/0]",
         "db-relation-changed db/0 [db/0]",
     ]
-    found = read(store, "web/0", "relation", "db:1", "db/0")
+    found = read(store, "web/0", "relation", "db:0", "db/0")
     assert found == {"user": "ann", "password": "pw", "private-address": "10.0.0.h1"}
-    assert read(store, "web/0", "relation", "db:1", "web/0") == {"private-address": "10.0.0.h2"}
+    assert read(store, "web/0", "relation", "db:0", "web/0") == {"private-address": "10.0.0.h2"}
 
 
 def test_peers_talk(store: Store) -> None:
@@ -115,7 +115,12 @@ def test_peers_talk(store: Store) -> None:
     ]
     deploy(store, declared("db", "h1", "h3"), related("db:ring"), prune=True)
     hooks = settle(store)
-    assert own(hooks, "db/1") == ["stop"]
+    assert own(hooks, "db/1") == [
+        "ring-relation-departed db/0 [db/2]",
+        "ring-relation-departed db/2 []",
+        "ring-relation-broken []",
+        "stop",
+    ]
     assert own(hooks, "db/0") == ["ring-relation-departed db/1 [db/2]"]
     assert rows(store, "unit") == 2 and rows(store, "relation_unit") == 2 and rows(store, "unit_event") == 0
 
@@ -136,9 +141,9 @@ def test_a_hook_sees_its_step(store: Store) -> None:
     commit(store, start)
     joined = step_of(store, "web/0")
     assert joined.relation is not None
-    assert (joined.relation.id, joined.relation.remote, joined.relation.broken) == ("db:1", "db/0", False)
-    assert dict(joined.relations) == {"db:1": ("db/0",)} and joined.hooks == ("db-relation-joined",)
-    assert dict(step_of(store, "db/0").relations) == {"db:1": ("web/0",)}
+    assert (joined.relation.id, joined.relation.remote, joined.relation.broken) == ("db:0", "db/0", False)
+    assert dict(joined.relations) == {"db:0": ("db/0",)} and joined.hooks == ("db-relation-joined",)
+    assert dict(step_of(store, "db/0").relations) == {"db:0": ("web/0",)}
     assert joined.goal == {
         "units": {"web/0": {"status": "waiting"}},
         "relations": {"db": {"db": {"status": "joined"}, "db/0": {"status": "waiting"}}},
@@ -159,19 +164,19 @@ def test_what_a_hook_writes_is_merged_with_what_is_there_now(store: Store) -> No
     # Meanwhile other programs of the unit have written, too.
     tell(store, "db/0", a="2", d="2")
     change: Changes = {
-        "relations": {"db:1": {"set": {"b": "3"}, "delete": ["c", "never"]}},
+        "relations": {"db:0": {"set": {"b": "3"}, "delete": ["c", "never"]}},
         "leader": {"set": {"l": "1"}},
     }
     commit(store, slow, change)
     expected = {"a": "2", "b": "3", "d": "2", "private-address": "10.0.0.h1"}
-    assert read(store, "db/0", "relation", "db:1", "db/0") == expected
+    assert read(store, "db/0", "relation", "db:0", "db/0") == expected
     assert read(store, "db/0", "leader") == {"l": "1"}
 
 
 def tell(store: Store, name: str, **values: str) -> set[int]:
     """Let a unit set something in its relation, by an event that is due, or by a hook of its own."""
     deploy_again(store)
-    return commit(store, step_of(store, name), {"relations": {"db:1": {"set": values}}})
+    return commit(store, step_of(store, name), {"relations": {"db:0": {"set": values}}})
 
 
 _titles = iter(range(10**6))
@@ -224,12 +229,12 @@ def test_who_goes_while_joined_runs_is_departed(store: Store) -> None:
     joined = step_of(store, "web/0")
     assert joined.hook == "db-relation-joined"
     deploy(store, declared("db"), WEB, BOTH[2], prune=True)
-    assert own(settle(store, only=["db/0"]), "db/0") == ["stop"]
+    assert own(settle(store, only=["db/0"]), "db/0") == ["db-relation-broken []", "stop"]
     commit(store, joined)
-    assert read(store, "web/0", "relation", "db:1", "db/0") == {"private-address": "10.0.0.h1"}
+    assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.0.0.h1"}
     assert settle(store) == ["web/0 db-relation-departed db/0 []"]
     with pytest.raises(UnitError, match=r"The relation 'db' has no unit state for 'db/0'"):
-        read(store, "web/0", "relation", "db:1", "db/0")
+        read(store, "web/0", "relation", "db:0", "db/0")
     assert rows(store, "unit") == 1
 
 
@@ -281,7 +286,12 @@ def test_units_of_some_hosts_are_destroyed_alone(store: Store) -> None:
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
     settle(store)
     store.attempt(lambda connection: services.leave_in(connection, PROJECT, PLAYBOOK, ["h1"], time.time()))
-    assert sorted(settle(store)) == ["db/0 stop", "web/0 db-relation-departed db/0 [db/1]"]
+    assert sorted(settle(store)) == [
+        "db/0 db-relation-broken []",
+        "db/0 db-relation-departed web/0 []",
+        "db/0 stop",
+        "web/0 db-relation-departed db/0 [db/1]",
+    ]
     assert list(services.show(store, PROJECT).services) == ["db", "web"]
 
 
@@ -302,7 +312,7 @@ def test_a_relation_ends(store: Store) -> None:
     assert rows(store, "relation") == rows(store, "relation_unit") == 0
     deploy(store, *BOTH)
     assert "db/0 db-relation-joined web/0 [web/0]" in settle(store)
-    assert [each.number for each in services.show(store, PROJECT).relations] == [2]
+    assert [each.number for each in services.show(store, PROJECT).relations] == [1]
 
 
 def test_what_is_made_by_hand_stays(store: Store) -> None:
@@ -399,7 +409,7 @@ def test_a_relation_in_error_keeps_queueing(store: Store) -> None:
 
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
     settle(store, {"web db-relation-joined": fails})
-    assert units(store)["web/0"].relation_errors == {"db:1": "db-relation-joined: exit code 1."}
+    assert units(store)["web/0"].relation_errors == {"db:0": "db-relation-joined: exit code 1."}
     assert units(store)["web/0"].state == "started"
     tell(store, "db/0", a="1")
     tell(store, "db/1", a="1")
@@ -454,7 +464,7 @@ def test_resolved_in_a_relation(store: Store, kind: str) -> None:
     if kind in ("departed", "broken"):
         deploy(store, DB, WEB, prune=True)
         settle(store, {f"web db-relation-{kind}": fails})
-    assert list(units(store)["web/0"].relation_errors) == ["db:1"]
+    assert list(units(store)["web/0"].relation_errors) == ["db:0"]
     assert services.resolve(store, PROJECT, "web/0", retry=True) == [f"db-relation-{kind}"]
     assert step_of(store, "web/0").hook == f"db-relation-{kind}", "also in the same run"
     assert services.resolve(store, PROJECT, "web/0", retry=False) == [f"db-relation-{kind}"]
@@ -538,7 +548,7 @@ def test_addresses(store: Store) -> None:
     assert moved("10.1.1.1") == {web}
     assert moved("10.1.1.1") == set()
     assert units(store)["db/0"].addresses == {"private-address": "10.1.1.1", "public-address": "db.example"}
-    assert read(store, "web/0", "relation", "db:1", "db/0") == {"private-address": "10.1.1.1"}
+    assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.1.1.1"}
     assert settle(store) == ["web/0 db-relation-changed db/0 [db/0]"]
     # What a hook has put there stays.
     commit_own(store, "db/0", "private-address", "vip.example")
@@ -547,7 +557,7 @@ def test_addresses(store: Store) -> None:
 
 def commit_own(store: Store, name: str, key: str, value: str) -> None:
     deploy_again(store)
-    commit(store, step_of(store, name), {"relations": {"db:1": {"set": {key: value}}}})
+    commit(store, step_of(store, name), {"relations": {"db:0": {"set": {key: value}}}})
 
 
 def test_ports_and_status_count_at_once(store: Store) -> None:
@@ -568,8 +578,8 @@ def test_what_a_unit_may_not_read(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store)
     for node, code in (
-        (("relation", "db:1", "web/9"), "NoSuchUnit"),
-        (("relation", "cache:1", "db/0"), "UnitRelationStateNotFound"),
+        (("relation", "db:0", "web/9"), "NoSuchUnit"),
+        (("relation", "cache:0", "db/0"), "UnitRelationStateNotFound"),
         (("relation", "db:99999999999999999999", "db/0"), "UnitRelationStateNotFound"),
         (("relation", "db", "db/0"), "UnitRelationStateNotFound"),
     ):
@@ -579,8 +589,8 @@ def test_what_a_unit_may_not_read(store: Store) -> None:
     deploy_again(store)
     step = step_of(store, "web/0")
     with pytest.raises(UnitError):
-        commit(store, step, {"relations": {"db:1": {"set": {"a": "1"}}, "db:7": {"set": {"a": "1"}}}})
-    assert "a" not in read(store, "web/0", "relation", "db:1", "web/0"), "all of it, or nothing"
+        commit(store, step, {"relations": {"db:0": {"set": {"a": "1"}}, "db:7": {"set": {"a": "1"}}}})
+    assert "a" not in read(store, "web/0", "relation", "db:0", "web/0"), "all of it, or nothing"
     number = units(store)["web/0"].id
     store.attempt(lambda connection: services.gone_in(connection, number, time.time()))
     with pytest.raises(UnitError), store.reading() as connection:

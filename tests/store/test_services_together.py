@@ -41,7 +41,7 @@ def test_who_is_killed_leaves_all_or_nothing_of_a_hook(url: str) -> None:
             running[0][0].join(20)
             acknowledged = max([acknowledged, *workers.everything(pipe)])
         with opened(url=url) as store:
-            found = read(store, "web/0", "relation", "db:1", "db/0")
+            found = read(store, "web/0", "relation", "db:0", "db/0")
             leader = read(store, "db/0", "leader")
             kept = int(leader["k0"])
             assert acknowledged <= kept <= acknowledged + 1, seed

@@ -49,7 +49,7 @@ def test_a_reader_sees_one_state(store: Store) -> None:
     """What is not committed is not seen, and what is committed later neither."""
     hosts.tag(store, "web1", ["before"])
     with store.transaction() as writing:
-        hosts.change_metadata(writing, "web1", {"a": 1})
+        hosts.change_metadata(writing, "", "web1", {"a": 1})
         record = hosts.get(store, "web1")
         assert record is not None and record.metadata == {}
     record = hosts.get(store, "web1")

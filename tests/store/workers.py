@@ -69,8 +69,8 @@ def everything(pipe: Pipe) -> list[Any]:
 
 def add_one(connection: Connection, name: str) -> int:
     """Count up a host's metadata: read, then write; what is lost or done twice shows in the sum."""
-    count = int(hosts.ensure(connection, name).metadata.get("count", 0)) + 1
-    hosts.change_metadata(connection, name, {"count": count})
+    count = int(hosts.ensure(connection, "", name).metadata.get("count", 0)) + 1
+    hosts.change_metadata(connection, "", name, {"count": count})
     return count
 
 

@@ -200,7 +200,7 @@ def test_a_hook_that_is_a_link_to_what_is_not_executable(folder):
 def test_what_others_could_change(folder, what):
     write(folder / "metadata.yaml", "name: db\n", 0o644)
     path = folder / what
-    path.chmod(path.stat().st_mode | 0o020)
+    path.chmod(path.stat().st_mode | 0o002)
     (found,) = refused(folder)
     assert (found.code, found.places[0].file) == ("SC0601", str(path))
     assert "has mode 07" in found.detail or "has mode 06" in found.detail
@@ -213,7 +213,7 @@ def test_what_lies_where_others_could_put_another(folder):
 
 def test_many_files_that_others_could_change_are_one_problem(folder):
     for name in "abc":
-        write(folder / name, mode=0o664)
+        write(folder / name, mode=0o666)
     (found,) = refused(folder)
     assert (found.code, found.help) == ("SC0601", f"look at them, then: chmod -R go-w {folder}")
     assert "and 2 more" in found.detail

@@ -63,10 +63,10 @@ def test_a_unit_that_is_taken_away_while_others_go_on(fabric: Fabric, pair: list
     fabric.forget()
     done = fabric.apply()
     assert [unit["state"] for unit in done["light2"]["units"]] == ["gone"]
-    assert fabric.noted(pair[1]) == ["stop b/0  []"]
+    assert fabric.noted(pair[1]) == ["x-relation-departed b/0 a/0 []", "x-relation-broken b/0  []", "stop b/0  []"]
     assert {"x-relation-departed b/0", "x-relation-joined b/1"} < set(hooks(done["light1"], "a/0"))
     assert sorted(fabric.units()) == ["a/0", "b/1"]
-    assert not pair[1].path("/var/lib/statecfg/units/b-0").exists()
+    assert not pair[1].path("/var/lib/statecfg/projects/fabric/units/b-0").exists()
 
 
 def test_units_that_never_settle_are_told_of_and_can_be_mended(fabric: Fabric, pair: list[Host]) -> None:
@@ -78,9 +78,13 @@ def test_units_that_never_settle_are_told_of_and_can_be_mended(fabric: Fabric, p
     for host, unit in wrong:
         assert unit["error"].startswith("it does not settle: x-relation-changed about ") and not unit["settled"]
         assert "never settle" in host["error"]["hint"]
+    names = sorted(unit["unit"] for _, unit in wrong)
+    assert f"did not settle: {', '.join(names)}" in fabric("service", "list").out
+    assert fabric("service", "list", "--json").json()["services"][0]["relations"][0]["unsettled"] == names
     fabric.charm("a", {"x-relation-changed": "exit 0\n"}, ["x"])
     assert not any(unit.get("error") for host in fabric.apply().values() for unit in host["units"])
     assert not any(unit["hooks"] for host in fabric.apply().values() for unit in host["units"])
+    assert "settle" not in fabric("service", "list").out
 
 
 def test_a_retry_takes_nothing_in_of_the_playbook(fabric: Fabric, pair: list[Host]) -> None:

@@ -151,7 +151,7 @@ def test_when_a_unit_gets_the_files_of_its_charm(tmp_path: Path) -> None:
     assert run("one", "install", "start") == ["one", "one"]
     assert run("two", "start", "upgrade-charm", "start") == ["one", "two", "two"]
     assert run("two", "install") == ["two"]
-    record = json.loads((tmp_path / "units" / "mysql-0" / "installed").read_text())
+    record = json.loads((tmp_path / "projects/shop/units/mysql-0/installed").read_text())
     assert record["names"] == sorted(f"hooks/{name}" for name in names)
 
 
@@ -167,7 +167,7 @@ def test_content_that_the_host_lacks(tmp_path: Path) -> None:
         units.order["charms"]["mysql"].update(digest="another", files=found)
         assert units.files({}) == [Blob.of("2")]
         units.order["charms"]["mysql"]["digest"] = json.loads(
-            (tmp_path / "units" / "mysql-0" / "installed").read_text()
+            (host.home / "units" / "mysql-0" / "installed").read_text()
         )["digest"]
         assert units.files({}) == []
     finally:
@@ -179,7 +179,7 @@ def test_a_file_that_a_hook_changes_after_the_content_was_asked_for(tmp_path: Pa
     try:
         spoil, content = b"#!/bin/sh\necho spoiled > data\n", Blob.of("1")
         here = {"hooks/start": (0o755, Blob.of(spoil)), "data": (0o644, content)}
-        unit_files.install(str(tmp_path), UNIT, "before", here)
+        unit_files.install(str(host.home), UNIT, "before", here)
         units = host.begin({"hooks/start": (0o755, spoil)})
         units.order["charms"]["mysql"]["files"]["data"] = [0o644, {"$blob": [content.sha256, content.size]}]
         assert units.files({}) == []  # that file is here as it should be

@@ -123,13 +123,18 @@ SCENARIOS: list[tuple[str, list[tuple[int, str]], str]] = [
 ]
 
 
+def test_output_is_logged_by_lines_and_not_by_writes(host: UnitHost) -> None:
+    hook(host, "#!/bin/bash\nprintf a; sleep 0.2; printf 'b\\nc'; sleep 0.2; printf d\n")
+    assert [text for level, text in host.log() if level == INFO] == ["ab\n", "cd"]
+
+
 @pytest.mark.parametrize("script, logged, wrong", SCENARIOS, ids=range(len(SCENARIOS)))
 def test_recorded_scenarios(
     host: UnitHost, monkeypatch: pytest.MonkeyPatch, script: str, logged: list[tuple[int, str]], wrong: str
 ) -> None:
     monkeypatch.setenv("SHOULD_NOT_LEAK", "1")
     done = hook(host, script)
-    charm = str(host.place / "units" / "mysql-0" / "charm")
+    charm = str(host.home / "units" / "mysql-0" / "charm")
     joined: list[tuple[int, str]] = []  # pieces of one level are one text: how many they come in is the pipe's matter
     for level, text in host.log():
         if joined and joined[-1][0] == level:
@@ -146,7 +151,7 @@ def test_recorded_scenarios(
 
 def test_a_hook_that_can_not_be_executed_or_is_not_there(host: UnitHost) -> None:
     host.begin({"hooks/start": (0o644, b"#!/bin/sh\n"), "hooks/upgrade": (0o755, b"#!/bin/sh\necho up\n")})
-    hooks = host.place / "units" / "mysql-0" / "charm" / "hooks"
+    hooks = host.home / "units" / "mysql-0" / "charm" / "hooks"
     done = host.run(step(hook="start", hooks=["start"], relation=None))
     assert (done["ok"], done["error"]) == (False, f"Error processing '{hooks}/start': hook is not executable")
     done = host.run(step(hook="stop", hooks=["stop"], relation=None))
@@ -162,7 +167,7 @@ def test_the_environment_is_closed(host: UnitHost, monkeypatch: pytest.MonkeyPat
     script = python("print(json.dumps(dict(os.environ)), flush=True)")
     assert hook(host, script)["ok"]
     found = json.loads(host.log()[0][1])
-    charm = str(host.place / "units" / "mysql-0" / "charm")
+    charm = str(host.home / "units" / "mysql-0" / "charm")
     socket, token = found.pop("JUJU_AGENT_SOCKET"), found.pop("JUJU_CLIENT_ID")
     assert len(token) == 32
     tools, _, plain = found.pop("PATH").partition(":")
@@ -195,7 +200,7 @@ def test_charms_built_for_juju_2_find_its_variables(host: UnitHost, built: str) 
     host.begin({built: (0o644, b""), "hooks/db-relation-departed": (0o755, b"#!/bin/false\n")} | at(program, script))
     departed = {**step()["relation"], "remote": "wordpress/2"}
     assert host.run(step(hook="db-relation-departed", relation=departed))["ok"]
-    charm = host.place / "units" / "mysql-0" / "charm"
+    charm = host.home / "units" / "mysql-0" / "charm"
     assert host.log()[0][1].splitlines() == [
         f"JUJU_CHARM_DIR={charm}",
         "JUJU_DEPARTING_UNIT=wordpress/2",
@@ -227,7 +232,7 @@ def test_settings_go_out_with_success_alone(host: UnitHost) -> None:
     ]
     assert host.log() == logged
     assert host.of("unit-port") == [{"type": "unit-port", "id": 1, "open": True, "port": "80/tcp"}]
-    (host.place / "units" / "mysql-0" / "charm" / "fail").touch()
+    (host.home / "units" / "mysql-0" / "charm" / "fail").touch()
     host.frames.clear()
     done = host.run(step())
     assert (done["ok"], done["changes"]) == (False, {})
@@ -277,11 +282,11 @@ def test_past_its_deadline_all_of_it_is_ended(
     begun = time.monotonic()
     done = hook(host, script, timeout=3.0)
     assert time.monotonic() - begun < 23
-    path = host.place / "units" / "mysql-0" / "charm" / "hooks" / "db-relation-changed"
+    path = host.home / "units" / "mysql-0" / "charm" / "hooks" / "db-relation-changed"
     assert done["error"] == f"Error processing '{path}': still running after 3 s, stopped"
     assert (done["ok"], done["changes"]) == (False, {})
     wait_until(lambda: not any(map(alive, pids(2))), 20, "what it started to end")
-    assert not list((host.place / "units" / "mysql-0").glob("running*"))
+    assert not list((host.home / "units" / "mysql-0").glob("running*"))
 
 
 def test_what_a_hook_leaves_running_lives_on_and_can_set_nothing(
@@ -290,7 +295,7 @@ def test_what_a_hook_leaves_running_lives_on_and_can_set_nothing(
     monkeypatch.setattr(unit_hooks, "HELD", 0.5)
     said = host.place / "said"
     script = python(
-        f"hook, unit = os.getpid(), '{host.place}/units/mysql-0'\n"
+        f"hook, unit = os.getpid(), '{host.home}/units/mysql-0'\n"
         "put(a='1'); print('first', flush=True)\n"
         "if not os.fork():\n"
         f"    open('{host.place}/pids', 'a').write(f'{{os.getpid()}}\\n')\n"
@@ -385,13 +390,14 @@ def test_a_controller_that_is_gone_ends_hooks(
 
 
 def test_a_host_that_can_not_keep_a_charm(host: UnitHost) -> None:
-    (host.place / "units").write_text("in the way")
+    (host.home / "units").mkdir(parents=True)
+    (host.home / "units" / "mysql-0").write_text("in the way")
     done = hook(host, "#!/bin/sh\n")
     assert (done["ok"], done["ran"]) == (False, False)
-    assert done["error"].startswith(f"{host.place}/units")
+    assert done["error"].startswith(f"{host.home}/units")
     unknown = host.run(step(unit="wiki/0", service="wiki"))
     assert (unknown["ok"], unknown["error"]) == (
-        *(False, f"{host.place}/units/wiki-0: the charm of wiki is not on this host, and did not come"),
+        *(False, f"{host.home}/units/wiki-0: the charm of wiki is not on this host, and did not come"),
     )
     assert host.go() == ""
 

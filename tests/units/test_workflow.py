@@ -101,7 +101,12 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
         [replace(DB, dying=True)],
         hook("departed", "db/0", "db/1"),
     ),
-    "and only that": (replace(UP, dying=True), [replace(DB, events=((3, "db/1", REMOVED),))], Due("stop")),
+    "and all that it is in": (
+        replace(UP, dying=True),
+        [replace(DB, events=((3, "db/1", REMOVED),))],
+        hook("departed", "db/0", "db/1"),
+    ),
+    "then it stops": (replace(UP, dying=True), [], Due("stop")),
     "a failed relation waits for another run": (
         UP,
         [replace(DB, failed="db-relation-changed", tried="r2", events=((3, "db/1", MODIFIED),))],

@@ -119,6 +119,7 @@ class UnitHost:
 
     def __init__(self, place: Path, nodes: Mapping[tuple[str, ...], Json] | None = None) -> None:
         self.place, self.nodes = place, dict(nodes or {})
+        self.home = place / "projects" / "shop"
         self.frames: list[Json] = []
         self.arrived = threading.Condition()
         self.number = 0
@@ -138,7 +139,8 @@ class UnitHost:
         digest = Blob.of(repr(sorted(files.items()))).sha256
         charms = {name.partition("/")[0]: {"name": "mysql", "digest": digest, "files": found} for name in names}
         self.warnings: list[str] = []
-        self.units = Units(str(self.place), {"units": list(names), "charms": charms}, self.channel, self.warnings)
+        order = {"project": "shop", "mark": "m", "store": "store.db", "units": list(names), "charms": charms}
+        self.units = Units(str(self.place), order, self.channel, self.warnings)
         assert self.units.files({}) == []  # all content came inside
         self.phase = threading.Thread(target=self._phase, args=(self.units,))
         self.phase.start()

@@ -1,0 +1,56 @@
+"""Nodes about different things that can't all be true together are refused before any connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from statecfg.compile import WireContext, compile_graph
+from statecfg.graph import Graph, merge_graphs
+from statecfg.problems import InvalidInput, Problem
+from statecfg.resources import directory, file, line_in_file, symlink
+
+
+def wrong(*graphs: Graph) -> list[Problem]:
+    try:
+        compile_graph(merge_graphs(*graphs), WireContext("host"))
+    except InvalidInput as error:
+        return error.problems
+    return []
+
+
+@pytest.mark.parametrize(
+    "child",
+    [
+        file("/srv/app/a/b", content=""),
+        directory("/srv/app/a"),
+        symlink("/srv//app/l", target="x"),
+        line_in_file("/srv/app/./f", line="x", create=True),
+    ],
+)
+def test_a_child_of_an_absent_directory(child: Graph) -> None:
+    parent = directory("/srv/app", absent=True, recursive=True)
+    for graphs in ((parent, child), (child, parent)):
+        (found,) = wrong(*graphs)
+        assert found.code == "SC0121" and "which directory:/srv/app removes" in found.detail
+        assert found.places == (child.node.position, parent.node.position)
+
+
+def test_an_absent_child_of_an_absent_directory() -> None:
+    parent = directory("/srv/app", absent=True)
+    assert wrong(parent, file("/srv/app/a", absent=True), file("/srv/application", content="")) == []
+    assert wrong(directory("/srv/app"), file("/srv/app/a", content="")) == []
+
+
+@pytest.mark.parametrize(("field", "one", "other"), [("mode", "0600", "0644"), ("owner", "root", "daemon")])
+def test_two_modes_or_owners_for_one_file(field: str, one: str, other: str) -> None:
+    graphs = [file("/etc/x", **{field: one}), line_in_file("/etc/x", line="a", provides="line", **{field: other})]
+    (found,) = wrong(*graphs)
+    shown = (one, other) if field == "mode" else (repr(one), repr(other))
+    assert found.code == "SC0121"
+    assert found.detail == f"file:/etc/x gives /etc/x the {field} {shown[0]}, line gives it {shown[1]}"
+    assert found.places == (graphs[0].node.position, graphs[1].node.position)
+
+
+def test_the_same_mode_written_in_two_ways() -> None:
+    lines = [line_in_file("/etc/x", line=each, mode=each, provides=each) for each in ("644", "0644")]
+    assert wrong(*lines, file("/etc/x", owner="root")) == []

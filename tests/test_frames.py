@@ -1,0 +1,168 @@
+"""Frames of hosts: whatever JSON arrives is either exactly one of ours, or refused; and it costs what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from statecfg import frames, testimony
+from statecfg.compile import Definition
+from statecfg.strict import Free, Invalid, Strict, weigh
+
+TEXT = st.text(max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+CLASSES = [
+    found
+    for found in vars(frames).values()
+    if isinstance(found, type) and issubclass(found, Strict) and dataclasses.is_dataclass(found)
+]
+
+
+def of(hint: Any) -> st.SearchStrategy[Any]:
+    """Return what makes JSON of a type, as its class is annotated."""
+    origin, given_ = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        free = next(mark for mark in given_[1:] if isinstance(mark, Free))
+        if given_[0] not in (Any, Mapping[str, Any]):
+            return of(given_[0])
+        return st.dictionaries(TEXT, JSON, max_size=3) if free.map else JSON
+    if origin is typing.Literal:
+        return st.sampled_from(given_)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of([st.none() if each is types.NoneType else of(each) for each in given_])
+    if origin is tuple:
+        return st.lists(of(given_[0]), max_size=2)
+    if origin is Mapping:
+        return st.dictionaries(TEXT, of(given_[1]), max_size=2)
+    if isinstance(hint, type) and issubclass(hint, Strict):
+        return valid(hint)
+    plain = {str: TEXT, int: st.integers(), float: st.integers() | st.floats(allow_nan=False), bool: st.booleans()}
+    return plain[hint]
+
+
+def valid(cls: type[Strict]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return what makes JSON of a class, with any of the keys that may be left out."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    must, may = {}, {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # each is a dataclass
+        (must if field.default is dataclasses.MISSING else may)[field.name] = of(hints[field.name])
+    return st.fixed_dictionaries(must, optional=may)
+
+
+def spots(value: Any) -> list[dict[str, Any]]:
+    """Return every map in a value whose keys a class knows, that of the value first."""
+    found = [value] if isinstance(value, dict) else []
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        found += spots(inner)
+    return found
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_what_is_right_comes_back_unchanged(cls: type[Strict], data: st.DataObject) -> None:
+    value = data.draw(valid(cls))
+    read = cls.from_json(value)
+    assert read.to_json() == value
+    if value:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(read, next(iter(value)), 1)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_an_unknown_key_is_refused(cls: type[Strict], data: st.DataObject) -> None:
+    value = data.draw(valid(cls))
+    value["an unknown key"] = data.draw(JSON)
+    with pytest.raises(Invalid, match="unknown key"):
+        cls.from_json(value)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_anything_else_is_refused_or_is_what_it_says(cls: type[Strict], data: st.DataObject) -> None:
+    """Put any JSON in any place of a frame: it is refused, or it comes back as it was."""
+    value = data.draw(valid(cls))
+    spot = data.draw(st.sampled_from(spots(value)))
+    key = data.draw(st.sampled_from(sorted(spot)) if spot else TEXT)
+    spot[key] = data.draw(JSON)
+    try:
+        read = cls.from_json(value)
+    except Invalid:
+        return
+    assert read.to_json() == value
+
+
+@settings(max_examples=50)
+@given(value=JSON)
+def test_no_json_at_all_raises_anything_but_invalid(value: Any) -> None:
+    for cls in CLASSES:
+        try:
+            assert cls.from_json(value).to_json() == value
+        except Invalid as problem:
+            assert len(str(problem)) < 1000
+
+
+def test_every_map_in_a_frame_is_strict() -> None:
+    """A key is unknown at any depth, and the message says where."""
+    change = {"object": "/etc/motd", "field": "mode", "before": None, "after": "0644", "x": 1}
+    node = {"name": "a", "type": "file", "outcome": "changed", "changes": [change], "actions": [], "position": ""}
+    with pytest.raises(Invalid, match=r"^nodes\[0\]\.changes\[0\]: the key 'x' is unknown$"):
+        frames.Planned.from_json({"layer": 0, "nodes": [node]})
+
+
+@pytest.mark.parametrize(("value", "what"), [(True, "an integer"), (1.0, "an integer"), ("1", "an integer")])
+def test_a_number_is_a_number(value: Any, what: str) -> None:
+    with pytest.raises(Invalid, match=f"index: {value!r} is not {what}"):
+        frames.ActionEvent.from_json({"node": "a", "op": "b", "index": value, "event": "started"})
+
+
+def test_free_data_is_bounded() -> None:
+    deep: Any = 1
+    for _ in range(200):
+        deep = {"a": deep}
+    for facts, says in ((deep, "nested more than 104 levels"), ({"a": ["x"] * 100_000}, "more than 262,144 bytes")):
+        with pytest.raises(Invalid, match=says):
+            frames.Plan.from_json({"facts": facts})
+
+
+@settings(max_examples=50)
+@given(value=JSON)
+def test_weight_is_at_least_what_it_takes(value: Any) -> None:
+    import sys
+
+    def taken(item: Any) -> int:
+        inner = [*item, *item.values()] if isinstance(item, dict) else item if isinstance(item, list) else []
+        return sys.getsizeof(item) + sum(map(taken, inner))
+
+    assert weigh(value) >= taken(value)
+
+
+def test_every_frame_that_the_executor_sends_has_a_class() -> None:
+    """Frames are named in the executor as `type`; each must be known, with all its fields read."""
+    assert set(frames.KINDS.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
+    assert all(frames.KINDS[frames.TYPES[cls]] is cls for cls in frames.KINDS.values())
+
+
+@pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
+def test_a_hook_that_a_host_calls_has_no_more_time_than_any_hook(seconds: float) -> None:
+    said = testimony.Testimony(Definition([]), "apply", lambda kind, data: None)
+    said.acting = True
+    calling = {"type": "calling", "hook": "h", "event": "post-create", "name": "file:/a"}
+    with pytest.raises(testimony.Broken, match=r"frame makes no sense|gives a hook"):
+        said.take(said.read({**calling, "seconds": seconds}))
+    with pytest.raises(testimony.Broken, match="not part of this run"):
+        said.take(said.read({**calling, "seconds": 30.0}))

@@ -1,0 +1,346 @@
+"""Text composed with a secret: it arrives with the value, or it is refused; a mask or a token never arrives."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import html
+import io
+import json
+import re
+import shlex
+import textwrap
+import urllib.parse
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg import prepare, tokens
+from statecfg.compile import WireContext, compile_graph
+from statecfg.opaque import Secret
+from statecfg.problems import InvalidInput
+from statecfg.remote.wire import decode_value
+from statecfg.resources import command, file, line_in_file
+
+VALUE = 'hun\'ter "22" & <co>'
+
+
+@pytest.fixture
+def token() -> Secret:
+    return Secret("tok", VALUE)
+
+
+def content_of(wire: dict[str, Any], blobs: Any = None) -> bytes:
+    """Return the content of a wire node."""
+    found = decode_value(wire["attrs"]["content"], blobs if blobs is not None else {})
+    return found.encode() if isinstance(found, str) else found.read()
+
+
+def sent(content: Any) -> bytes:
+    """Return the content that a host would get."""
+    definition = compile_graph(file("/etc/x", content=content), WireContext())
+    return content_of(definition.layers[0][0], definition.blobs)
+
+
+# ruff: noqa: UP031, UP032 - each way to compose text is there on purpose
+def in_base64(text: str) -> str:
+    """Return a text in base64."""
+    return base64.b64encode(text.encode()).decode()
+
+
+ARRIVES: list[tuple[Callable[[Secret], Any], str]] = [
+    (lambda t: f"pw={t}\n", f"pw={VALUE}\n"),
+    (lambda t: "pw=%s\n" % t, f"pw={VALUE}\n"),
+    (lambda t: "pw={}\n".format(t), f"pw={VALUE}\n"),
+    (lambda t: "pw={p}".format(p=t), f"pw={VALUE}"),
+    (lambda t: "pw=" + t, f"pw={VALUE}"),
+    (lambda t: t + "\n", f"{VALUE}\n"),
+    (lambda t: t + t, VALUE + VALUE),
+    (lambda t: f"{t}" + t, VALUE + VALUE),
+    (lambda t: "\n".join(["a", str(t), "b"]), f"a\n{VALUE}\nb"),
+    (lambda t: t.join(["a", "b"]), f"a{VALUE}b"),
+    (lambda t: "pw=@@".replace("@@", str(t)), f"pw={VALUE}"),
+    (lambda t: t.replace("hun", "tin"), VALUE.replace("hun", "tin")),
+    (lambda t: t.encode(), VALUE),
+    (lambda t: t.upper(), VALUE.upper()),
+    (lambda t: t[:8], VALUE[:8]),
+    (lambda t: t.apply(shlex.quote) + "!", shlex.quote(VALUE) + "!"),
+    (lambda t: t.apply(in_base64), in_base64(VALUE)),
+    (lambda t: json.dumps({"pw": f"a{t}"}), json.dumps({"pw": f"a{VALUE}"})),
+    (lambda t: json.dumps({"pw": f"{t}é"}, ensure_ascii=False), json.dumps({"pw": f"{VALUE}é"}, ensure_ascii=False)),
+    (lambda t: "echo " + shlex.quote(f"a {t}"), "echo " + shlex.quote(f"a {VALUE}")),
+    (lambda t: html.escape(f"<{t}>"), html.escape(f"<{VALUE}>")),
+    (lambda t: textwrap.dedent(f"""\
+        a = 1
+          pw = {t}
+        """), f"a = 1\n  pw = {VALUE}\n"),
+    (lambda t: f"é {t} \U0001f600 {t}", f"é {VALUE} \U0001f600 {VALUE}"),
+    (lambda t: f"{t}".encode("utf-8", "surrogatepass"), VALUE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("compose", "arrives"), ARRIVES, ids=map(str, range(len(ARRIVES))))
+def test_composed_text_arrives(token: Secret, compose: Callable[[Secret], Any], arrives: str) -> None:
+    assert sent(compose(token)) == arrives.encode()
+
+
+REFUSED: list[Callable[[Secret], Any]] = [
+    lambda t: f"{t!r}",
+    lambda t: "%r" % t,
+    lambda t: "{!r}".format(t),
+    lambda t: str([t]),
+    lambda t: str({"a": t}),
+    lambda t: repr(f"{t}"),
+    lambda t: ascii(f"{t}"),
+    lambda t: f"{t:>40}",
+    lambda t: "%.3s" % t,
+    lambda t: f"x{t}"[:7],
+    lambda t: f"{t}"[0],
+    lambda t: f"{t}"[-1],
+    lambda t: f"{t}"[9:],
+    lambda t: f"{t}".upper(),
+    lambda t: f"{t}".lower(),
+    lambda t: f"{t}".title(),
+    lambda t: f"{t}".capitalize(),
+    lambda t: f"{t}".swapcase(),
+    lambda t: f"{t}".casefold(),
+    lambda t: f"{t}"[::-1],
+    lambda t: "".join(sorted(f"{t}")),
+    lambda t: f"{t}".split("'")[0],
+    lambda t: f"{t}".replace("q", "k"),
+    lambda t: textwrap.fill(f"a {t} b", 20),
+    lambda t: re.escape(f"{t}"),
+    lambda t: re.sub(r"\W", "", f"{t}"),
+    lambda t: re.sub(r"[^\x00-\x7f]", "?", f"{t}"),
+    lambda t: f"{t}".encode(),
+    lambda t: f"{t}".encode("latin-1"),
+    lambda t: f"{t}".encode("ascii", "ignore"),
+    lambda t: f"{t}".encode("ascii", "ignore").decode(),
+    lambda t: f"{t}".encode("ascii", "replace").decode(),
+    lambda t: f"{t}".encode("ascii", "backslashreplace").decode(),
+    lambda t: f"{t}".encode("ascii", "xmlcharrefreplace").decode(),
+    lambda t: f"{t}".encode("ascii", "namereplace").decode(),
+    lambda t: f"{t}".encode("unicode_escape"),
+    lambda t: f"{t}".encode("utf-8", "surrogatepass")[:30],
+    lambda t: f"{t}".encode("utf-16"),
+    lambda t: t.encode("utf-16"),
+    lambda t: base64.b64encode(f"{t}".encode()),
+    lambda t: hashlib.sha256(f"{t}".encode()).hexdigest(),
+    lambda t: zlib.compress(f"{t}".encode()),
+    lambda t: urllib.parse.quote(f"{t}"),
+    lambda t: json.dumps(json.dumps(f"{t}")),
+    lambda t: json.dumps({"a": t}),
+    lambda t: rows(f"{t}", "b"),
+    lambda t: "".join([t]),
+    lambda t: "a".replace("a", t),
+    lambda t: t[:2],
+    lambda t: t.apply(int),
+    lambda t: b"x" + t,
+    lambda t: list(t),
+]
+
+
+def rows(*cells: str) -> str:
+    """Return a line of CSV."""
+    stream = io.StringIO()
+    csv.writer(stream).writerow(cells)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("compose", REFUSED, ids=map(str, range(len(REFUSED))))
+def test_what_would_lose_the_value_is_refused(tmp_path: Path, compose: Callable[[Secret], Any], token: Secret) -> None:
+    """Each of them is refused in a playbook, with its place and the secret's name."""
+    try:
+        content = compose(token)
+    except (ValueError, TypeError) as error:
+        assert "hunter" not in str(error) and VALUE not in str(error)
+        return
+    with pytest.raises(InvalidInput) as caught:
+        sent(content)
+    (found,) = caught.value.problems
+    assert found.code == "SC0423" and found.places[0].file == __file__
+    assert "tok" in found.detail and VALUE not in str(found)
+
+
+def test_inside_of_lists_and_maps(token: Secret) -> None:
+    graph = command("x", argv=["env"], env={"A": f"a{token}", "B": "b"})
+    (node,) = compile_graph(graph, WireContext()).layers[0]
+    assert node["attrs"]["env"] == {"A": f"a{VALUE}", "B": "b"} and node["hides"] == ["env"]
+
+
+def test_comparisons_compare_the_value(token: Secret) -> None:
+    assert token == VALUE and token != "x" and token == f"{token}"
+    assert token in ["a", VALUE] and "ter" in token and token.startswith("hun") and {VALUE: 1}[token] == 1  # type: ignore[index]
+    assert sorted([Secret("b", "bbbb"), "aaaa"]) == ["aaaa", "bbbb"]
+
+
+def test_tokens_are_masked_in_messages(token: Secret) -> None:
+    text = f"a {token} {str(token)!r} {str(token)[:6]}"
+    masked = tokens.masked(text)
+    assert masked.startswith("a <secret tok> ") and not re.search("[\ud800-\udfff]|\\\\ud", masked)
+    with pytest.raises(InvalidInput) as caught:
+        line_in_file("/etc/x", line=f"a\n{token}")
+    assert VALUE not in str(caught.value) and "<secret tok>" in str(caught.value)
+
+
+def test_nothing_is_guessable() -> None:
+    """Tokens of different secrets differ, and of one secret there is one."""
+    found = {str(Secret("a", f"value-{number}")) for number in range(100)}
+    assert len(found) == 100 and str(Secret("a", "value-1")) in found
+    assert str(Secret("b", "value-1")) not in found
+
+
+HEAD = """\
+from statecfg import play, secret
+from statecfg.resources import command, file, line_in_file, process
+
+@play(hosts="@local")
+def site(host):
+    token = secret("tok", env="STATECFG_TEST_TOKEN")
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Return what compiles a playbook: the nodes that the host would get, by name."""
+
+    def compiled(text: str, name: str = "site.yml", value: str = VALUE) -> dict[str, Any]:
+        monkeypatch.setenv("STATECFG_TEST_TOKEN", value)
+        (tmp_path / "statecfg.toml").write_text("")
+        (tmp_path / name).write_text(textwrap.dedent(text))
+        work = prepare.playbook(tmp_path / name, prepare.Choice())
+        return {node["provides"]: node for layer in work.jobs[0].definition.layers for node in layer}
+
+    return compiled
+
+
+def refused(made: Callable[..., Any], text: str, name: str = "site.yml", value: str = VALUE) -> list[tuple[str, int]]:
+    """Return code and line of each problem, in none of which the value stands."""
+    with pytest.raises(InvalidInput) as caught:
+        made(text, name, value)
+    assert value not in str(caught.value)
+    return [(found.code, found.places[0].line) for found in caught.value.problems]
+
+
+YAML = """\
+hosts: "@local"
+vars: {token: !secret {env: STATECFG_TEST_TOKEN}}
+resources:
+"""
+
+
+def test_yaml_and_jinja_compose(made: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "x.j2").write_text(
+        "{% set y = token ~ '!' %}{{ y | upper }} {{ [token, 'b'] | join(',') }} {{ cfg | tojson }}"
+    )
+    nodes = made(
+        YAML
+        + """\
+  - file: /a
+    content: "pw={{ token }}\\n"
+  - command: env
+    argv: [env]
+    env: {A: "{{ token | replace('hun', 'tin') }}", B: "{{ 'x' if token == 'nope' else 'y' }}"}
+  - file: /t
+    template: x.j2
+    vars: {cfg: {pw: "{{ token }}"}}
+  - file: /same
+    content: a
+    when: token == "abc'd efgh"
+  - file: /other
+    content: a
+    when: token != "abc'd efgh"
+""",
+        value="abc'd efgh",
+    )
+    assert content_of(nodes["file:/a"]) == b"pw=abc'd efgh\n"
+    assert nodes["command:env"]["attrs"]["env"] == {"A": "abc'd efgh", "B": "y"}
+    text = content_of(nodes["file:/t"]).decode()
+    assert text == 'ABC\'D EFGH! abc\'d efgh,b {"pw": "abc\\u0027d efgh"}'
+    assert "file:/same" in nodes and "file:/other" not in nodes
+    assert nodes["file:/t"]["hides"] == ["content"]
+
+
+def test_hy_composes(made: Callable[..., Any]) -> None:
+    nodes = made(
+        """\
+        (require statecfg.dialects.hy [defplay])
+        (import statecfg [secret] statecfg.resources [file])
+        (defplay site [host] {:hosts "@local"}
+          (setv t (secret "tok" :env "STATECFG_TEST_TOKEN"))
+          [(file "/a" {:content f"pw={t}\\n"})
+           (file "/b" {:content (.format "pw={}" t)})
+           (file "/c" {:content (+ "pw=" t)})])
+        """,
+        "site.hy",
+    )
+    for name, text in (("/a", f"pw={VALUE}\n"), ("/b", f"pw={VALUE}"), ("/c", f"pw={VALUE}")):
+        assert content_of(nodes["file:" + name]) == text.encode()
+
+
+PLACES = [
+    ('  - file: "/etc/{{ token }}"\n    content: a\n', 4),
+    ("  - command: !secret {env: STATECFG_TEST_TOKEN}\n    argv: [x]\n", 4),
+    ('  - command: a\n    argv: [x]\n    creates: "/{{ token }}"\n', 6),
+    ('  - command: a\n    argv: [x]\n    cwd: "{{ token }}"\n', 6),
+    ('  - file: /a\n    content: a\n    provides: "x-{{ token }}"\n', 6),
+    ('  - file: /a\n    content: a\n    tags: ["{{ token }}"]\n', 6),
+    ('  - file: /a\n    content: a\n    requires: ["file:{{ token }}"]\n', 6),
+    ('  - file: /a\n    source: "{{ token }}"\n', 5),
+    ('  - command: a\n    argv: [x, "{{ token }}"]\n', 5),
+]
+
+
+@pytest.mark.parametrize(("entry", "line"), PLACES, ids=range(len(PLACES)))
+def test_a_secret_in_a_name_or_path_is_refused_with_its_place(made: Callable[..., Any], entry: str, line: int) -> None:
+    (found,) = refused(made, YAML + entry, value="/plain/value")
+    assert found[0] in ("SC0425", "SC0202") and found[1] == line
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'file(f"/etc/{token}", content="a")',
+        'file("/etc/x", content="a", provides=f"{token}")',
+        'file("/etc/x", content="a", tags=[token])',
+        'command("a", argv=["x"], env={f"{token}": "b"})',
+        'process("/bin/sleep", {"user": "root", "group": "root", "env": {}, "args": [token]})',
+    ],
+)
+def test_a_secret_in_a_name_is_refused_in_python(made: Callable[..., Any], expression: str) -> None:
+    (found,) = refused(made, f"{HEAD}    return {expression}\n", "site.py")
+    assert found[1] == 7
+
+
+def test_host_patterns_hold_no_secret(made: Callable[..., Any]) -> None:
+    text = "from statecfg import play, secret\n@play(hosts=f\"a-{secret('t', env='STATECFG_TEST_TOKEN')}\")"
+    text += "\ndef x(host): ...\n"
+    assert refused(made, text, "site.py") == [("SC0425", 2)]
+
+
+def test_partial_values_are_masked_in_messages(made: Callable[..., Any]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        made(YAML + '  - file: /a\n    content: a\n    owner: "{{ token }} x"\n    mode: "{{ token }}"\n')
+    text = str(caught.value)
+    assert VALUE not in text and "`owner`" in text and "`mode`" in text and "<secret STATECFG_TEST_TOKEN> x" in text
+
+
+def test_an_error_in_a_users_own_code_shows_no_value(made: Callable[..., Any]) -> None:
+    for body in ('raise ValueError(f"bad {token}")', "raise ValueError(token.reveal())", 'int(token.reveal() + "x")'):
+        assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0504", 7)]
+
+
+def test_a_lost_token_is_told_with_place_and_name(made: Callable[..., Any]) -> None:
+    for body in ('x = f"{token:>9}"', 'x = f"{token}".encode()', "x = token[:2]"):
+        assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0423", 7)]
+
+
+def test_process_takes_secrets_in_env(made: Callable[..., Any]) -> None:
+    attrs = '{"user": "root", "group": "root", "args": ["1"], "env": {"A": token, "B": f"x{token}"}}'
+    body = f'return process("/bin/sleep", {attrs})'
+    (node,) = made(f"{HEAD}    {body}\n", "site.py").values()
+    assert node["attrs"]["env"] == {"A": VALUE, "B": f"x{VALUE}"} and node["hides"] == ["env"]

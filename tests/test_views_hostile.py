@@ -1,0 +1,194 @@
+"""Text from hosts and users in every place of a report: no view makes markup, or an escape sequence, of it."""
+
+from __future__ import annotations
+
+import copy
+import html
+import io
+import json
+import random
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from statecfg.views import markdown
+from statecfg.views.facts import facts_lines
+from statecfg.views.history import history_lines
+from statecfg.views.lines import plain
+from statecfg.views.outcome import outcome_lines
+from statecfg.views.plan import Detail, plan_lines
+from statecfg.views.progress import event_text
+from statecfg.views.terminal import render
+from statecfg.views.verify import verify_lines
+
+REPORTS = Path(__file__).parent / "reports"
+MARK = "HOSTILE"  # stands in every text that a host or a user wrote
+WORDS = frozenset({"status", "outcome", "state", "mode", "where", "run", "severity"})  # keys of our own words
+PIECES = (
+    "`", "``", "```", "````````", "~~~", "~~~~", "@octocat", "#123", "GH-1", "owner/repo#1", "https://evil.example",
+    "www.evil.example", "a@evil.example", "<https://evil.example>", "[x](https://evil.example)", "[x][y]", "[y]: /z",
+    "![x](https://evil.example/i.png)", "<img src=x onerror=alert(1)>", "<script>", "</script>", "</summary>",
+    "</details>", "</code>", "</pre>", "<!--", "-->", "<a href=x>", "|", "\\|", "| - |", "**", "_", "\\", "\\`",
+    "&lt;", "&#64;octocat", "\n", "\n\n", "\r", "\t", "    ", " ", "- ", "> ", "# ", "1. ", "---", "===", "\x1b[2J",
+    "\x1b]8;;http://evil.example\x07", "\x9b31m", "\u202e", "\u200b", "\ufeff", "$x$", ":tada:", "<", ">", '"', "'",
+    "{{ x }}", "\u2028", "😀",
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+ANYTHING = st.text(st.characters(codec="utf-8"), max_size=12) | TEXTS
+UNIT = {
+    "unit": "db/0", "service": "db", "state": "error", "error": "x", "due": [{"hook": "install"}],
+    "hooks": [{"hook": "start", "status": "failed", "error": "x", "remote": "web/0"}],
+}  # fmt: skip
+FIRED = {"hook": "h", "event": "post-create", "name": "n", "where": "host", "status": "failed", "error": "x"}
+OWED = {"node": "n", "cause": "c", "since": 1.0, "run": "r"}
+
+
+def full(name: str) -> dict[str, Any]:
+    """Return a report with all that a host can say in it."""
+    report: dict[str, Any] = json.loads((REPORTS / f"{name}.json").read_text())
+    for host in report["hosts"].values():
+        host["fired"] = [FIRED]
+        host["hooks"] = [{"hook": "h", "event": "e", "name": "n", "where": "host"}]
+        host.update(units=[UNIT], owed=[OWED], warnings=["w"], holder={"who": "w"}, differs=["d"], halted="h")
+        host.setdefault("error", {"summary": "s", "detail": "d", "hint": "h"})
+    return report
+
+
+FULL = {name: full(name) for name in ("plan", "lifecycle", "applied-lifecycle", "apply-failed", "verify")}
+
+
+def poisoned(value: Any, text: Callable[[], str], key: str = "") -> Any:
+    """Return a copy of a report with each text, and each name of a host and an argument, made hostile."""
+    if isinstance(value, dict):
+        named = key in ("hosts", "args", "facts", "holder")
+        return {
+            (f"{inner if inner == 'argv' else MARK + text()}" if named else inner): poisoned(item, text, inner)
+            for inner, item in value.items()
+        }
+    if isinstance(value, list):
+        return [poisoned(item, text, key) for item in value]
+    if isinstance(value, str) and key not in WORDS and value:
+        return f"{text()}{MARK}{text()}"
+    return value
+
+
+class Tags(HTMLParser):
+    """Notes tags, and the text that stands outside of code."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, Any]] = []
+        self.open: list[str] = []
+        self.outside = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, attrs))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "code" not in self.open:
+            self.outside += data
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+
+OURS = {"h3", "p", "ul", "li", "strong", "code", "pre", "blockquote", "details", "summary", "b"}
+
+
+def check_markdown(text: str) -> None:
+    """See, with a CommonMark parser, that what is hostile stands in code, and that all markup is ours."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tags = Tags()
+    tags.feed(parser.render(text))
+    tags.close()
+    assert tags.open == []
+    assert {tag for tag, _ in tags.tags} <= OURS
+    # A language is the only attribute that our Markdown makes.
+    assert all(attrs in ([], [("class", "language-diff")]) for _, attrs in tags.tags)
+    assert MARK not in tags.outside, tags.outside[max(0, tags.outside.find(MARK) - 100) :][:300]
+    for sign in ("@", "://", "www.", "GH-", "<", "![", "]("):
+        assert sign not in html.unescape(tags.outside)
+
+
+@pytest.mark.parametrize("name", FULL)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_markdown_shows_hostile_text_as_code_only(name: str, data: st.DataObject) -> None:
+    texts = data.draw(st.lists(ANYTHING, min_size=3, max_size=8))
+    choose = random.Random(data.draw(st.integers(0, 1000)))
+    text = markdown.text(poisoned(copy.deepcopy(FULL[name]), lambda: choose.choice(texts)), 10**7)
+    assert MARK in text
+    check_markdown(text)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_markdown_with_one_piece_everywhere(piece: str) -> None:
+    for report in FULL.values():
+        check_markdown(markdown.text(poisoned(copy.deepcopy(report), lambda: piece), 10**7))
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=ANYTHING)
+def test_a_code_span_is_one_code_span(text: str) -> None:
+    tokens = MarkdownIt("commonmark").parseInline(f"before {markdown.code(text)} after")
+    kinds = [token.type for token in tokens[0].children or []]
+    assert kinds == ["text", "code_inline", "text"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=ANYTHING)
+def test_a_fence_holds_all_of_its_text(text: str) -> None:
+    tokens = MarkdownIt("commonmark").parse(f"{markdown.fenced(text, 'diff')}\nafter\n")
+    assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
+
+
+def no_controls(text: str) -> None:
+    wrong = {char for char in text if char != "\n" and (category(char)[0] == "C" or category(char) in ("Zl", "Zp"))}
+    assert not wrong, sorted(map(ascii, wrong))
+
+
+VIEWS: dict[str, Callable[[Any], Iterator[Any]]] = {
+    "plan": lambda report: plan_lines(report, Detail(True, True)),
+    "outcome": lambda report: outcome_lines(report, Detail(True, True)),
+    "verify": lambda report: verify_lines(report, Detail(True, True)),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@settings(max_examples=20, deadline=None)
+@given(texts=st.lists(ANYTHING, min_size=3, max_size=8), name=st.sampled_from(sorted(FULL)))
+def test_terminals_get_no_control_characters(view: str, texts: list[str], name: str) -> None:
+    choose = random.Random(len(texts))
+    report = poisoned(copy.deepcopy(FULL[name]), lambda: choose.choice(texts))
+    lines = list(VIEWS[view](report))
+    assert MARK in plain(iter(lines))
+    no_controls(plain(iter(lines)))
+    no_controls(render(iter(lines), io.StringIO(), color=False))
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=ANYTHING)
+def test_facts_history_and_progress_get_none_either(text: str) -> None:
+    hosts = {"h": {"status": "ok", "layers": [], "summary": {}, "facts": {text: {text: text}, "os": {text: text}}}}
+    no_controls(plain(facts_lines({"mode": "facts", "hosts": hosts})))
+    past = json.loads((REPORTS / "history.json").read_text())
+    for run in ("", "r"):
+        no_controls(plain(history_lines(poisoned(past, lambda: text), run)))
+    for kind in ("warning", "node-finished", "action-finished", "fired", "unit-hook", "unit-log", "output", "finished"):
+        data = dict.fromkeys(("text", "name", "node", "op", "reason", "hook", "event", "error", "unit"), text)
+        event = type("Event", (), {"host": text, "kind": kind, "data": {**data, "status": "error", "level": 40}})
+        from statecfg.views import safe
+
+        for line in event_text(event, 2):  # type: ignore[arg-type]  # an event as the fleet makes it
+            no_controls(safe.line(line))
