@@ -36,8 +36,10 @@ def placeholders() -> Iterator[dict[str, None]]:
         _PLACEHOLDERS.reset(token)
 
 
-def secret(name: str, *, env: str | None = None, file: str | os.PathLike[str] | None = None) -> Secret:
+def secret(name: str, *, env: str | None = None, file: str | os.PathLike[str] | None = None) -> Any:
     """Return the secret that an environment variable or a file holds.
+
+    The result is a `Secret`. It is typed as `Any`, so that type checkers accept it for each attribute that takes text.
 
     :param name: what reports call it
     :param env: the environment variable; or

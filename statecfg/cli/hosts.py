@@ -148,10 +148,12 @@ def bind(place: Place, name: str, playbook: str) -> None:
 
     belongs = project.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
+    failed: Sequence[Mapping[str, Any]] = ()
     with HostStore(place) as known:
         new = hosts.bind(known.store, known.name(name), bound)
         if new:
-            host_events.fire(known.store, host_events.BOUND, known.stored(name), bound, belongs)
+            failed = host_events.fire(known.store, host_events.BOUND, known.stored(name), bound, belongs)
+    _warn(failed)
     _say(f"{name}: bound to {bound}" if new else f"{name}: it was bound to {bound} before")
 
 
@@ -168,6 +170,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
 
     belongs = projects.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
+    failed: Sequence[Mapping[str, Any]] = ()
     with HostStore(place) as known:
         record = known.stored(name)
         if playbook in record.playbooks:  # as it is shown, also from elsewhere
@@ -176,7 +179,8 @@ def unbind(place: Place, name: str, playbook: str) -> None:
         if there:
             project = known.store.project
             change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
-            host_events.fire(known.store, host_events.UNBOUND, record, bound, belongs, change)
+            failed = host_events.fire(known.store, host_events.UNBOUND, record, bound, belongs, change)
+    _warn(failed)
     others = f"; bound are: {', '.join(record.playbooks)}" if record.playbooks else ""
     _say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
 
@@ -190,6 +194,7 @@ def forget(place: Place, name: str, yes: bool) -> int:
     from statecfg.hooks import host_events
     from statecfg.store import hosts
 
+    failed: Sequence[Mapping[str, Any]] = ()
     with HostStore(place) as known:
         known.stored(name)
         if not yes and not interactive():
@@ -199,9 +204,20 @@ def forget(place: Place, name: str, yes: bool) -> int:
             return exit_codes.INTERRUPTED
         record = hosts.forget(known.store, name)
         if record is not None:
-            host_events.fire(known.store, host_events.DELETED, record, None, known.project)
+            failed = host_events.fire(known.store, host_events.DELETED, record, None, known.project)
+    _warn(failed)
     _say(f"{name}: forgotten")
     return exit_codes.DONE
+
+
+def _warn(failed: Iterable[Mapping[str, Any]]) -> None:
+    """Print a warning for each hook that failed."""
+    from statecfg.views import safe
+
+    for each in failed:
+        first = next(iter(str(each["error"]).splitlines()), "")
+        detail = f"hook {each['hook']} failed at {each['event']}: {first}"
+        click.echo(f"warning: {safe.line(detail)} (statecfg hook log {each['hook']})", err=True)
 
 
 def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg import waited
-from statecfg.hooks import exec_hooks, exec_input, exec_types, host_events, registration
+from statecfg.hooks import exec_hooks, exec_input, exec_types, failed_events, host_events, registration
 from statecfg.hooks.reconcile import Reconciler
 from statecfg.hooks.registration import RESOURCE_EVENTS, Registration
 from statecfg.hooks.under_way import UnderWay
@@ -342,7 +342,7 @@ class Bus:
             return
 
         def refused(hook: HookObject, judged: Judged) -> None:
-            self._refused.setdefault(host, []).append(_failed_event(hook.name, judged.entry, judged.detail))
+            self._refused.setdefault(host, []).append(failed_events.entry(hook.name, judged.entry, judged.detail))
 
         queued = self.engine.trigger(event, record, playbook, change, refused)
         if not queued:
@@ -410,10 +410,8 @@ class Bus:
             self._stop()
         found = {host: list(entries) for host, entries in self._refused.items()}
         with self._careful():
-            for each in reversed(hooks.events(self.store, invocations=tuple(self._queued)) if self._queued else ()):
-                if (each.severity == hook_result.ERROR or _not_run(each.entry)) and each.invocation is not None:
-                    failed = _failed_event(each.hook or "", each.entry, each.detail)
-                    found.setdefault(self._queued[each.invocation], []).append(failed)
+            for host, failed in failed_events.of(self.store, self._queued):
+                found.setdefault(host, []).append(failed)
         return found
 
     def _stop(self) -> None:
@@ -442,18 +440,6 @@ class Bus:
                 self._called.wait(1.0)
         if self._worker is not None:
             self._worked.wait()  # an interrupted join() takes a thread for ended
-
-
-def _not_run(entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry of the log is of a program that was found not to be executable when its turn came."""
-    return "exit_status" not in entry and "error" not in entry and "msg" in entry
-
-
-def _failed_event(hook: str, entry: Mapping[str, Any], detail: str) -> Json:
-    """Return a hook of a host's event that failed, as reports have it."""
-    why = entry.get("error") or detail or entry.get("msg") or "see its log"
-    text = why.get("message") if isinstance(why, dict) else why
-    return {"hook": hook, "event": str(entry.get("event", "")), "error": str(text or json.dumps(why)).strip()}
 
 
 _GRANT = "whoever has it may give it: statecfg hook grant %s USER, or fullControl in its registration"

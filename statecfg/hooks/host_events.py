@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from statecfg.project import Project
+    from statecfg.remote.hook_result import Judged
     from statecfg.store.database import Store
+    from statecfg.store.hooks import HookObject
     from statecfg.store.hosts import HostRecord
 
 REGISTERED = "node-registered"
@@ -30,7 +32,7 @@ def fire(
     playbook: str | None,
     project: Project,
     change: Callable[[Connection], object] | None = None,
-) -> None:
+) -> list[dict[str, Any]]:
     """Fire an event of a host: its hooks are queued, and the queue is run.
 
     :param event: one of `EVENTS`
@@ -38,14 +40,21 @@ def fire(
     :param playbook: the one it is about; None for none
     :param change: what else changes in the store with the event, as of `Engine.trigger`
     :param project: whose directories have the types of hooks
+    :returns: the hooks that failed, as reports show them: `hook`, `event` and `error`
     """
     import getpass
 
-    from statecfg.hooks import exec_hooks, registration
+    from statecfg.hooks import exec_hooks, failed_events, registration
 
     engine = exec_hooks.of_project(project, store)
     for each in registration.load(project):
         if each.protocol == "exec":
             engine.adopt(each, getpass.getuser())
-    engine.trigger(event, record, playbook, change)
+    failed: list[dict[str, Any]] = []
+
+    def refused(hook: HookObject, judged: Judged) -> None:
+        failed.append(failed_events.entry(hook.name, judged.entry, judged.detail))
+
+    queued = engine.trigger(event, record, playbook, change, refused)
     engine.drain(DEADLINE)
+    return failed + [found for _, found in failed_events.of(store, dict.fromkeys(queued, record.name))]

@@ -268,6 +268,30 @@ def test_binding_a_playbook_calls_the_hook(project: Path) -> None:
     assert said(project, "show", "mine")["configuration"]["count"] == 1
 
 
+@pytest.mark.parametrize("way", ["fails", "can't start"])
+def test_changing_a_host_says_which_hooks_failed(project: Path, way: str) -> None:
+    """A program that fails, and one that can't start, warn on standard error of each command that fires the event."""
+    directory = project / "hooks" / "tally.hook"
+    script = directory / BOOTED
+    for event in (BOUND, "node-unbound-from-policy", "node-deleted"):
+        made = directory / event
+        made.write_text("#!/bin/sh\necho no room >&2; exit 3\n")
+        made.chmod(0o755)
+    script.unlink()
+    hook(project, "create", "mine", "tally")
+    if way != "fails":
+        for made in directory.iterdir():
+            made.chmod(0o644)
+    (project / "p.yml").write_text("hosts: all\nresources: []\n")
+    environment = {"STATECFG_STORE": str(project.parent / "store.db")}
+    for words in (["bind", "web1", "p.yml"], ["unbind", "web1", "p.yml"], ["forget", "web1", "--yes"]):
+        ran = statecfg("hosts", *words, cwd=project, **environment)
+        assert ran.err.startswith("warning: hook mine failed at node-"), ran.err
+        assert ("no room" in ran.err) == (way == "fails")
+        assert ran.err.endswith(" (statecfg hook log mine)\n")
+        assert ran.err.count("\n") == 1
+
+
 def test_unbinding_updates_the_policy_and_what_is_installed(project: Path) -> None:
     from statecfg.project import find
     from statecfg.store import hosts, opened

@@ -1,0 +1,34 @@
+"""Hooks of a host's own events that failed, as reports and commands show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.remote import hook_result
+from statecfg.store import hooks
+from statecfg.store.database import Store
+
+
+def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the failed hooks among queued ones, oldest first, each with its host.
+
+    :param queued: place in the queue → the host's name
+    """
+    logged = hooks.events(store, invocations=tuple(queued)) if queued else ()
+    for each in reversed(logged):
+        if (each.severity == hook_result.ERROR or _not_run(each.entry)) and each.invocation is not None:
+            yield queued[each.invocation], entry(each.hook or "", each.entry, each.detail)
+
+
+def entry(hook: str, logged: Mapping[str, Any], detail: str) -> dict[str, Any]:
+    """Return a failed hook as the report has it: `hook`, `event` and `error`."""
+    why = logged.get("error") or detail or logged.get("msg") or "see its log"
+    text = why.get("message") if isinstance(why, dict) else why
+    return {"hook": hook, "event": str(logged.get("event", "")), "error": str(text or json.dumps(why)).strip()}
+
+
+def _not_run(logged: Mapping[str, Any]) -> bool:
+    """Return whether a log entry is of a program that was not executable when its turn came."""
+    return "exit_status" not in logged and "error" not in logged and "msg" in logged
