@@ -132,10 +132,15 @@ def test_editors_are_told_of_every_type() -> None:
 
 def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
     text = (
-        "from statecfg.resources import file, package\n"
+        "from statecfg import secret\n"
+        "from statecfg.resources import command, file, package, user\n"
         'file("/x", content="a", requires=[package("nginx")], tags=["a"])\n'
         'file("/x", contnt="a")\n'
         "file(3)\n"
+        'token = secret("token", env="TOKEN")\n'
+        'file("/y", content=token)\n'
+        'user("deploy", password_hash=token)\n'
+        'command("login", argv=["login"], env={"TOKEN": token, "NAME": f"{token}"})\n'
     )
     (tmp_path / "play.py").write_text(text)
     cache = ROOT / ".mypy_cache"
@@ -145,7 +150,7 @@ def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
     )  # fmt: skip
     errors = [line for line in done.stdout.splitlines() if "play.py" in line and ": error:" in line]
     assert len(errors) == 2, done.stdout + done.stderr
-    assert 'did you mean "content"?' in errors[0] and "play.py:4: error: Argument 1" in errors[1]
+    assert 'did you mean "content"?' in errors[0] and "play.py:5: error: Argument 1" in errors[1]
 
 
 def test_in_a_checkout_of_statecfg_its_resources_are_ours(tmp_path: Path) -> None:
