@@ -86,6 +86,9 @@ BAD = {
     "deep lists": frame(b'{"type": "x", "a": ' + b"[" * wire.DEPTH + b"]" * wire.DEPTH + b"}"),
     "very deep lists": frame(b'{"type": "x", "a": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"),
     "deep maps": frame(b'{"type": "x", "a": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"),
+    "a text without end": frame(b"[" * 200 + b'"' + b"a" * 27),
+    "a text of quotes without end": frame(b"[" * 200 + b'"' + b'\\"' * 1_000_000),
+    "a text that ends in a backslash": frame(b"[" * 200 + b'"' + b"a" * 27 + b"\\"),
     "only brackets": frame(b"[" * 100_000),
     "not packed at all": HEAD.pack(10, 20, PACKED) + b"x" * 20,
     "packed and cut": HEAD.pack(1000, 20, PACKED) + zlib.compress(json.dumps({"type": "x" * 1000}).encode())[:20],
@@ -115,6 +118,19 @@ def test_what_is_no_frame_is_refused(name: str) -> None:
 def test_brackets_within_texts_do_not_count() -> None:
     header = {"type": "x", "a": '\\"[[{' * 1000, "b": [[["]" * 500]]] * 100}
     assert Decoder().feed(encode(header))[0][0] == header
+
+
+@given(st.recursive(st.text('[]{}\\\\"a'), lambda inner: st.lists(inner) | st.dictionaries(st.text('\\\\"[a'), inner)))
+def test_json_without_its_texts(value: Any) -> None:
+    """What is left of it has the brackets of its lists and maps, and no others."""
+
+    def brackets(item: Any) -> str:
+        if isinstance(item, dict):
+            return f"{{{''.join(map(brackets, item.values()))}}}"
+        return f"[{''.join(map(brackets, item))}]" if isinstance(item, list) else ""
+
+    left = wire.without_texts(json.dumps(value, ensure_ascii=False).encode()).decode()
+    assert "".join(each for each in left if each in "[]{}") == brackets(value)
 
 
 def test_nesting_up_to_the_limit() -> None:

@@ -122,8 +122,13 @@ def _header(text: bytes) -> Dict[str, Any]:
     return header
 
 
-TEXTS = re.compile(rb'"(?:[^"\\]+|\\.)*"', re.DOTALL)
+_TEXTS = re.compile(rb'"[^"]*"?')  # can't backtrack, also where the text has no end
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+def without_texts(text: bytes) -> bytes:
+    """Return JSON without the texts in it, which may be no JSON at all."""
+    return _TEXTS.sub(b"", text.replace(b"\\\\", b"").replace(b'\\"', b""))
 
 
 def _check_depth(text: bytes) -> None:
@@ -131,7 +136,7 @@ def _check_depth(text: bytes) -> None:
     if text.count(b"[") + text.count(b"{") <= DEPTH:
         return
     depth = 0
-    for bracket in TEXTS.sub(b"", text).translate(None, _NO_BRACKETS):
+    for bracket in without_texts(text).translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
         if depth > DEPTH:
             raise ValueError("it is nested more than %d levels deep" % DEPTH)
