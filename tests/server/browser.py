@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, TimeoutError, expect, sync_playwright
 
 from tests.server.serving import Served
 
@@ -62,10 +62,19 @@ def paged(browser: Browser, size: tuple[int, int] = DESK, dark: bool = False) ->
 
 def signed_in(page: Page, served: Served, role: str = "administrator", url: str = "") -> Page:
     """Sign in by a token; return the page when it is live."""
+    happened: list[str] = []
+    page.on("request", lambda request: happened.append(f"{request.method} {request.url}"))
+    page.on("response", lambda response: happened.append(f"{response.status} {response.url}"))
+    page.on("requestfailed", lambda request: happened.append(f"{request.failure} {request.url}"))
+    page.on("console", lambda said: happened.append(said.text))
     page.goto(f"{url or served.url}/")
     page.fill("#token", served.tokens[role])
     page.click("text=Sign in")
-    page.wait_for_selector("#link >> text=live")
+    try:
+        page.wait_for_selector("#link >> text=live")
+    except TimeoutError as error:
+        log = "\n".join([*happened, page.inner_text("body")])
+        raise AssertionError(f"the page is not live at {page.url}:\n{log}") from error
     return page
 
 
