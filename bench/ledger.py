@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-from statecfg import fleet  # noqa: E402  # this checkout's, and what its tests have
+from statecfg.run import fleet  # noqa: E402  # this checkout's, and what its tests have
 from tests import hosts  # noqa: E402
 from tests.e2e import rig  # noqa: E402
 

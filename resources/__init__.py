@@ -6,13 +6,13 @@ import os
 import sys
 from importlib import import_module
 
-from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.graph.nodetype import REGISTRY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from statecfg.remote.nodetype import NodeType
+    from statecfg.remote.graph.nodetype import NodeType
     from statecfg.resources.command import command as command
     from statecfg.resources.directory import directory as directory
     from statecfg.resources.file import file as file
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> NodeType[...]:
         import_module(__name__ + "." + name)
     kind = REGISTRY.get(name)
     if kind is None:
-        raise import_module("statecfg.kinds").not_there(name, path)
+        raise import_module("statecfg.graph.kinds").not_there(name, path)
     setattr(sys.modules[__name__], name, kind)
     return kind
 
@@ -77,7 +77,7 @@ def add_directory(directory: str) -> None:
         return
     twice = sorted(set(available()).intersection(available_in(directory)))
     if twice:
-        import_module("statecfg.kinds").report_twice(twice, directory)
+        import_module("statecfg.graph.kinds").report_twice(twice, directory)
     __path__.append(directory)
 
 
@@ -99,7 +99,7 @@ def _file(name: str) -> Any:
 def _unknown(name: str) -> Exception:
     # Hosts have no controller half; there it can only be a mistake of a node type's author.
     try:
-        kinds = import_module("statecfg.kinds")
+        kinds = import_module("statecfg.graph.kinds")
     except ImportError:
         return AttributeError("no node type %s in resources/" % name)
     problem: Exception = kinds.unknown(name, sys._getframe(2))

@@ -7,9 +7,9 @@ import functools
 import re
 import time
 
-from statecfg.remote.model import CheckError, Unknown, error, ok
-from statecfg.remote.nodetype import table
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import CheckError, Unknown, error, ok
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
 from statecfg.resources import _leftover
 from statecfg.resources._paths import nearest
 
@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
-    from statecfg.remote.model import Action, Result
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, Result
+    from statecfg.remote.machine.world import Machine, World
 
     Entry = Dict[str, Any]
 

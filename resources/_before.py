@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import posixpath
 
-from statecfg.remote.changes import DIFFED
-from statecfg.remote.model import ActionSpec, Blob, CheckError, Unknown, ok
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import ActionSpec, Blob, CheckError, Unknown, ok
+from statecfg.remote.graph.ops import op
+from statecfg.remote.machine.changes import DIFFED
 from statecfg.resources import _lines, _paths, _tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-    from statecfg.remote.model import Action, Node, Result
-    from statecfg.remote.world import Machine, Stat, World
+    from statecfg.remote.graph.model import Action, Node, Result
+    from statecfg.remote.machine.world import Machine, Stat, World
 
     Entry = Dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import ActionSpec, CheckError
+from statecfg.remote.graph.model import ActionSpec, CheckError
 from statecfg.resources import _former, _leftover, _together
 from statecfg.resources._manager import manager
 
@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Container, Dict, Iterable, List, Mapping, Set
 
-    from statecfg.remote.model import Action, Node
-    from statecfg.remote.world import World
+    from statecfg.remote.graph.model import Action, Node
+    from statecfg.remote.machine.world import World
 
 
 def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]) -> Departure:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 
-from statecfg.remote.model import ActionSpec, CheckError, Unknown
-from statecfg.remote.ops import op
-from statecfg.remote.removal import Former
+from statecfg.remote.graph.model import ActionSpec, CheckError, Unknown
+from statecfg.remote.graph.ops import op
+from statecfg.remote.ledger.removal import Former
 from statecfg.resources import _before, _paths, _together
 from statecfg.resources._manager import manager
 
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-    from statecfg.remote.model import Action, Blob, Node, Result
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, Blob, Node, Result
+    from statecfg.remote.machine.world import Machine, World
 
     Known = Tuple[Mapping[str, Any], Mapping[str, Any]]  # the attributes of a node, and its memory
 

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict
 
-    from statecfg.remote.world import World
+    from statecfg.remote.machine.world import World
 
 UP = ("active", "reloading", "activating", "refreshing")
 LINES = 10  # of the journal

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import Unknown
+from statecfg.remote.graph.model import Unknown
 from statecfg.resources import _systemd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-    from statecfg.remote.model import Result
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Result
+    from statecfg.remote.machine.world import Machine, World
 
 NOT_LOADED = 5  # exit status of systemctl: a unit is gone by now
 

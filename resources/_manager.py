@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Protocol
 
-    from statecfg.remote.model import Action, CheckError
-    from statecfg.remote.ops import Op
-    from statecfg.remote.world import World
+    from statecfg.remote.graph.model import Action, CheckError
+    from statecfg.remote.graph.ops import Op
+    from statecfg.remote.machine.world import World
 
     Entry = Dict[str, Any]
     Steps = Dict[str, Optional[str]]  # name → the version installed, None for removed

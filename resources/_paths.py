@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import posixpath
 
-from statecfg.remote import access
-from statecfg.remote.accounts import user_name
-from statecfg.remote.model import CheckError, Unknown
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import CheckError, Unknown
+from statecfg.remote.graph.ops import op
+from statecfg.remote.machine import access
+from statecfg.remote.machine.accounts import user_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
 
-    from statecfg.remote.model import Action, Node, Result
-    from statecfg.remote.world import Machine, Stat, World
+    from statecfg.remote.graph.model import Action, Node, Result
+    from statecfg.remote.machine.world import Machine, Stat, World
 
 KINDS = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
 LINKS = 40  # as many as Linux follows before it gives up (ELOOP)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from statecfg.remote.nodetype import table
+from statecfg.remote.graph.nodetype import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ LAUNCHER = [sys.executable, "-I", "-S", "-c", PROGRAM]
 
 def place() -> str:
     """Return where the records of processes are kept."""
-    from statecfg.remote.state import directory
+    from statecfg.remote.ledger.state import directory
 
     return os.path.join(directory(), "processes")
 
@@ -175,7 +175,7 @@ def _started(pid: int) -> Optional[str]:
 
 
 def _running(pid: int) -> Optional[Dict[str, Any]]:
-    from statecfg.remote.accounts import user_name
+    from statecfg.remote.machine.accounts import user_name
 
     try:
         with open("/proc/%d/cmdline" % pid, "rb") as stream:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from statecfg.remote.login_guard import UNITS
-from statecfg.remote.model import error
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.run.login_guard import UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from statecfg.remote.model import Result
-    from statecfg.remote.world import Machine
+    from statecfg.remote.graph.model import Result
+    from statecfg.remote.machine.world import Machine
 
 LINES = 12  # of what sshd says
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 
-from statecfg.remote.model import CheckError, Unknown, error
-from statecfg.remote.nodetype import TABLES, table
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import CheckError, Unknown, error
+from statecfg.remote.graph.nodetype import TABLES, table
+from statecfg.remote.graph.ops import op
 from statecfg.resources import _lasting
 from statecfg.resources._paths import required
 
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
-    from statecfg.remote.model import Node, Result
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Node, Result
+    from statecfg.remote.machine.world import Machine, World
 
     Entry = Dict[str, Any]
 

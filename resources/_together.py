@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import CheckError, Conflict, Unknown
+from statecfg.remote.graph.model import CheckError, Conflict, Unknown
 from statecfg.resources._manager import manager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Set
 
-    from statecfg.remote.model import Node
-    from statecfg.remote.world import World
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.machine.world import World
 
     Entry = Dict[str, Any]
     Steps = Dict[str, Optional[str]]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import posixpath
 
-from statecfg.remote.ops import op
+from statecfg.remote.graph.ops import op
 from statecfg.resources import _paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List, Mapping, Optional, Set
 
-    from statecfg.remote.model import Action, Blob, Node, Result
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, Blob, Node, Result
+    from statecfg.remote.machine.world import Machine, World
 
 # Emptying one of these leaves no host behind; whoever means it can name what is inside.
 VITAL = frozenset(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 
-from statecfg.remote.model import CheckError
-from statecfg.remote.nodetype import table
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
 from statecfg.resources import _before, _tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional
 
-    from statecfg.remote.model import Action, Node, Result
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, Node, Result
+    from statecfg.remote.machine.world import Machine, World
 
 FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
 

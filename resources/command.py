@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from statecfg.remote.model import ActionSpec, CheckError, Stays
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.ops import op
-from statecfg.remote.world import ANYTHING
+from statecfg.remote.graph.model import ActionSpec, CheckError, Stays
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
+from statecfg.remote.machine.world import ANYTHING
 from statecfg.resources import _before
 
 TYPE_CHECKING = False
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node, Result
-    from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, Argv, Name, Seconds, Text, UserName, WorkingDirectory
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, Node, Result
+    from statecfg.remote.graph.nodetype import NodeOptions
+    from statecfg.remote.graph.values import AbsolutePath, Argv, Name, Seconds, Text, UserName, WorkingDirectory
+    from statecfg.remote.machine.world import Machine, World
 
 FACETS = ("packages", "units", "users", "groups")
 SHELL = "/bin/sh"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import Blob, CheckError, Unknown, error
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import Blob, CheckError, Unknown, error
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
 from statecfg.resources import _before, _paths
 
 TYPE_CHECKING = False
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, ActionSpec, Node, Result
-    from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, ActionSpec, Node, Result
+    from statecfg.remote.graph.nodetype import NodeOptions
+    from statecfg.remote.graph.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
+    from statecfg.remote.machine.world import Machine, World
 
 CONTENT = ("content", "source", "template")
 

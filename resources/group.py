@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import ActionSpec, CheckError
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.ops import op
+from statecfg.remote.graph.model import ActionSpec, CheckError
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
 from statecfg.resources._paths import account, refuse_with_absent
 from statecfg.resources._users import groupadd
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node, Result
-    from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import GroupName, Id, UserName
-    from statecfg.remote.world import Machine, World
+    from statecfg.remote.graph.model import Action, Node, Result
+    from statecfg.remote.graph.nodetype import NodeOptions
+    from statecfg.remote.graph.values import GroupName, Id, UserName
+    from statecfg.remote.machine.world import Machine, World
 
 
 @node_type

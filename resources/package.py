@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 
-from statecfg.remote.model import ActionSpec, Blob, CheckError, Unknown
-from statecfg.remote.nodetype import node_type
+from statecfg.remote.graph.model import ActionSpec, Blob, CheckError, Unknown
+from statecfg.remote.graph.nodetype import node_type
 from statecfg.resources import _before, _former, _leftover, _together
 from statecfg.resources._departure import departure
 from statecfg.resources._manager import manager
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Node
-    from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import PackageName, Text
-    from statecfg.remote.world import World
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.nodetype import NodeOptions
+    from statecfg.remote.graph.values import PackageName, Text
+    from statecfg.remote.machine.world import World
 
 
 @node_type

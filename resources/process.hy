@@ -4,7 +4,7 @@
 (import statecfg.dialects.hy [map? seq? some-fn true? false? nil? string? keyword? name])
 (import json sys)
 (import statecfg.resources [_before _processes])
-(import statecfg.remote.model [ActionSpec CheckError])
+(import statecfg.remote.graph.model [ActionSpec CheckError])
 
 
 (node-type process

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import ActionSpec, CheckError, Unknown
-from statecfg.remote.nodetype import node_type
+from statecfg.remote.graph.model import ActionSpec, CheckError, Unknown
+from statecfg.remote.graph.nodetype import node_type
 from statecfg.resources import _lasting, _sshd, _systemd
 from statecfg.resources._paths import nearest
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node
-    from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import Name, Pause
-    from statecfg.remote.world import World
+    from statecfg.remote.graph.model import Action, Node
+    from statecfg.remote.graph.nodetype import NodeOptions
+    from statecfg.remote.graph.values import Name, Pause
+    from statecfg.remote.machine.world import World
 
 UP = _systemd.UP
 # Units that are started by others or made at boot, and for which enabling has no meaning.

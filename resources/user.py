@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.remote.model import ActionSpec, CheckError
-from statecfg.remote.nodetype import node_type
+from statecfg.remote.graph.model import ActionSpec, CheckError
+from statecfg.remote.graph.nodetype import node_type
 from statecfg.resources import _users
 from statecfg.resources._paths import account, refuse_with_absent
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from statecfg.remote.model import Action, Node
-    from statecfg.remote.nodetype import NodeOptions
-    from statecfg.remote.values import AbsolutePath, GroupName, Id, Line, UserName
-    from statecfg.remote.world import World
+    from statecfg.remote.graph.model import Action, Node
+    from statecfg.remote.graph.nodetype import NodeOptions
+    from statecfg.remote.graph.values import AbsolutePath, GroupName, Id, Line, UserName
+    from statecfg.remote.machine.world import World
 
 BREAKING = frozenset(":\r\n")  # what ends a field or an entry of passwd(5) and shadow(5)
 SHORTEST = 4  # characters of a hash; what is shorter ("!", "*") stands for no password and is no secret

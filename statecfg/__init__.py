@@ -10,58 +10,58 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from statecfg.compile import Definition, compile_graph
-    from statecfg.context import WireContext
-    from statecfg.graph import Graph, Node, layers, merge_graphs
-    from statecfg.plays import HostContext, Play, play
-    from statecfg.positions import Place
+    from statecfg.graph.compile import Definition, compile_graph
+    from statecfg.graph.context import WireContext
+    from statecfg.graph.graph import Graph, Node, layers, merge_graphs
+    from statecfg.playbook.plays import HostContext, Play, play
+    from statecfg.playbook.secrets import Secret, secret
+    from statecfg.playbook.services import deploy, relate
     from statecfg.problems import InvalidInput, Problem, collecting
-    from statecfg.remote.borg import make_validators
-    from statecfg.remote.memory import MemoryMachine
-    from statecfg.remote.model import Action, ActionSpec, Blob, CheckError, Keyword, Unknown, error, ok
-    from statecfg.remote.nodetype import NodeType, node_type, table
-    from statecfg.remote.ops import op
-    from statecfg.remote.world import Machine, World
-    from statecfg.secrets import Secret, secret
-    from statecfg.services import deploy, relate
+    from statecfg.problems.positions import Place
+    from statecfg.remote.graph.borg import make_validators
+    from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Keyword, Unknown, error, ok
+    from statecfg.remote.graph.nodetype import NodeType, node_type, table
+    from statecfg.remote.graph.ops import op
+    from statecfg.remote.machine.memory import MemoryMachine
+    from statecfg.remote.machine.world import Machine, World
 
 # Where each public name lives. It is imported when it is first used, so that `import statecfg` costs nothing.
 # What lives in `statecfg.remote` is there on hosts as well, under the same name.
 _HOMES = {
-    "Action": "statecfg.remote.model",
-    "ActionSpec": "statecfg.remote.model",
-    "Blob": "statecfg.remote.model",
-    "CheckError": "statecfg.remote.model",
-    "Definition": "statecfg.compile",
-    "Graph": "statecfg.graph",
-    "HostContext": "statecfg.plays",
+    "Action": "statecfg.remote.graph.model",
+    "ActionSpec": "statecfg.remote.graph.model",
+    "Blob": "statecfg.remote.graph.model",
+    "CheckError": "statecfg.remote.graph.model",
+    "Definition": "statecfg.graph.compile",
+    "Graph": "statecfg.graph.graph",
+    "HostContext": "statecfg.playbook.plays",
     "InvalidInput": "statecfg.problems",
-    "Keyword": "statecfg.remote.model",
-    "Machine": "statecfg.remote.world",
-    "MemoryMachine": "statecfg.remote.memory",
-    "Node": "statecfg.graph",
-    "NodeType": "statecfg.remote.nodetype",
-    "Place": "statecfg.positions",
-    "Play": "statecfg.plays",
+    "Keyword": "statecfg.remote.graph.model",
+    "Machine": "statecfg.remote.machine.world",
+    "MemoryMachine": "statecfg.remote.machine.memory",
+    "Node": "statecfg.graph.graph",
+    "NodeType": "statecfg.remote.graph.nodetype",
+    "Place": "statecfg.problems.positions",
+    "Play": "statecfg.playbook.plays",
     "Problem": "statecfg.problems",
-    "Secret": "statecfg.secrets",
-    "Unknown": "statecfg.remote.model",
-    "WireContext": "statecfg.context",
-    "World": "statecfg.remote.world",
+    "Secret": "statecfg.playbook.secrets",
+    "Unknown": "statecfg.remote.graph.model",
+    "WireContext": "statecfg.graph.context",
+    "World": "statecfg.remote.machine.world",
     "collecting": "statecfg.problems",
-    "compile_graph": "statecfg.compile",
-    "deploy": "statecfg.services",
-    "error": "statecfg.remote.model",
-    "layers": "statecfg.graph",
-    "make_validators": "statecfg.remote.borg",
-    "merge_graphs": "statecfg.graph",
-    "node_type": "statecfg.remote.nodetype",
-    "ok": "statecfg.remote.model",
-    "op": "statecfg.remote.ops",
-    "play": "statecfg.plays",
-    "relate": "statecfg.services",
-    "secret": "statecfg.secrets",
-    "table": "statecfg.remote.nodetype",
+    "compile_graph": "statecfg.graph.compile",
+    "deploy": "statecfg.playbook.services",
+    "error": "statecfg.remote.graph.model",
+    "layers": "statecfg.graph.graph",
+    "make_validators": "statecfg.remote.graph.borg",
+    "merge_graphs": "statecfg.graph.graph",
+    "node_type": "statecfg.remote.graph.nodetype",
+    "ok": "statecfg.remote.graph.model",
+    "op": "statecfg.remote.graph.ops",
+    "play": "statecfg.playbook.plays",
+    "relate": "statecfg.playbook.services",
+    "secret": "statecfg.playbook.secrets",
+    "table": "statecfg.remote.graph.nodetype",
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from statecfg import resources
-from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.graph.nodetype import REGISTRY
 from tests.hosts import close_all
 from tests.hosts.fixtures import (
     NOT_RUN,

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from statecfg.graph import Graph, merge_graphs
+from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.problems import InvalidInput, Problem, collecting
-from statecfg.remote.model import Blob
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.values import AbsolutePath, Argv, Mode, Name, Names, Port, Text, UserName
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.values import AbsolutePath, Argv, Mode, Name, Names, Port, Text, UserName
 
 
 def even(number: int) -> int:

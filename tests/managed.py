@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg.compile import WireContext, compile_graph
-from statecfg.graph import Graph, merge_graphs
-from statecfg.remote.wire import Decoder
+from statecfg.graph.compile import WireContext, compile_graph
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.remote.wire.frames import Decoder
 
 Json = dict[str, Any]
 PROJECT = Path(__file__).parents[1]
@@ -29,8 +29,15 @@ SERVER = f"""
 import json, os, signal, sys
 sys.path.insert(0, {str(PROJECT)!r})
 from importlib import import_module
-from statecfg.remote import channel, execution, firing, guard, history, lifecycle, redact, session, state
-from statecfg.remote import hook_result, hook_run, facts, wire
+from statecfg.remote.wire import channel
+from statecfg.remote.run import execution
+from statecfg.remote.hooks import firing, lifecycle
+from statecfg.remote.machine import guard, redact
+from statecfg.remote.ledger import history, state
+from statecfg.remote import session
+from statecfg.remote.hooks import hook_result, hook_run
+from statecfg.remote.machine import facts
+from statecfg.remote.wire import frames as wire
 import random, shutil, socket, sqlite3, threading, time, traceback, uuid, tests.managed_types
 for name in {PLACED!r}:
     import_module("statecfg.resources." + name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from statecfg.remote.model import Action, Blob, Node
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.ops import op
-from statecfg.remote.world import Machine, World
+from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
+from statecfg.remote.machine.world import Machine, World
 
 
 @op

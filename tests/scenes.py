@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.execution import Execution
-from statecfg.remote.model import Node
-from statecfg.remote.nodetype import NodeType
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Plan, Planner
-from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.world import Machine
+from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.nodetype import NodeType
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.machine.world import Machine
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.run.planning import Plan, Planner
 
 Layers = Sequence[Sequence[Node]]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import access
-from statecfg.remote.planned import Planned
-from statecfg.remote.real import RealMachine
+from statecfg.remote.machine import access
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import RealMachine
 from statecfg.resources import directory, file, line_in_file
 from tests import managed
 from tests.managed import Machine, Said
@@ -196,7 +196,7 @@ def test_content_that_changes_while_it_is_copied(path: Path, monkeypatch: pytest
 
 def unsent(text: str) -> Any:
     """Return content of which only the digest has come."""
-    from statecfg.remote.model import Blob
+    from statecfg.remote.graph.model import Blob
 
     full = Blob.of(text)
     return Blob(full.sha256, full.size)

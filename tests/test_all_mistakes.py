@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import prepare
 from statecfg.problems import InvalidInput, Problem
+from statecfg.run import prepare
 from tests.command import statecfg
 
 YAML = """\

@@ -10,11 +10,11 @@ import pytest
 
 from statecfg.dialects import load
 from statecfg.dialects.modules import module_name
-from statecfg.graph import Graph, layers
-from statecfg.plays import HostContext, evaluate
+from statecfg.graph.graph import Graph, layers
+from statecfg.playbook.plays import HostContext, evaluate
 from statecfg.problems import InvalidInput
-from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.model import Action
+from statecfg.remote.graph.model import Action
+from statecfg.remote.machine.memory import MemoryMachine
 
 REPOSITORY = Path(__file__).parents[1]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from statecfg.cli.main import VERSION
-from statecfg.saved import plan_file
+from statecfg.run.saved import plan_file
 from tests import hosts
 from tests.command import ROOT, Ran, reach, statecfg
 from tests.hosts import Host, add_user, processes

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from statecfg import positions
-from statecfg.compile import Definition, WireContext, compile_graph
-from statecfg.context import HELD
-from statecfg.graph import EMPTY, Graph, merge_graphs
-from statecfg.positions import Place
-from statecfg.problems import InvalidInput
-from statecfg.remote.model import Blob
-from statecfg.remote.nodetype import NodeType, register
-from statecfg.types import MAX_DEPTH
+from statecfg.graph.compile import Definition, WireContext, compile_graph
+from statecfg.graph.context import HELD
+from statecfg.graph.graph import EMPTY, Graph, merge_graphs
+from statecfg.graph.types import MAX_DEPTH
+from statecfg.problems import InvalidInput, positions
+from statecfg.problems.positions import Place
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.nodetype import NodeType, register
 from tests.kinds import chain, refused, t_path, t_plain, t_rich
 
 
@@ -70,7 +69,7 @@ def test_digest_depends_on_meaning_alone() -> None:
 
 def test_bytes_are_the_same_in_every_process() -> None:
     script = (
-        "import json, tests.kinds as k; from statecfg.compile import *\n"
+        "import json, tests.kinds as k; from statecfg.graph.compile import *\n"
         "g = k.t_rich('/x', owner='web', env={c: c for c in 'qwertzuiop'}, tags=['a'])\n"
         "d = compile_graph(g, WireContext()); print(d.digest, json.dumps(d.layers))"
     )
@@ -96,14 +95,14 @@ def test_content_travels_inside_or_by_digest() -> None:
 
 
 def test_keys_that_look_like_ours_are_escaped() -> None:
-    from statecfg.remote.wire import decode_value
+    from statecfg.remote.wire.frames import decode_value
 
     given = {"$blob": ["a", 1], "$$": 2, "plain": {"$x": 3}}
     assert decode_value(attrs_of(t_rich("/x", owner="web", free=given))["free"], {}) == given
 
 
 def test_secrets_are_revealed_on_the_wire_and_listed() -> None:
-    from statecfg.secrets import Secret
+    from statecfg.playbook.secrets import Secret
 
     secret = Secret("token", "hunter2 hunter2")
     found = compiled(t_plain("a", text=secret), t_rich("/x", owner="web", free=[{"t": secret}]))
@@ -141,7 +140,7 @@ def test_names_apart_do_not_make_things_apart() -> None:
 
 
 def test_present_in_one_file_and_absent_in_another() -> None:
-    from statecfg.declare import declare_at
+    from statecfg.graph.declare import declare_at
 
     places = Place("a.yml", 3, 5), Place("b.yml", 9, 5)
     graphs = [
@@ -167,7 +166,7 @@ def test_everything_wrong_comes_at_once(tmp_path: Path) -> None:
 
 
 def node_at(base: Path, source: str) -> Graph:
-    from statecfg.declare import declare_at
+    from statecfg.graph.declare import declare_at
 
     return declare_at(t_path, ("/x",), {"source": source}, Place(str(base / "playbooks" / "p.yml"), 3, 5))
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from statecfg import declare, validators
-from statecfg.graph import Graph
-from statecfg.positions import Place
+from statecfg.graph import declare, validators
+from statecfg.graph.graph import Graph
 from statecfg.problems import InvalidInput, collecting
-from statecfg.remote.model import Keyword
-from statecfg.remote.nodetype import NodeType, Schema
+from statecfg.problems.positions import Place
+from statecfg.remote.graph.model import Keyword
+from statecfg.remote.graph.nodetype import NodeType, Schema
 from tests.kinds import refused, t_path, t_plain, t_rich
 
 HERE = Place("play.yml", 7, 5)
@@ -140,7 +140,7 @@ def test_broken_node_gives_no_echoes() -> None:
         user = t_plain("b", requires=[graph, "t_path:a"])
     assert [item.code for item in found] == ["SC0202"]
     assert graph.node.broken and not user.node.broken
-    from statecfg.compile import WireContext, compile_graph
+    from statecfg.graph.compile import WireContext, compile_graph
 
     assert compile_graph(user, WireContext())
 
@@ -148,13 +148,13 @@ def test_broken_node_gives_no_echoes() -> None:
 def test_node_without_a_name_gives_no_echoes() -> None:
     with refused("SC0102"):
         graph = t_path()
-        from statecfg.graph import layers, merge_graphs
+        from statecfg.graph.graph import layers, merge_graphs
 
         layers(merge_graphs(graph, t_plain("b", requires=["t_path:/etc/x"])))
 
 
 def test_secret_hides_in_messages_and_passes_for_text() -> None:
-    from statecfg.secrets import Secret
+    from statecfg.playbook.secrets import Secret
 
     secret = Secret("token", "hunter2 hunter2")
     assert attrs(t_plain("a", text=secret))["text"] is secret
@@ -211,7 +211,7 @@ def test_one_mistake_outside_collecting_raises() -> None:
 
 
 def test_unknown_type_is_named_with_a_suggestion() -> None:
-    from statecfg import kinds
+    from statecfg.graph import kinds
 
     with refused("SC0106") as found:
         assert kinds.named("fiel", HERE) is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.real import RealMachine
+from statecfg.remote.machine.real import RealMachine
 from statecfg.resources import directory
 from tests import managed
 from tests.managed import Machine

@@ -284,7 +284,8 @@ def test_every_command_option_and_variable_is_documented() -> None:
 
 
 def test_every_node_type_and_attribute_is_explained() -> None:
-    from statecfg import resources, schema
+    from statecfg import resources
+    from statecfg.graph import schema
 
     for name in resources.available_in(str(ROOT / "resources")):
         given = schema.of(getattr(resources, name))
@@ -302,7 +303,7 @@ def test_every_error_in_the_code_is_documented() -> None:
 def test_every_setting_of_a_project_is_documented() -> None:
     from dataclasses import fields
 
-    from statecfg.project import Settings
+    from statecfg.playbook.project import Settings
 
     (found,) = [item for item in blocks(ROOT / "docs/inventory.md") if item.language == "toml"]
     assert set(tomllib.loads(found.text)) == {field.name for field in fields(Settings)}

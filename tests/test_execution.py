@@ -13,8 +13,8 @@ from typing import Any
 import networkx
 import pytest
 
-from statecfg.remote.model import ActionSpec, Node, Unknown, error, ok
-from statecfg.remote.ops import Op, op
+from statecfg.remote.graph.model import ActionSpec, Node, Unknown, error, ok
+from statecfg.remote.graph.ops import Op, op
 from tests.scenes import Run, kind, node, types
 
 DONE: dict[str, bool] = {}

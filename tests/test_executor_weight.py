@@ -26,7 +26,8 @@ import json, os, sys
 before = set(sys.modules)
 root, place, path, sha256 = sys.argv[1:]
 sys.path.insert(0, root)
-from statecfg.remote import session, state
+from statecfg.remote import session
+from statecfg.remote.ledger import state
 state.directory = lambda: place
 types = {"file": "statecfg.resources.file"}
 content = {"$blob": [sha256, 2], "text": "x\\n"}
@@ -40,7 +41,7 @@ source, _ = os.pipe()
 sink = os.open(place + "/said", os.O_WRONLY | os.O_CREAT)
 session.main(source, sink, {}, frames)
 loaded = sorted(name for name in set(sys.modules) - before)
-from statecfg.remote.wire import Decoder
+from statecfg.remote.wire.frames import Decoder
 said = [header for header, _ in Decoder().feed(open(place + "/said", "rb").read())]
 print(json.dumps([loaded, said]))
 """

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg import frames, testimony
-from statecfg.compile import Definition
-from statecfg.strict import Free, Invalid, Strict, weigh
+from statecfg.graph.compile import Definition
+from statecfg.run import frames, testimony
+from statecfg.run.strict import Free, Invalid, Strict, weigh
 
 TEXT = st.text(max_size=8)
 JSON = st.recursive(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.graph import EMPTY, Graph, Node, merge_graphs, same
+from statecfg.graph.graph import EMPTY, Graph, Node, merge_graphs, same
 from statecfg.problems import InvalidInput
-from statecfg.remote.model import Keyword
+from statecfg.remote.graph.model import Keyword
 from tests.kinds import chain, of_edges, refused, t_plain
 
 

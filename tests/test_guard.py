@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.guard import WriteAttempt, allowed, reading_only
+from statecfg.remote.machine.guard import WriteAttempt, allowed, reading_only
 
 ATTEMPTS: dict[str, Callable[[Path], Any]] = {
     "open": lambda p: open(p / "f", "a"),

@@ -13,7 +13,7 @@ from statecfg.dialects import load, load_module
 from statecfg.dialects.host_source import bundle_modules, compile_for_host
 from statecfg.dialects.modules import module_name
 from statecfg.problems import InvalidInput
-from statecfg.remote.borg import unmangled, written_at
+from statecfg.remote.graph.borg import unmangled, written_at
 from statecfg.resources import process
 
 REPOSITORY = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ sys.meta_path.insert(0, Finder)
 import importlib
 importlib.import_module(name)
 exec(code)
-print(json.dumps(sorted(set(sys.modules) & {"hy", "funcparserlib", "statecfg.declare", "statecfg.graph"})))
+print(json.dumps(sorted(set(sys.modules) & {"hy", "funcparserlib", "statecfg.graph.declare", "statecfg.graph.graph"})))
 """
 
 
@@ -64,9 +64,9 @@ def on_host(python: str, name: str, code: str) -> list[str]:
 
 
 CHECK = """
-from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.model import Node
-from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.nodetype import REGISTRY
 attrs = {"pathname": "/bin/x", "user": "root", "group": "root", "env": {"A": "1"}, "args": ["-v"], "block?": True}
 machine = MemoryMachine({"/bin/x": ""}, {"processes": {}})
 (action,) = REGISTRY["process"].run_check(Node("p", "process", (), attrs), {}, [], machine)
@@ -108,7 +108,7 @@ def test_lines_lead_back_to_the_hy_file(tmp_path: Path) -> None:
     )
     code = f"""
 import traceback
-from statecfg.remote.borg import written_at
+from statecfg.remote.graph.borg import written_at
 module = sys.modules[{name!r}]
 try:
     module.broken()
@@ -156,7 +156,9 @@ def test_a_playbook_that_defines_a_type_sends_only_the_type(tmp_path: Path) -> N
     assert file == f"{tmp_path.name}/play.hy"
     for gone in ("directory", "several", "names", "site", "print"):
         assert gone not in source
-    code = "from statecfg.remote.nodetype import REGISTRY; print(sorted(REGISTRY), sorted(REGISTRY['motd'].methods))"
+    code = (
+        "from statecfg.remote.graph.nodetype import REGISTRY; print(sorted(REGISTRY), sorted(REGISTRY['motd'].methods))"
+    )
     assert on_host(PYTHONS[0], name, code)[0] == "['motd'] ['check']"
 
 
@@ -186,7 +188,9 @@ def site(host):
 """
     )
     load(path, tmp_path)
-    code = "from statecfg.remote.nodetype import REGISTRY; print(sorted(REGISTRY), sorted(REGISTRY['motd'].methods))"
+    code = (
+        "from statecfg.remote.graph.nodetype import REGISTRY; print(sorted(REGISTRY), sorted(REGISTRY['motd'].methods))"
+    )
     assert on_host(PYTHONS[0], module_name(str(path)), code)[0] == "['motd'] ['check']"
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.dialects import brackets, load, user_code
-from statecfg.graph import Graph
-from statecfg.plays import HostContext, Vars, evaluate
+from statecfg.dialects import brackets, load
+from statecfg.graph.graph import Graph
+from statecfg.playbook import user_code
+from statecfg.playbook.plays import HostContext, Vars, evaluate
 from statecfg.problems import InvalidInput, Problem
 
 HEADER = "(require statecfg.dialects.hy *)\n(import statecfg.resources [directory file symlink])\n"

@@ -13,7 +13,7 @@ import pytest
 from statecfg import resources
 from statecfg.cli import preflight
 from statecfg.dialects import ansible_words
-from statecfg.inventory import Host
+from statecfg.playbook.inventory import Host
 from statecfg.problems import InvalidInput
 from statecfg.transport import Settings, key_files
 from tests.command import Ran, statecfg

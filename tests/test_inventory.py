@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statecfg.dialects import yaml_inventory, yaml_text
-from statecfg.inventory import Inventory
+from statecfg.playbook.inventory import Inventory
 from statecfg.problems import InvalidInput
 
 TEXT = """\

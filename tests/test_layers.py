@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statecfg import graph as graphs
-from statecfg.compile import WireContext, compile_graph
-from statecfg.graph import layers, merge_graphs
-from statecfg.remote.wire import INLINE
+from statecfg.graph import graph as graphs
+from statecfg.graph.compile import WireContext, compile_graph
+from statecfg.graph.graph import layers, merge_graphs
+from statecfg.remote.wire.frames import INLINE
 from tests.kinds import chain, of_edges, refused, t_path, t_plain
 
 
@@ -41,8 +41,8 @@ def test_document_order() -> None:
 @given(st.integers(0, 10**9))
 @settings(max_examples=60, deadline=None)
 def test_layers_hold_the_whole_nodemap(seed: int) -> None:
-    from statecfg.remote.model import Node
-    from statecfg.remote.wire import decode_value
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.wire.frames import decode_value
 
     edges = random_edges(random.Random(seed))
     graph = merge_graphs(

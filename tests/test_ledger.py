@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.following import Following
-from statecfg.remote.history import history
-from statecfg.remote.ledger import CUT_OFF, KEPT, SCHEMA, Ledger, displaced, machine_id
-from statecfg.remote.removal import Former
-from statecfg.remote.state import Account, Journal, left_over, prepare
+from statecfg.remote.ledger.history import history
+from statecfg.remote.ledger.ledger import CUT_OFF, KEPT, SCHEMA, Ledger, displaced, machine_id
+from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
+from statecfg.remote.run.following import Following
 from statecfg.resources import directory, file
 from tests import managed
 from tests.managed import Machine
@@ -175,7 +175,7 @@ def test_an_older_ledger_that_is_only_looked_at_stays_as_it_is(place: str) -> No
 
 MIGRATE = """
 import os, sqlite3, sys
-from statecfg.remote.ledger import Ledger
+from statecfg.remote.ledger.ledger import Ledger
 point = int(sys.argv[2])
 class Counted(sqlite3.Connection):
     pass

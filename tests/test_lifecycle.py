@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg.graph import Graph
+from statecfg.graph.graph import Graph
 from statecfg.resources import directory, file, line_in_file, symlink
 from tests import managed
 from tests.managed import Machine, Said, hook

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import graph
-from statecfg.lookalikes import lookalikes
+from statecfg.graph import graph
 from statecfg.problems import InvalidInput
+from statecfg.problems.lookalikes import lookalikes
 from statecfg.resources import directory, file
 from tests.command import statecfg
 

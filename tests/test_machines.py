@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.planned import Planned
-from statecfg.remote.real import RealMachine
-from statecfg.remote.world import Machine
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.world import Machine
 
 ROOT = os.geteuid() == 0
 Place = Callable[[str], str]

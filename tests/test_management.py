@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.graph import Graph
+from statecfg.graph.graph import Graph
 from statecfg.resources import command, directory, file, symlink
 from tests import managed
 from tests.hosts import processes

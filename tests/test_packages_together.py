@@ -286,7 +286,7 @@ def test_a_removal_that_would_take_more_than_planned_is_refused(light: hosts.Hos
     light.run(["apt-get", "-qy", "install", "db-client"])
     script = (
         f"import sys, json; sys.path.insert(0, {PLACE!r})\n"
-        "from statecfg.remote.real import RealMachine\nfrom statecfg.resources import _apt\n"
+        "from statecfg.remote.machine.real import RealMachine\nfrom statecfg.resources import _apt\n"
         "item = {'name': 'db-common', 'purge': True, 'others': []}\n"
         "print(json.dumps(_apt.remove([item]).perform(RealMachine())))\n"
     )

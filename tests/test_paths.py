@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.remote.paths import UnsafePath, normal, open_parent
-from statecfg.remote.planned import Planned
-from statecfg.remote.real import RealMachine
+from statecfg.remote.machine.paths import UnsafePath, normal, open_parent
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import RealMachine
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may plant files of other users")
 STRANGER = 1

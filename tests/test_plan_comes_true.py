@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.graph import Graph
+from statecfg.graph.graph import Graph
 from statecfg.resources import command
 from tests import truth
 from tests.hosts import Host

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.model import Action, ActionSpec, Blob, CheckError, Keyword, Node, error, ok
-from statecfg.remote.ops import Op, op
-from statecfg.remote.report import WHOLE, portions
-from statecfg.remote.world import ANYTHING, Machine, Probe
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Keyword, Node, error, ok
+from statecfg.remote.graph.ops import Op, op
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.world import ANYTHING, Machine, Probe
+from statecfg.remote.run.report import WHOLE, portions
 from tests.scenes import Layers, kind, node, plan, types
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.remote import process
-from statecfg.remote.process import CHILDREN, KEPT, run
+from statecfg.remote.machine import process
+from statecfg.remote.machine.process import CHILDREN, KEPT, run
 from tests.hosts.processes import wait_until
 
 ROOT = os.geteuid() == 0

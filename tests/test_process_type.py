@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from statecfg import problems
-from statecfg.remote.execution import Execution
-from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Plan, Planner
-from statecfg.remote.real import Facets, RealMachine
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.run.planning import Plan, Planner
 from statecfg.resources import process
 from tests.hosts.processes import wait_until
 from tests.test_types_cases import Unrecorded, layers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg import project
+from statecfg.playbook import project
 from statecfg.problems import InvalidInput
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.compile import compile_graph
-from statecfg.context import WireContext
 from statecfg.dialects import load
-from statecfg.plays import HostContext, Vars, evaluate
+from statecfg.graph.compile import compile_graph
+from statecfg.graph.context import WireContext
+from statecfg.playbook.plays import HostContext, Vars, evaluate
 from statecfg.problems import InvalidInput, Problem
 from tests.command import statecfg
 
@@ -38,7 +38,7 @@ def told(tmp_path: Path, text: str) -> Problem:
         ("def f(:\n  pass", "SC0501", (3, 7), "invalid syntax"),
         ("print(sitee)", "SC0503", (3, 7), "the name sitee is not defined"),
         ("import nosuch", "SC0506", (3, 1), "No module named 'nosuch'"),
-        ("from statecfg.plays import plai", "SC0506", (3, 1), "cannot import name 'plai'"),
+        ("from statecfg.playbook.plays import plai", "SC0506", (3, 1), "cannot import name 'plai'"),
         ("from statecfg.resources import fiel", "SC0106", (3, 1), "no node type `fiel`"),
         ("raise SystemExit('no')", "SC0505", (3, 1), "leaves the program"),
         (WHOLE + "return directory(1)", "SC0201", (5, 12), "expected an absolute path"),
@@ -94,7 +94,7 @@ def test_modules_beside_the_playbook_and_in_the_project_are_found(tmp_path: Path
     (tmp_path / "playbooks" / "beside.py").write_text("where = '/beside'\n")
     (tmp_path / "top.py").write_text("where = '/top'\n")
     (tmp_path / "resources" / "app.py").write_text(
-        "from statecfg.remote.nodetype import node_type\n@node_type\ndef app(name: str) -> None:\n    'An app.'\n"
+        "from statecfg.remote.graph.nodetype import node_type\n@node_type\ndef app(name: str) -> None:\n    'An app.'\n"
     )
     path = tmp_path / "playbooks" / "site.py"
     path.write_text(

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import files
-from statecfg.remote.model import Blob
-from statecfg.remote.real import Facets, RealMachine
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.machine import files
+from statecfg.remote.machine.real import Facets, RealMachine
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 REPOSITORY = str(Path(__file__).parents[1])
@@ -228,8 +228,8 @@ AS_USER = """
 import os, sys
 os.setgroups([]); os.setgid(1); os.setuid(1)
 sys.path.insert(0, sys.argv[1])
-from statecfg.remote.planned import Planned
-from statecfg.remote.real import RealMachine
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import RealMachine
 place = sys.argv[2]
 for machine in (Planned(RealMachine()), RealMachine()):
     print([result.get("reason", "ok").split(";")[0] for result in (
@@ -281,7 +281,7 @@ def test_as_an_ordinary_user() -> None:
 ON_MOUNT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from statecfg.remote.real import RealMachine
+from statecfg.remote.machine.real import RealMachine
 machine, place = RealMachine(), sys.argv[2]
 import os
 def show(result): print(result.get("reason", "ok"))

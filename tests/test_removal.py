@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statecfg import resources
-from statecfg.remote.ledger import Ledger
-from statecfg.remote.model import Blob, Node
-from statecfg.remote.removal import Leaving, claims, contents, kept, leaving, refusal, stored
-from statecfg.remote.state import Account, prepare
-from statecfg.remote.wire import encode_value
+from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.removal import Leaving, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.ledger.state import Account, prepare
+from statecfg.remote.wire.frames import encode_value
 from tests import managed_types
 
 TYPES = (resources.file, resources.symlink, resources.process, managed_types.t_several)

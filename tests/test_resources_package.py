@@ -12,11 +12,11 @@ import pytest
 
 import statecfg
 from statecfg import resources
-from statecfg.remote.nodetype import REGISTRY, NodeType
+from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 from tests.kinds import refused
 
 ROOT = Path(statecfg.__file__).parents[1]
-OWN = "from statecfg.remote.nodetype import node_type\n\n@node_type\ndef {0}(name: str) -> None:\n    'A {0}.'\n"
+OWN = "from statecfg.remote.graph.nodetype import node_type\n\n@node_type\ndef {0}(name: str) -> None:\n    'A {0}.'\n"
 
 
 def run(script: str) -> str:

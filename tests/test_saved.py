@@ -15,7 +15,7 @@ import pytest
 
 from statecfg.cli.main import VERSION
 from statecfg.problems import InvalidInput
-from statecfg.saved import plan_file
+from statecfg.run.saved import plan_file
 from tests.command import ROOT, Ran, statecfg
 
 SECRET = "canary-of-the-database"
@@ -37,8 +37,8 @@ resources:
 NOTE = '''\
 from __future__ import annotations
 
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.ops import op
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
 
 
 @node_type

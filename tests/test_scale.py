@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from statecfg import declare, prepare
-from statecfg.compile import WireContext, compile_graph
 from statecfg.dialects import load
-from statecfg.graph import merge_graphs
-from statecfg.plays import HostContext, evaluate
+from statecfg.graph import declare
+from statecfg.graph.compile import WireContext, compile_graph
+from statecfg.graph.graph import merge_graphs
+from statecfg.playbook.plays import HostContext, evaluate
 from statecfg.problems import InvalidInput
+from statecfg.run import prepare
 from tests.kinds import t_path
 
 HEADER = "from statecfg import play\nfrom statecfg.resources import file\n\n@play(hosts='@local')\ndef p(host):\n"

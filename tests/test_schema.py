@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from statecfg import schema
+from statecfg.graph import schema
 from statecfg.problems import InvalidInput
-from statecfg.remote.nodetype import NodeType, Schema
+from statecfg.remote.graph.nodetype import NodeType, Schema
 from tests.kinds import t_rich
 
 

@@ -14,10 +14,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from statecfg import secrets
-from statecfg.positions import Place
+from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput
-from statecfg.remote.redact import Redactor
+from statecfg.problems.positions import Place
+from statecfg.remote.machine.redact import Redactor
 
 CANARIES = [
     "hunter22",

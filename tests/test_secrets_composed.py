@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from statecfg import prepare, tokens
-from statecfg.compile import WireContext, compile_graph
-from statecfg.opaque import Secret
-from statecfg.problems import InvalidInput
-from statecfg.remote.wire import decode_value
+from statecfg.graph.compile import WireContext, compile_graph
+from statecfg.graph.opaque import Secret
+from statecfg.problems import InvalidInput, tokens
+from statecfg.remote.wire.frames import decode_value
 from statecfg.resources import command, file, line_in_file
+from statecfg.run import prepare
 
 VALUE = 'hun\'ter "22" & <co>'
 

@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import execution, lifecycle, session, units
-from statecfg.remote.redact import Redactor
+from statecfg.remote import session
+from statecfg.remote.hooks import lifecycle
+from statecfg.remote.machine.redact import Redactor
+from statecfg.remote.run import execution
+from statecfg.remote.units import units
 from tests.command import statecfg
 from tests.test_ledger import SECOND, first
 

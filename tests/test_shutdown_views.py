@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from statecfg import testimony
-from statecfg.compile import compile_graph
-from statecfg.context import WireContext
+from statecfg.graph.compile import compile_graph
+from statecfg.graph.context import WireContext
 from statecfg.resources import process
+from statecfg.run import testimony
 from statecfg.views import markdown
 from tests.command import reach, statecfg
 from tests.hosts import PlainSshd

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import state
-from statecfg.remote.ledger import SCHEMA, Ledger
-from statecfg.remote.state import Account, Journal, Lock, StateError, left_over, prepare
+from statecfg.remote.ledger import state
+from statecfg.remote.ledger.ledger import SCHEMA, Ledger
+from statecfg.remote.ledger.state import Account, Journal, Lock, StateError, left_over, prepare
 
 ROOT = os.geteuid() == 0
 HOLDER = {"run": "r1", "who": "ann@desk", "since": 1.0, "pid": 1}
@@ -53,7 +53,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
 
 HOLD = """
 import sys, time
-from statecfg.remote.state import Lock
+from statecfg.remote.ledger.state import Lock
 lock = Lock(sys.argv[1])
 print(lock.take({"run": "r1", "who": "ann@desk"}, 0), flush=True)
 time.sleep(60)
@@ -188,7 +188,7 @@ def test_a_line_that_is_cut_short_gives_the_real_reason(place: str) -> None:
     script = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(state.__file__).parents[2])!r})
-from statecfg.remote.state import Journal, left_over
+from statecfg.remote.ledger.state import Journal, left_over
 journal = Journal({place!r}, "r")
 journal.add(node="a", op="write")
 resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.RLIM_INFINITY))

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from statecfg import secrets, templates
-from statecfg.positions import Place
+from statecfg import templates
+from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput, Problem
+from statecfg.problems.positions import Place
 
 HERE = Place("play.yml", 7, 3)
 

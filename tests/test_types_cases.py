@@ -11,18 +11,18 @@ import pytest
 import yaml
 
 from statecfg import problems, resources
-from statecfg.compile import compile_graph
-from statecfg.context import WireContext
-from statecfg.graph import Graph, merge_graphs
-from statecfg.remote.execution import Execution
-from statecfg.remote.memory import MemoryMachine
-from statecfg.remote.model import Action, Blob, Node
-from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Plan, Planner
-from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.wire import decode_node
-from statecfg.remote.world import Machine, Probe, World
+from statecfg.graph.compile import compile_graph
+from statecfg.graph.context import WireContext
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.machine.world import Machine, Probe, World
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.run.planning import Plan, Planner
+from statecfg.remote.wire.frames import decode_node
 
 DIRECTORY = Path(__file__).parent / "resources"
 ROOT = "/host"  # what the paths of the cases begin with; on the real machine, a directory of the test's own

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from statecfg import dialects, resources, schema
-from statecfg.compile import compile_graph
-from statecfg.context import WireContext
-from statecfg.graph import EMPTY_VECTOR, Graph
-from statecfg.plays import HostContext
-from statecfg.secrets import secret
+from statecfg import dialects, resources
+from statecfg.graph import schema
+from statecfg.graph.compile import compile_graph
+from statecfg.graph.context import WireContext
+from statecfg.graph.graph import EMPTY_VECTOR, Graph
+from statecfg.playbook.plays import HostContext
+from statecfg.playbook.secrets import secret
 
 TYPES = sorted(name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists())
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from statecfg import resources
-from statecfg.compile import compile_graph
-from statecfg.context import WireContext
-from statecfg.graph import Graph, merge_graphs
-from statecfg.remote.wire import encode_value
+from statecfg.graph.compile import compile_graph
+from statecfg.graph.context import WireContext
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.remote.wire.frames import encode_value
 from tests import hosts
 
 ROOT = Path(__file__).parents[1]
@@ -26,13 +26,13 @@ DRIVER = f"""
 import json, sys
 sys.path.insert(0, {PLACE!r})
 from importlib import import_module
-from statecfg.remote.execution import Execution
-from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Planner
-from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.report import step_report
-from statecfg.remote.wire import decode_node, decode_value
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.run.planning import Planner
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.report import step_report
+from statecfg.remote.wire.frames import decode_node, decode_value
 
 class Unrecorded:
     def intend(self, nodes): pass

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from statecfg import resources
-from statecfg.compile import compile_graph
-from statecfg.context import WireContext
-from statecfg.graph import Graph, merge_graphs
-from statecfg.remote.wire import encode_value
+from statecfg.graph.compile import compile_graph
+from statecfg.graph.context import WireContext
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.remote.wire.frames import encode_value
 from tests import hosts
 from tests.command import reach, statecfg
 from tests.test_types_real import PLACE, UNIT, prepared, web

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.graph import Graph
+from statecfg.graph.graph import Graph
 from statecfg.resources import command
 from tests import managed
 from tests.managed import Machine, Said

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from statecfg import contradictions, resources
-from statecfg.graph import Graph
-from statecfg.remote.model import Node
-from statecfg.remote.real import RealMachine
+from statecfg import resources
+from statecfg.graph import contradictions
+from statecfg.graph.graph import Graph
+from statecfg.remote.graph.model import Node
+from statecfg.remote.machine.real import RealMachine
 from tests.command import statecfg
 from tests.test_types_cases import arrange, cases, declared, layers, meant, placed, project
 from tests.undo import Ledger, different, snapshot

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import values
-from statecfg.remote.model import Blob
-from statecfg.remote.values import Wrong, show
-from statecfg.schema import _NAMES
-from statecfg.types import Mismatch, TypeProblem, of_annotation
+from statecfg.graph.schema import _NAMES
+from statecfg.graph.types import Mismatch, TypeProblem, of_annotation
+from statecfg.remote.graph import values
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.values import Wrong, show
 
 
 def check(annotation: Any, value: Any) -> Any:
@@ -180,6 +180,6 @@ def test_an_annotation_without_meaning_is_refused(annotation: str) -> None:
 
 def test_the_module_needs_nothing_but_the_standard_library() -> None:
     root = pathlib.Path(values.__file__).parents[2]
-    script = f"import sys; sys.path.insert(0, {str(root)!r}); import statecfg.remote.values as v; print(v.mode('0644'))"
+    script = f"import sys; sys.path.insert(0, {str(root)!r}); import statecfg.remote.graph.values as v; print(v.mode('0644'))"
     out = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "420"

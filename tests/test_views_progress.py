@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from statecfg.remote.redact import Redactor
+from statecfg.remote.machine.redact import Redactor
 from statecfg.views.choose import progress
 from statecfg.views.progress import PlainProgress
 from statecfg.views.terminal_progress import LiveProgress

@@ -12,9 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statecfg.remote import wire
-from statecfg.remote.model import Blob
-from statecfg.remote.wire import HEAD, PACKED, Decoder, ProtocolError, decode_node, decode_value, encode, encode_value
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.wire import frames as wire
+from statecfg.remote.wire.frames import (
+    HEAD,
+    PACKED,
+    Decoder,
+    ProtocolError,
+    decode_node,
+    decode_value,
+    encode,
+    encode_value,
+)
 
 TEXT = st.text(max_size=40)
 JSON = st.recursive(

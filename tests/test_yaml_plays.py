@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import prepare
 from statecfg.problems import InvalidInput, Problem
+from statecfg.run import prepare
 
 
 @pytest.fixture
@@ -334,7 +334,7 @@ def test_own_node_types(project):
     (project / "resources" / "yaml_own_link.py").write_text(
         textwrap.dedent('''\
         """Links of our own."""
-        from statecfg.remote.nodetype import node_type
+        from statecfg.remote.graph.nodetype import node_type
 
         @node_type
         def yaml_own_link(path: str, target: str, *, note: str = "") -> None:

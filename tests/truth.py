@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg import fleet
-from statecfg.compile import WireContext, compile_graph
-from statecfg.graph import Graph, merge_graphs
-from statecfg.inventory import Host as Target
+from statecfg.graph.compile import WireContext, compile_graph
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.inventory import Host as Target
 from statecfg.resources import (
     command,
     directory,
@@ -26,6 +25,7 @@ from statecfg.resources import (
     symlink,
     user,
 )
+from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.hosts import Host
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from statecfg.remote.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import normalised
-from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.removal import contents, stored
-from statecfg.remote.report import shown
-from statecfg.remote.wire import encode_value
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger.removal import contents, stored
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.planning import normalised
+from statecfg.remote.run.report import shown
+from statecfg.remote.wire.frames import encode_value
 from tests.test_types_cases import executed, planned
 
 Snapshot = dict[str, tuple[Any, ...]]

@@ -12,21 +12,21 @@ import sys
 from importlib import import_module
 
 sys.path.insert(0, sys.argv[1])
-from statecfg.remote.execution import Execution
-from statecfg.remote.model import Node
-from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Planner, normalised
-from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.removal import Former
-from statecfg.remote.report import shown
-from statecfg.remote.wire import decode_node, decode_value, encode_value
+from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger.removal import Former
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.run.planning import Planner, normalised
+from statecfg.remote.run.report import shown
+from statecfg.remote.wire.frames import decode_node, decode_value, encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from statecfg.remote.model import Action, ActionSpec
+    from statecfg.remote.graph.model import Action, ActionSpec
 
     Layers = list[list[Node]]
 

@@ -194,9 +194,8 @@ def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
 @click.pass_obj
 def create_token(store: str | None, name: str, role: str, org: str | None, expires: str | None) -> None:
     """Create a token for a user and print it. It is shown only once."""
-    from statecfg import durations
     from statecfg.entities.model import PROVIDER
-    from statecfg.problems import InvalidInput, problem
+    from statecfg.problems import InvalidInput, durations, problem
 
     try:
         lasting = durations.seconds(expires) if expires is not None else None

@@ -32,8 +32,8 @@ class EntityCalls:
     """
 
     def __init__(self, url: str | None) -> None:
-        from statecfg import project
         from statecfg.entities.model import PROVIDER, ROLES, Principal
+        from statecfg.playbook import project
 
         self.project = project.find(Path.cwd())
         self.me = Principal(getpass.getuser(), PROVIDER, ROLES[0])
@@ -153,8 +153,8 @@ def _unknown(detail: str, hint: str) -> Exception:
 def read(name: str) -> Json:
     """Return what a file holds, JSON or YAML; `-` is stdin. Raises InvalidInput."""
     from statecfg.dialects import yaml_text
-    from statecfg.positions import Place
     from statecfg.problems import InvalidInput, problem
+    from statecfg.problems.positions import Place
 
     if name == "-":
         data = sys.stdin.buffer.read()

@@ -44,7 +44,7 @@ def command(playbook: str, kind: str | None, target: str | None, no_color: bool,
     if kind == "png" and target is None and sys.stdout.isatty():
         raise click.UsageError("A PNG picture is no text for a terminal: name a file with -o.")
     from statecfg.cli import session
-    from statecfg.prepare import offline
+    from statecfg.run.prepare import offline
     from statecfg.views import pictures
 
     work = session.warned(offline(Path(playbook), session.choice(chosen)))

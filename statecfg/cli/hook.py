@@ -43,8 +43,8 @@ def command(context: click.Context, store: str | None) -> None:
 @options.no_color_option
 def types(as_json: bool, no_color: bool) -> int:
     """Show the types of hooks: where they are, their events and the keys of their configuration."""
-    from statecfg import project
     from statecfg.hooks import exec_types
+    from statecfg.playbook import project
     from statecfg.problems import InvalidInput
     from statecfg.views import hooks as view
     from statecfg.views.problems import problem_data
@@ -245,7 +245,7 @@ def run(
     store: str | None, name: str, event: str, host: str, policy: str | None, debug: bool, as_json: bool, no_color: bool
 ) -> int:
     """Call a hook now, as if an event of a host had happened, and show what came of it."""
-    from statecfg.remote.hook_result import ERROR
+    from statecfg.remote.hooks.hook_result import ERROR
     from statecfg.store import hooks
     from statecfg.views import hooks as view
 
@@ -341,7 +341,7 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     here where its playbook was to be destroyed; for a playbook that was to be applied, the next apply calls it.
     """
     from statecfg.hooks.reconcile import retry_due
-    from statecfg.remote.hook_result import ERROR
+    from statecfg.remote.hooks.hook_result import ERROR
     from statecfg.store import hooks, objects
     from statecfg.views import hooks as view
 

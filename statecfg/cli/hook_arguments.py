@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.problems import InvalidInput, Problem, problem, suggest
 
 if TYPE_CHECKING:
-    from statecfg.inventory import Inventory
+    from statecfg.playbook.inventory import Inventory
 
 LONGEST = 250
 _FORMS = "write KEY=VALUE, or a JSON object"
@@ -76,8 +76,8 @@ def checked(
 
     :param spec: the options by their names; those that were not given are None or empty
     """
-    from statecfg import durations
     from statecfg.hooks.registration import EVENTS
+    from statecfg.problems import durations
 
     found: list[Problem] = []
     if not name:

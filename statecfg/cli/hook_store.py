@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from statecfg.hooks.exec_hooks import Engine
     from statecfg.hooks.registration import Registration
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hooks import HookObject
     from statecfg.store.hosts import HostRecord
@@ -18,7 +18,7 @@ class HookStore:
     """The open store and the engine of the project here."""
 
     def __init__(self, url: str | None) -> None:
-        from statecfg import project
+        from statecfg.playbook import project
 
         self.project: Project = project.find(Path.cwd())
         self._url = url

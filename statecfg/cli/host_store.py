@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
 
@@ -25,7 +25,7 @@ class HostStore:
     """The open store and the inventory side by side."""
 
     def __init__(self, place: Place) -> None:
-        from statecfg import project
+        from statecfg.playbook import project
 
         self.project: Project = project.find(Path.cwd())
         self.inventory = self.project.inventory(Path(place.inventory) if place.inventory else None)
@@ -47,7 +47,7 @@ class HostStore:
 
     def name(self, name: str) -> str:
         """Return the name of a host that the store or the inventory knows. Raises InvalidInput for any other."""
-        from statecfg.inventory import LOCAL
+        from statecfg.playbook.inventory import LOCAL
         from statecfg.store import hosts
 
         if name == LOCAL or name in self.inventory.hosts or hosts.get(self.store, name) is not None:

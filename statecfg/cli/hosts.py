@@ -142,8 +142,9 @@ def _pair(text: str) -> tuple[str, Any]:
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (the event node-bound-to-policy)."""
-    from statecfg import prepare, project
     from statecfg.hooks import host_events
+    from statecfg.playbook import project
+    from statecfg.run import prepare
     from statecfg.store import hosts
 
     belongs = project.find(Path(playbook))
@@ -163,9 +164,9 @@ def bind(place: Place, name: str, playbook: str) -> None:
 @click.pass_obj
 def unbind(place: Place, name: str, playbook: str) -> None:
     """Take a playbook from a host (the event node-unbound-from-policy). What it made on the host stays there."""
-    from statecfg import prepare
-    from statecfg import project as projects
     from statecfg.hooks import host_events
+    from statecfg.playbook import project as projects
+    from statecfg.run import prepare
     from statecfg.store import hosts
 
     belongs = projects.find(Path(playbook))

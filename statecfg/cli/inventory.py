@@ -30,7 +30,7 @@ def command(pattern: str, inventory: str | None, variables: bool, as_json: bool,
     PATTERN is a name, a group, a glob or a combination, as for --limit; every host when left out. Of several that set a
     variable, the host itself wins over its groups, and a group over the groups that hold it.
     """
-    from statecfg import project
+    from statecfg.playbook import project
     from statecfg.views import as_json as json_view
     from statecfg.views import inventory as view
     from statecfg.views import stream

@@ -17,10 +17,10 @@ import click
 from statecfg.cli.options import Selection
 
 if TYPE_CHECKING:
-    from statecfg.fleet import Job, Options
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
-    from statecfg.prepare import Work
+    from statecfg.run.fleet import Job, Options
+    from statecfg.run.prepare import Work
     from statecfg.store.database import Store
 
 
@@ -98,9 +98,9 @@ def bus(
     what hosts know the playbook by, where that is not to be had from the file.
     Raises InvalidInput, and StoreError where the store can't be used before the run.
     """
-    from statecfg import prepare
-    from statecfg import project as projects
-    from statecfg.remote import hook_run
+    from statecfg.playbook import project as projects
+    from statecfg.remote.hooks import hook_run
+    from statecfg.run import prepare
 
     project, run = projects.find(start), uuid.uuid4().hex[:12]
     playbook, file = name or prepare.owner(project, start), _absolute(chosen.inventory)
@@ -126,8 +126,8 @@ def bus(
 
 def preview(start: Path, chosen: Selection, store: str | None = None, services: bool = False) -> Preview | Later | None:
     """Return the hooks that would be called, None where there can be none; `services` tells whether any is declared."""
-    from statecfg import prepare
-    from statecfg import project as projects
+    from statecfg.playbook import project as projects
+    from statecfg.run import prepare
     from statecfg.store import address
 
     project = projects.find(start)
@@ -172,8 +172,8 @@ def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Late
 
 def owner(playbook: Path) -> str:
     """Return the name by which hosts know a playbook."""
-    from statecfg import prepare
-    from statecfg import project as projects
+    from statecfg.playbook import project as projects
+    from statecfg.run import prepare
 
     return prepare.owner(projects.find(playbook), playbook)
 
@@ -181,7 +181,7 @@ def owner(playbook: Path) -> str:
 @contextlib.contextmanager
 def read(playbook: Path, store: str | None) -> Iterator[Store | None]:
     """Yield the store of a playbook's project, None if there is none yet. Raises StoreError."""
-    from statecfg import project as projects
+    from statecfg.playbook import project as projects
     from statecfg.store import address, opened
 
     project = projects.find(playbook)

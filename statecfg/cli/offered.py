@@ -33,8 +33,8 @@ def hosts(context: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def _hosts(file: str | None) -> list[str]:
-    from statecfg import project, secrets
-    from statecfg.inventory import ALL
+    from statecfg.playbook import project, secrets
+    from statecfg.playbook.inventory import ALL
     from statecfg.problems import InvalidInput
 
     try:
@@ -94,8 +94,8 @@ def services_and_units(context: click.Context, parameter: click.Parameter, incom
 
 
 def _known(context: click.Context) -> tuple[list[str], list[str]]:
-    from statecfg import project
     from statecfg.cli.service_store import ServiceStore
+    from statecfg.playbook import project
     from statecfg.problems import InvalidInput
     from statecfg.store import StoreError, address
 
@@ -121,7 +121,7 @@ def plans(context: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def _is_plan(path: str) -> bool:
-    from statecfg.saved import plan_file
+    from statecfg.run.saved import plan_file
 
     try:
         if not os.path.isfile(path):

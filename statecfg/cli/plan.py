@@ -42,8 +42,8 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     chosen: Selection = take(Selection, given)
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
-    from statecfg import inputs
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session, show
+    from statecfg.playbook import inputs
 
     show.check_files(out)
     if out and chosen.prune_hosts:

@@ -12,7 +12,7 @@ import click
 from statecfg.problems import Problem, problem, report
 
 if TYPE_CHECKING:
-    from statecfg.inventory import Host
+    from statecfg.playbook.inventory import Host
     from statecfg.transport import Settings
     from statecfg.transport.route import Hop
 

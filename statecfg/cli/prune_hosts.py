@@ -14,7 +14,7 @@ from statecfg.cli.options import Conversation, Output, Selection
 
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
-    from statecfg.prepare import Work
+    from statecfg.run.prepare import Work
 
 Json = dict[str, Any]
 
@@ -39,8 +39,8 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
 
 def _jobs(work: Work, playbook: Path, left: Sequence[Json]) -> list[Any]:
     """Return jobs that define nothing, for the hosts that left the playbook and have an address."""
-    from statecfg.compile import Definition
-    from statecfg.fleet import Job
+    from statecfg.graph.compile import Definition
+    from statecfg.run.fleet import Job
 
     inventory = work.inventory
     if inventory is None:

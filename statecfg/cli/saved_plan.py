@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg import inputs
 from statecfg.cli import session
 from statecfg.cli.main import VERSION
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.session import Finished
+from statecfg.playbook import inputs
 
 if TYPE_CHECKING:
-    from statecfg.inputs import Inputs
-    from statecfg.prepare import Work
-    from statecfg.project import Project
+    from statecfg.playbook.inputs import Inputs
+    from statecfg.playbook.project import Project
+    from statecfg.run.prepare import Work
 
 STDIN = "-"
 _REMEMBERED = ("become", "become_user", "user")
@@ -44,7 +44,7 @@ def save(
     :param store: the identity of the store, "" for a playbook that needs none
     :raises InvalidInput: it can't be written, or a variable given in words holds a secret
     """
-    from statecfg.saved import digests, origin, plan_file
+    from statecfg.run.saved import digests, origin, plan_file
 
     project, secrets = work.project, work.secrets
     _refuse_secrets(chosen, secrets)
@@ -81,7 +81,7 @@ def store_of(work: Work, store: str | None) -> str:
 
 def _refuse_secrets(chosen: Selection, secrets: Mapping[str, str]) -> None:
     from statecfg.problems import InvalidInput, problem
-    from statecfg.remote.redact import Redactor
+    from statecfg.remote.machine.redact import Redactor
 
     redactor = Redactor(secrets)
     for text in chosen.extra_vars:
@@ -125,9 +125,9 @@ def content(source: str) -> bytes:
 
     Raises InvalidInput if it can't be read.
     """
-    from statecfg.positions import Place
     from statecfg.problems import InvalidInput, problem
-    from statecfg.saved.plan_file import LARGEST
+    from statecfg.problems.positions import Place
+    from statecfg.run.saved.plan_file import LARGEST
 
     try:
         if source == STDIN:
@@ -141,7 +141,7 @@ def content(source: str) -> bytes:
 
 def plan_in(source: str) -> bytes | None:
     """Return the content of a plan; None for a playbook. Standard input and pipes, which are read once, hold plans."""
-    from statecfg.saved import plan_file
+    from statecfg.run.saved import plan_file
 
     if source == STDIN or not os.path.isfile(source):
         return content(source)
@@ -199,8 +199,8 @@ def apply(
     :raises StalePlan: the plan was made from other inputs; nothing was touched
     :raises click.UsageError: an option contradicts the plan
     """
-    from statecfg.saved import differences, digests
-    from statecfg.saved import hosts as planned
+    from statecfg.run.saved import differences, digests
+    from statecfg.run.saved import hosts as planned
 
     here = _opened(source, data, given, how, directory)
     plan, project, name = here.plan, here.project, here.name
@@ -239,8 +239,8 @@ def apply(
 
 def _opened(source: str, data: bytes, given: Selection, how: Conversation, directory: str | None) -> _Here:
     """Return the plan in its project. Raises StalePlan as far as it shows without running anything of the project."""
-    from statecfg import project as projects
-    from statecfg.saved import differences, plan_file
+    from statecfg.playbook import project as projects
+    from statecfg.run.saved import differences, plan_file
 
     name = shown(source)
     plan = plan_file.parse(data, name, VERSION)
@@ -317,9 +317,9 @@ def _way(plan: Json, project: Project, given: Conversation) -> Conversation:
 
 def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[str]:
     """Return what is different in an inventory that has changed, as far as it can be read."""
-    from statecfg import secrets
+    from statecfg.playbook import secrets
     from statecfg.problems import InvalidInput
-    from statecfg.saved import differences
+    from statecfg.run.saved import differences
 
     try:
         with secrets.placeholders():
@@ -339,7 +339,7 @@ def _directory(project: Project, plan: Json) -> Iterator[None]:
 
 def _same_store(here: _Here, store: str | None) -> None:
     """Raise StalePlan if a playbook with services was planned with another store."""
-    from statecfg.saved import differences
+    from statecfg.run.saved import differences
     from statecfg.store import address, identity
 
     wanted = here.plan["store"]
@@ -363,7 +363,7 @@ def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence
     :param report: of the host in the plan
     :param called: the hooks that were asked for the host's graph
     """
-    from statecfg.saved import differences, hosts
+    from statecfg.run.saved import differences, hosts
 
     host = hosts.refusal(differs)
     asked = sorted({each["hook"] for each in called if each["status"] == "ok"})
@@ -377,7 +377,7 @@ def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence
 
 def _stale(host: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a host's report; where it refused, with how it differs from the `report` in the plan."""
-    from statecfg.saved import hosts
+    from statecfg.run.saved import hosts
 
     if host["status"] != "refused" or host.get("refusal"):
         return host

@@ -79,7 +79,8 @@ command.add_command(entity_access.token)
 
 
 def _serve(how: Serving, url: str | None) -> int:
-    from statecfg import project, store
+    from statecfg import store
+    from statecfg.playbook import project
     from statecfg.problems import report
     from statecfg.server import auth, running
 

@@ -88,7 +88,7 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
 @click.pass_obj
 def add_unit(store: str | None, service: str, host: str | None) -> None:
     """Give a service one more unit. A host may have several; one that the pattern does not name keeps it, too."""
-    from statecfg.inventory import LOCAL
+    from statecfg.playbook.inventory import LOCAL
     from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.store import services
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.service_changes import Shown
     from statecfg.store.unit_records import End, ServiceRow, UnitRow
@@ -17,7 +17,7 @@ class ServiceStore:
     """The open store, and the services of the project here as they are at first."""
 
     def __init__(self, url: str | None) -> None:
-        from statecfg import project
+        from statecfg.playbook import project
 
         self.project: Project = project.find(Path.cwd())
         self.name = self.project.name
@@ -66,8 +66,8 @@ class ServiceStore:
 
     def ends(self, texts: Sequence[str]) -> list[End]:
         """Return the ends of a relation, written `web:db`. Raises InvalidInput, with all that is wrong with them."""
+        from statecfg.playbook.services import RELATION
         from statecfg.problems import InvalidInput, problem
-        from statecfg.services import RELATION
 
         wrong, ends = [], []
         for text in texts:
@@ -90,9 +90,9 @@ class ServiceStore:
         """Check ends of a relation that is to be, as those that a playbook declares. Raises InvalidInput."""
         from dataclasses import replace
 
+        from statecfg.playbook import declared
+        from statecfg.playbook.services import Endpoint, Relation
         from statecfg.problems import InvalidInput, collecting
-        from statecfg.services import Endpoint, Relation
-        from statecfg.units import declared
 
         known = {name: each.endpoints for name, each in self.shown.services.items()}
         with collecting() as found:
@@ -149,7 +149,7 @@ def _value(key: str, entry: Mapping[str, Any], text: str) -> Any:
 
     A secret is refused: words are seen by others, and the store would keep it.
     """
-    from statecfg.service_options import Option
+    from statecfg.playbook.service_options import Option
 
     option = Option(key, entry["type"])
     if option.type == "secret":

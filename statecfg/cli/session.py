@@ -16,7 +16,7 @@ from statecfg.cli import exit_codes, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.vars import extra_vars
-from statecfg.remote.redact import Redactor
+from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe, stream
 from statecfg.views.choose import progress
 from statecfg.views.lines import Line, make
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from statecfg.cli.lifecycle import Later
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
-    from statecfg.inventory import Host
-    from statecfg.prepare import Choice, Work
+    from statecfg.playbook.inventory import Host
+    from statecfg.run.prepare import Choice, Work
     from statecfg.units.deployment import Deployment
 
 
@@ -54,7 +54,7 @@ def choice(chosen: Selection) -> Choice:
 
     Raises click.BadParameter for wrong variables, click.UsageError where only some of a definition is to be pruned.
     """
-    from statecfg.prepare import Choice
+    from statecfg.run.prepare import Choice
 
     tags = tuple(tag.strip() for given in chosen.tags for tag in given.split(",") if tag.strip())
     inventory = Path(chosen.inventory) if chosen.inventory else None
@@ -72,8 +72,8 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
     `store` is where the store is, which knows of units that were added by hand. Raises InvalidInput with all that is
     wrong, and StoreError.
     """
-    from statecfg import prepare as prepared
     from statecfg.cli import lifecycle
+    from statecfg.run import prepare as prepared
     from statecfg.store import left_hosts
 
     def added() -> Mapping[str, Sequence[str]]:
@@ -86,7 +86,7 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
 
 def warned(work: Work) -> Work:
     """Print the warnings about a playbook, and about names and paths that are not what they look like; return it."""
-    from statecfg.lookalikes import lookalikes
+    from statecfg.problems.lookalikes import lookalikes
 
     found = dict.fromkeys(work.warnings)
     for job in work.jobs:
@@ -102,15 +102,15 @@ def warned(work: Work) -> Work:
 
 def of_hosts(pattern: str, chosen: Selection) -> Work:
     """Return the hosts of a pattern, with nothing to do on them. Raises InvalidInput."""
-    from statecfg import prepare as prepared
+    from statecfg.run import prepare as prepared
 
     return prepared.hosts(pattern, choice(chosen))
 
 
 def owner(playbook: str) -> str:
     """Return the name by which hosts know a playbook: a file's, or the text itself where there is no such file."""
-    from statecfg import prepare as prepared
-    from statecfg import project as projects
+    from statecfg.playbook import project as projects
+    from statecfg.run import prepare as prepared
 
     path = Path(playbook)
     return prepared.owner(projects.find(path), path) if path.exists() else playbook
@@ -174,8 +174,8 @@ def converse(
     host's resources may go; `history` which runs to tell of; `events` what hooks there are, and is told of it;
     `deploys` whether what the playbook says of services is taken in, and not only the hooks run that are due.
     """
-    from statecfg import fleet
     from statecfg.cli import lifecycle
+    from statecfg.run import fleet
 
     show.check_files(output.json_into, output.markdown_into)
     work = replace(work, jobs=[replace(job, host=_as_asked(job.host, how, work.project.settings)) for job in work.jobs])

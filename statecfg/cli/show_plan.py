@@ -32,7 +32,7 @@ def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, 
     """
     from statecfg.cli import saved_plan, show
     from statecfg.cli.main import VERSION
-    from statecfg.saved import plan_file
+    from statecfg.run.saved import plan_file
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown are two forms: choose one.")

@@ -86,7 +86,7 @@ def migrate(store: str | None) -> None:
 
 
 def _address(store: str | None) -> Address:
-    from statecfg import project
+    from statecfg.playbook import project
     from statecfg.store import address
 
     return address.chosen(project.find(Path.cwd()), store)

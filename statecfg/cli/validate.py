@@ -33,8 +33,8 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     """
     chosen: Selection = take(Selection, given)
     from statecfg.cli import session
-    from statecfg.prepare import offline
     from statecfg.problems import InvalidInput
+    from statecfg.run.prepare import offline
     from statecfg.views import stream
     from statecfg.views.lines import make
     from statecfg.views.problems import problem_lines

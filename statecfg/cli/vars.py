@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from statecfg import inputs
+from statecfg.playbook import inputs
 
 
 def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
-    from statecfg.remote import hook_json
+    from statecfg.remote.hooks import hook_json
 
     try:
         value = hook_json.parse(text.encode("utf-8", "surrogatepass"))

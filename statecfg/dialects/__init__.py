@@ -9,12 +9,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statecfg import inputs
+from statecfg.playbook import inputs
 from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest_file
 
 if TYPE_CHECKING:
-    from statecfg.plays import Play
-    from statecfg.services import Playbook
+    from statecfg.playbook.plays import Play
+    from statecfg.playbook.services import Playbook
 
 LOADERS = {".py": "python", ".hy": "hy_playbook", ".yml": "yaml", ".yaml": "yaml"}
 

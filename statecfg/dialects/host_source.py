@@ -12,13 +12,13 @@ from typing import Any
 
 import statecfg
 from statecfg.dialects.keywords import body_start, dotted, needs_hy
-from statecfg.graph import Graph
-from statecfg.plays import Play
-from statecfg.positions import PACKAGE
+from statecfg.graph.graph import Graph
+from statecfg.playbook.plays import Play
+from statecfg.playbook.services import Relation
 from statecfg.problems import InvalidInput, Place, problem
+from statecfg.problems.positions import PACKAGE
 from statecfg.remote import OLDEST
-from statecfg.remote.nodetype import NodeType
-from statecfg.services import Relation
+from statecfg.remote.graph.nodetype import NodeType
 
 LINES = "__statecfg_lines__"  # in a module on a host: (file, {line there: line in the file it was written in})
 ON_CONTROLLER = (Graph, Play, Relation)
@@ -101,7 +101,7 @@ def _for_host(node: ast.stmt, module: ModuleType, playbook: bool) -> Iterator[as
 def _import_for_host(node: ast.ImportFrom, module: ModuleType) -> Iterator[ast.stmt]:
     source = node.module or ""
     if source == "statecfg.dialects.hy":
-        source = node.module = "statecfg.remote.borg"
+        source = node.module = "statecfg.remote.graph.borg"
     for item in node.names:
         home = statecfg._HOMES.get(item.name, "") if source == "statecfg" else source
         value = vars(module).get(item.asname or item.name)
@@ -216,7 +216,7 @@ def _own_imports(tree: ast.Module) -> list[str]:
 
 
 def _is_projects(module: Any) -> bool:
-    from statecfg.dialects.user_code import LIBRARIES
+    from statecfg.playbook.user_code import LIBRARIES
 
     file = getattr(module, "__file__", None) or ""
     ours = file.startswith(PACKAGE) or (

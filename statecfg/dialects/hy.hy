@@ -1,7 +1,7 @@
 "The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
 
 (import statecfg.dialects.forms [BadForm attribute-names op-options op-parameters bind-words body-data clauses])
-(import statecfg.remote.borg [
+(import statecfg.remote.graph.borg [
   METHODS merge-graphs some-fn name spit slurp zipmap
   map? true? false? nil? keyword? string? number? seq?])
 
@@ -35,7 +35,7 @@
   (when (not (.get given "arguments"))
     (raise (BadForm f"node type {name} needs :arguments, a vector of one name or more" name)))
   `(do
-     (import statecfg.remote.borg :as _borg)
+     (import statecfg.remote.graph.borg :as _borg)
      (setv ~name (_borg.node-type
        ~(str name)
        ~(list (attribute-names (get given "arguments")))
@@ -52,21 +52,21 @@
     (raise (BadForm "validator-maker takes one (attribute predicate transform…); make-validators takes several"
                     (if parts (get parts 0) (hy.models.List)))))
   `(do
-     (import statecfg.remote.borg :as _borg)
+     (import statecfg.remote.graph.borg :as _borg)
      (_borg.make-validators __name__ ~(clauses parts))))
 
 
 (defmacro make-validators [#* each]
   "Define several validators: `(make-validators (env map?) (user (some-fn string? keyword?) name))`."
   `(do
-     (import statecfg.remote.borg :as _borg)
+     (import statecfg.remote.graph.borg :as _borg)
      (_borg.make-validators __name__ ~(clauses each))))
 
 
 (defmacro defnodefn [name parameters #* body]
   "Define a function, and `node-NAME`, which takes the same arguments from a node's attributes."
   `(do
-     (import statecfg.remote.borg :as _borg)
+     (import statecfg.remote.graph.borg :as _borg)
      (defn ~name ~parameters ~@body)
      (setv ~(hy.models.Symbol f"node-{name}") (_borg.node-function ~name ~(op-parameters parameters)))))
 
@@ -86,7 +86,7 @@
   (when (not parts)
     (raise (BadForm f"defop {name} has no body" name)))
   `(do
-     (import statecfg.remote.borg :as _borg)
+     (import statecfg.remote.graph.borg :as _borg)
      (defn ~name [machine ~@parameters] ~@doc ~@(bind-words parameters parts) ~@parts)
      (setv ~name (_borg.make-op ~name ~(str name) ~(op-parameters parameters) ~(body-data parts) #** ~options)
            ~(hy.models.Symbol f"node-{name}") (. ~name node))))
@@ -102,7 +102,7 @@
     (raise (BadForm f"{method} of {kind} has no body" method)))
   (setv function (hy.models.Symbol (+ (str method) "-" (.replace (.strip (str kind) ":\"") "." "-"))))
   `(do
-     (import statecfg.remote.borg :as _borg)
+     (import statecfg.remote.graph.borg :as _borg)
      (defn ~function ~parameters ~@body)
      (_borg.method ~(if (isinstance kind hy.models.Keyword) kind.name kind) ~(str method) ~function)))
 
@@ -122,7 +122,7 @@
   (when (not parts)
     (raise (BadForm f"defplay {name} has no body, so it would return nothing" name)))
   `(do
-     (import statecfg.plays :as _plays)
+     (import statecfg.playbook.plays :as _plays)
      (defn [(_plays.play #** (_plays.written-options ~options))] ~name ~parameters ~@doc ~@parts)))
 
 
@@ -139,7 +139,7 @@
     (raise (BadForm f"defservice {name} needs a map with :hosts after its parameters" (if parts (get parts 0) name))))
   (setv options (.pop parts 0))
   `(do
-     (import statecfg.plays :as _plays)
-     (import statecfg.services :as _services)
+     (import statecfg.playbook.plays :as _plays)
+     (import statecfg.playbook.services :as _services)
      (defn [(_services.deploy #** (_plays.written-options ~options _services.OPTIONS "service"))]
        ~name ~parameters ~@doc ~@(or parts ['None]))))

@@ -8,9 +8,9 @@ import types
 
 from statecfg.dialects import hy_source
 from statecfg.dialects.modules import built_within, importing, module_name
-from statecfg.dialects.user_code import guarded
-from statecfg.plays import collected
-from statecfg.services import Playbook, of_file
+from statecfg.playbook.plays import collected
+from statecfg.playbook.services import Playbook, of_file
+from statecfg.playbook.user_code import guarded
 
 
 def load(path: str, root: str) -> Playbook:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 NAME = "_statecfg_keyword"  # what the class is called in a module that uses it; no user's name starts like this
-CLASS = "statecfg.remote.model"
+CLASS = "statecfg.remote.graph.model"
 
 
 def plain_keywords(tree: ast.Module) -> ast.Module:

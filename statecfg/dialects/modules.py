@@ -11,11 +11,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from statecfg import positions, resources
-from statecfg.dialects.user_code import LIBRARIES
-from statecfg.plays import HostContext, Play
-from statecfg.remote.nodetype import REGISTRY, NodeType, register
-from statecfg.services import Playbook
+from statecfg import resources
+from statecfg.playbook.plays import HostContext, Play
+from statecfg.playbook.services import Playbook
+from statecfg.playbook.user_code import LIBRARIES
+from statecfg.problems import positions
+from statecfg.remote.graph.nodetype import REGISTRY, NodeType, register
 
 _OURS = list(resources.__path__)
 _root = ""

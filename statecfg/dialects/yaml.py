@@ -6,14 +6,15 @@ import os
 from collections import abc
 from typing import Any
 
-from statecfg import problems, resources, services, templates
+from statecfg import problems, resources, templates
 from statecfg.dialects import yaml_entries, yaml_services, yaml_text
 from statecfg.dialects.yaml_entries import Entries, Values
 from statecfg.dialects.yaml_text import Mapping, Node, Scalar, Sequence
-from statecfg.graph import Graph
-from statecfg.plays import HostContext, Play
+from statecfg.graph.graph import Graph
+from statecfg.playbook import services
+from statecfg.playbook.plays import HostContext, Play
+from statecfg.playbook.services import Playbook
 from statecfg.problems import going_on, problem, report
-from statecfg.services import Playbook
 
 Vars = abc.Mapping[str, Any]
 SHAPE = "a play: `hosts:` and `resources:`"

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from statecfg import inputs, kinds, positions, problems, schema, secrets, templates
-from statecfg.declare import WRONG, declare_at
+from statecfg import problems, templates
 from statecfg.dialects import ansible_words, scalars, yaml_inventory, yaml_text
 from statecfg.dialects import yaml_text as tree
-from statecfg.dialects.user_code import explained, guarded
-from statecfg.graph import Graph, gap
-from statecfg.positions import Place
-from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report, suggest_file
-from statecfg.remote.nodetype import NodeType
+from statecfg.graph import kinds, schema
+from statecfg.graph.declare import WRONG, declare_at
+from statecfg.graph.graph import Graph, gap
+from statecfg.playbook import inputs, secrets
+from statecfg.playbook.user_code import explained, guarded
+from statecfg.problems import InvalidInput, Problem, going_on, nearest, positions, problem, report, suggest_file
+from statecfg.problems.positions import Place
+from statecfg.remote.graph.nodetype import NodeType
 
 SHAPE = "a list of resources"
 CONTROL = ("when", "for_each")

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from statecfg import problems, secrets
+from statecfg import problems
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_text import Node, Scalar, Sequence, describe
-from statecfg.inventory import ALL, LOCAL, Group, Host, Inventory, Vars, wrong_name
-from statecfg.positions import Place
+from statecfg.playbook import secrets
+from statecfg.playbook.inventory import ALL, LOCAL, Group, Host, Inventory, Vars, wrong_name
 from statecfg.problems import InvalidInput, problem, report
+from statecfg.problems.positions import Place
 
 SHAPE = "`hosts:` with a name for each machine"
 HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from statecfg import services
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_entries import author
 from statecfg.dialects.yaml_text import Mapping, Node, Scalar, Sequence, describe
-from statecfg.positions import Place
+from statecfg.playbook import services
+from statecfg.playbook.services import Relation, Service
 from statecfg.problems import problem, report
-from statecfg.services import Relation, Service
+from statecfg.problems.positions import Place
 
 PARTS = ("charm", "schema", "settings", "timeout", "playbook")
 EXAMPLE = "- relations: [[web:db, db:db]]"

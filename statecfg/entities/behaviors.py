@@ -15,9 +15,9 @@ from typing import Any
 from statecfg.entities import disclosure, functions, playbooks, processes, selection, webhook
 from statecfg.entities.model import Invocation, Outcome
 from statecfg.entities.work import major_code, storable
+from statecfg.playbook.project import Project
 from statecfg.problems import suggest
-from statecfg.project import Project
-from statecfg.remote.redact import Redactor
+from statecfg.remote.machine.redact import Redactor
 
 TIMEOUT = 600.0  # seconds that an invocation may take where its behavior says nothing
 LONGEST = 7 * 86_400.0

@@ -10,7 +10,7 @@ from statecfg.entities import filters
 from statecfg.entities.filters import Fields
 from statecfg.entities.model import Page, Query
 from statecfg.entities.problems import bad
-from statecfg.project import Project
+from statecfg.playbook.project import Project
 from statecfg.store import entity_lists
 from statecfg.store.database import Store
 

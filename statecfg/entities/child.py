@@ -52,7 +52,7 @@ def _answer(request: Json, update: Callable[[Json], None]) -> Json:
 def _end_with(stream: BinaryIO) -> None:
     """End, with all of our group and all that left it, when a stream ends."""
     from statecfg.entities.processes import MARK
-    from statecfg.remote.process import kill_marked
+    from statecfg.remote.machine.process import kill_marked
 
     while stream.read(1):
         continue

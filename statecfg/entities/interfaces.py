@@ -11,7 +11,7 @@ from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
 from statecfg.entities.problems import bad, forbidden
-from statecfg.project import Project
+from statecfg.playbook.project import Project
 from statecfg.store import entity_lists, records
 from statecfg.store import entity_tables as tables
 

@@ -21,11 +21,11 @@ from statecfg.problems import InvalidInput, Place, Problem, problem
 from statecfg.store import StoreError
 
 if TYPE_CHECKING:
-    from statecfg.fleet import Job
     from statecfg.hooks.bus import Bus
-    from statecfg.inventory import Host
-    from statecfg.prepare import Choice, Work
-    from statecfg.project import Project
+    from statecfg.playbook.inventory import Host
+    from statecfg.playbook.project import Project
+    from statecfg.run.fleet import Job
+    from statecfg.run.prepare import Choice, Work
 
 REASONS = 5  # failed nodes of a host that an error names
 Json = dict[str, Any]
@@ -80,8 +80,8 @@ def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) 
 
 def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> _Asked:
     """Return a request with its project and what is chosen of it. Raises InvalidInput."""
-    from statecfg import prepare
-    from statecfg import project as projects
+    from statecfg.playbook import project as projects
+    from statecfg.run import prepare
 
     root = Path(request["root"])
     project, path = projects.find(root), root / request["id"]
@@ -125,7 +125,7 @@ def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None
 
 def _applied(asked: _Asked) -> Iterator[Json]:
     """Apply the playbook; then remove what the entity has left on hosts that it is no longer for."""
-    from statecfg import prepare
+    from statecfg.run import prepare
 
     with _bus(asked, "apply") as bus:
         work = prepare.playbook(asked.path, asked.choice, bus.reconciler)
@@ -140,7 +140,7 @@ def _applied(asked: _Asked) -> Iterator[Json]:
 
 def _destroyed(asked: _Asked) -> Iterator[Json]:
     """Remove what the entity has on every host."""
-    from statecfg import prepare
+    from statecfg.run import prepare
 
     secrets: Mapping[str, str] | None = None
     # The playbook is read for its secrets only, which must not be shown. What was made is removed in any case: hosts
@@ -153,9 +153,9 @@ def _destroyed(asked: _Asked) -> Iterator[Json]:
 
 def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[Json]:
     """Remove what the entity has on the hosts that the store knows it is on, but for those that are kept."""
-    from statecfg.compile import Definition
-    from statecfg.fleet import Job
-    from statecfg.prepare import Work
+    from statecfg.graph.compile import Definition
+    from statecfg.run.fleet import Job
+    from statecfg.run.prepare import Work
     from statecfg.store import hosts, opened
 
     with opened(asked.project, asked.store) as store:
@@ -207,9 +207,9 @@ def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
 
 def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
     """Run on all hosts, enter the run, and return its report."""
-    from statecfg import fleet
     from statecfg.hooks import failure
-    from statecfg.remote.redact import Redactor
+    from statecfg.remote.machine.redact import Redactor
+    from statecfg.run import fleet
     from statecfg.transport import Settings
 
     settings = asked.project.settings

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import statecfg
-from statecfg.remote.process import environment, kill_marked
+from statecfg.remote.machine.process import environment, kill_marked
 
 MARK = "STATECFG_BEHAVIOR"
 KEPT = 64 << 10  # bytes of output that are kept, the newest

@@ -18,7 +18,7 @@ from statecfg.entities.model import Invocation, Outcome, Principal, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
 from statecfg.entities.tasks import LEASE
-from statecfg.project import Project
+from statecfg.playbook.project import Project
 from statecfg.store import StoreError
 
 POLL = 1.0  # seconds between two looks for tasks that others have made

@@ -14,27 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg import waited
-from statecfg.hooks import exec_hooks, exec_input, exec_types, failed_events, host_events, registration
+from statecfg.hooks import exec_hooks, exec_input, exec_types, failed_events, host_events, registration, waited
 from statecfg.hooks.reconcile import Reconciler
 from statecfg.hooks.registration import RESOURCE_EVENTS, Registration
 from statecfg.hooks.under_way import UnderWay
 from statecfg.problems import InvalidInput, problem
-from statecfg.remote import hook_result
-from statecfg.remote.hook_result import Judged
-from statecfg.remote.model import Blob
-from statecfg.remote.process import CHILDREN
-from statecfg.remote.wire import INLINE, encode_value
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.hooks import hook_result
+from statecfg.remote.hooks.hook_result import Judged
+from statecfg.remote.machine.process import CHILDREN
+from statecfg.remote.wire.frames import INLINE, encode_value
 from statecfg.store import StoreError, hooks, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from statecfg.fleet import Job, Options
-    from statecfg.inventory import Inventory
-    from statecfg.prepare import Work
-    from statecfg.project import Project
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.playbook.project import Project
+    from statecfg.run.fleet import Job, Options
+    from statecfg.run.prepare import Work
     from statecfg.store.hooks import HookObject
     from statecfg.units.in_run import UnitsInRun
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from statecfg import claims, contradictions, kinds, schema
-from statecfg import graph as graphs
-from statecfg.declare import declare_at
-from statecfg.graph import Graph, Node
+from statecfg.graph import claims, contradictions, kinds, schema
+from statecfg.graph import graph as graphs
+from statecfg.graph.declare import declare_at
+from statecfg.graph.graph import Graph, Node
 from statecfg.hooks.held import Held, NotOurs
 from statecfg.hooks.registration import Registration, Selector
 from statecfg.problems import InvalidInput, collecting, problem, report, suggest
-from statecfg.remote.nodetype import OPTIONS
+from statecfg.remote.graph.nodetype import OPTIONS
 
 API_VERSION = "statecfg/v1"
 

@@ -15,7 +15,7 @@ from statecfg.store import hosts
 from statecfg.store.objects import Reconciled
 
 if TYPE_CHECKING:
-    from statecfg.graph import Graph
+    from statecfg.graph.graph import Graph
     from statecfg.store.database import Store
 
 Json = dict[str, Any]

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from statecfg import durations, waited
-from statecfg.hooks import exec_input, exec_types
+from statecfg.hooks import exec_input, exec_types, waited
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
 from statecfg.hooks.line import Line, never
 from statecfg.hooks.registration import EVENTS, Registration, Selector
-from statecfg.problems import InvalidInput, problem, suggest
-from statecfg.remote import hook_result, hook_run
-from statecfg.remote.hook_result import Judged
+from statecfg.problems import InvalidInput, durations, problem, suggest
+from statecfg.remote.hooks import hook_result, hook_run
+from statecfg.remote.hooks.hook_result import Judged
 from statecfg.store import Busy, hooks, hosts
 from statecfg.store.hooks import HookObject, Queued, Spec
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from statecfg.hooks.exec_types import HookType, HookTypes
-    from statecfg.inventory import Inventory
-    from statecfg.project import Project
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
     from statecfg.store.turns import Turn
@@ -40,7 +39,7 @@ Within = Callable[[str, str], bool]
 
 def everywhere(pattern: str, host: str) -> bool:
     """Tell whether a pattern selects a host where there is no inventory: by its name alone."""
-    from statecfg import host_patterns
+    from statecfg.playbook import host_patterns
 
     chosen, _ = host_patterns.match(pattern, host_patterns.Names([host], {}), "hosts")
     return host in chosen

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks.registration import EVENTS
 from statecfg.hooks.trust import others_could_change, together
-from statecfg.positions import Place
 from statecfg.problems import InvalidInput, nearest, problem, suggest
-from statecfg.remote import hook_result, hook_run
+from statecfg.problems.positions import Place
+from statecfg.remote.hooks import hook_result, hook_run
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
 
 SUFFIX = ".hook"
 SCHEMA = "configuration.yaml"

@@ -9,8 +9,8 @@ from typing import Any
 
 from pyrsistent import PMap, PVector
 
-from statecfg.remote.model import Blob
-from statecfg.types import hidden
+from statecfg.graph.types import hidden
+from statecfg.remote.graph.model import Blob
 
 LARGEST = 16 << 10  # characters of a text that is sent as it is
 SECRET, CONTENT, VALUE = "$secret", "$content", "$value"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from statecfg.project import Project
-    from statecfg.remote.hook_result import Judged
+    from statecfg.playbook.project import Project
+    from statecfg.remote.hooks.hook_result import Judged
     from statecfg.store.database import Store
     from statecfg.store.hooks import HookObject
     from statecfg.store.hosts import HostRecord

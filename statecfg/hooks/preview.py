@@ -15,11 +15,11 @@ from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
-    from statecfg.fleet import Job, Options
     from statecfg.hooks.registration import Registration
-    from statecfg.inventory import Inventory
-    from statecfg.prepare import Work
-    from statecfg.project import Project
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.playbook.project import Project
+    from statecfg.run.fleet import Job, Options
+    from statecfg.run.prepare import Work
     from statecfg.units.deployment import Deployment
 
 Json = dict[str, Any]

@@ -15,8 +15,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statecfg import waited
-from statecfg.hooks import conditions, exchange, http_hooks, registration
+from statecfg.hooks import conditions, exchange, http_hooks, registration, waited
 from statecfg.hooks.address import AddressError, resolve
 from statecfg.hooks.children import Children
 from statecfg.hooks.described import described, digest, leak
@@ -29,9 +28,9 @@ from statecfg.store import Busy, objects
 from statecfg.store.objects import Reconciled
 
 if TYPE_CHECKING:
-    from statecfg.graph import Graph
-    from statecfg.inventory import Host, Inventory
-    from statecfg.project import Project
+    from statecfg.graph.graph import Graph
+    from statecfg.playbook.inventory import Host, Inventory
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
 
 SLOT = 0.34  # seconds: the first wait between two tries; the next ones are twice as long each

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg import durations
 from statecfg.hooks import trust
-from statecfg.positions import NOWHERE, Place
-from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report
+from statecfg.problems import InvalidInput, Problem, collecting, durations, going_on, problem, report
+from statecfg.problems.positions import NOWHERE, Place
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
 
 HOST_EVENTS = (
     "node-registered",

@@ -6,15 +6,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from statecfg import durations
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_text import Mapping, Node, Scalar, describe
 from statecfg.hooks import registration as model
 from statecfg.hooks import registration_http
 from statecfg.hooks.registration import Registration, Selector
 from statecfg.hooks.registration_values import choice_of, map_of, text_of, texts_of
-from statecfg.positions import Place
-from statecfg.problems import problem, report
+from statecfg.problems import durations, problem, report
+from statecfg.problems.positions import Place
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
 TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")

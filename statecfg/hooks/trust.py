@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from statecfg.positions import Place
 from statecfg.problems import Problem, problem
+from statecfg.problems.positions import Place
 
 
 def others_could_change(path: Path) -> Problem | None:

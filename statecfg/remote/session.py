@@ -7,27 +7,27 @@ import sys
 import time
 from importlib import import_module
 
-from statecfg.remote import state
-from statecfg.remote.changes import secretive
-from statecfg.remote.channel import Channel
-from statecfg.remote.ledger import CUT_OFF, Ledger
-from statecfg.remote.management import ACTING, Management
-from statecfg.remote.model import Blob
-from statecfg.remote.nodetype import REGISTRY
-from statecfg.remote.planned import Planned
-from statecfg.remote.planning import Planner
-from statecfg.remote.real import Facets, RealMachine
-from statecfg.remote.removal import contents
-from statecfg.remote.report import portions, summary
-from statecfg.remote.wire import PROTOCOL, ProtocolError, decode_node
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger import state
+from statecfg.remote.ledger.ledger import CUT_OFF, Ledger
+from statecfg.remote.ledger.removal import contents
+from statecfg.remote.machine.changes import secretive
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.management import ACTING, Management
+from statecfg.remote.run.planning import Planner
+from statecfg.remote.run.report import portions, summary
+from statecfg.remote.wire.channel import Channel
+from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Tuple
 
-    from statecfg.remote.model import Node
-    from statecfg.remote.planning import Plan
-    from statecfg.remote.units import Units
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.run.planning import Plan
+    from statecfg.remote.units.units import Units
 
 
 def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
@@ -72,11 +72,11 @@ class Session:
         )
         order, _ = self.channel.receive("run")
         if order.get("secrets"):
-            from statecfg.remote.redact import Redactor
+            from statecfg.remote.machine.redact import Redactor
 
             self.channel.mask = Redactor(order["secrets"]).report
         if order["mode"] == "facts":
-            from statecfg.remote.facts import gather
+            from statecfg.remote.machine.facts import gather
 
             return "ok", {"facts": gather()}
         if order["mode"] == "history":
@@ -89,13 +89,13 @@ class Session:
             import_module(order["types"][name])
         managed = self.managed = Management(self.place, order, self.warnings)
         if order.get("units"):
-            from statecfg.remote import unit_home
+            from statecfg.remote.units import unit_home
 
             managed.refusal = unit_home.refusal(self.place, order["units"])
             if managed.refusal:
                 return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
         if order.get("units") and order["mode"] in ACTING:
-            from statecfg.remote.units import Units
+            from statecfg.remote.units.units import Units
 
             self.units = Units(self.place, order["units"], self.channel, self.warnings)
         self.arrive(managed, layers)
@@ -139,7 +139,7 @@ class Session:
 
     def history(self, order: Dict[str, Any]) -> Dict[str, Any]:
         """Return the runs that this host remembers."""
-        from statecfg.remote.history import history
+        from statecfg.remote.ledger.history import history
 
         ledger = Ledger(self.place, reading=True)
         # The journal of a run that is under way is none that was left behind.
@@ -296,7 +296,7 @@ class Session:
         hooks = managed.would_fire(plan)
         more: Dict[str, Any] = {"hooks": hooks} if hooks else {}
         if managed.order["mode"] in ACTING:
-            from statecfg.remote.facts import gather
+            from statecfg.remote.machine.facts import gather
 
             more["facts"] = gather()
         more["ledger"] = managed.lineage
@@ -317,8 +317,8 @@ class Session:
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
         """Do what was planned; return the status and what END is to say."""
-        from statecfg.remote.aftercare import guard_of
-        from statecfg.remote.execution import Execution
+        from statecfg.remote.run.aftercare import guard_of
+        from statecfg.remote.run.execution import Execution
 
         order = managed.order
         journal = state.Journal(self.place, order["run"], managed.mask)

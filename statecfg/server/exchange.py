@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from statecfg.entities.model import Principal
     from statecfg.entities.operations import Operations
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
     from statecfg.server.live import Live
     from statecfg.server.sessions import Sessions
     from statecfg.store.database import Store

@@ -20,7 +20,7 @@ from statecfg.server.live import Live
 from statecfg.server.sessions import Sessions
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
 
 BACKLOG = 2048

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
     from statecfg.store.database import Store
 
 __all__ = ["Busy", "StoreError", "opened"]

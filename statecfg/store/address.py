@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from statecfg.problems import InvalidInput, problem
 
 if TYPE_CHECKING:
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
 
 VARIABLE = "STATECFG_STORE"
 _FORMS = "write a path, sqlite:///PATH or postgresql://USER@HOST:PORT/DATABASE"

@@ -13,7 +13,7 @@ from statecfg.store.tables import metadata
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from statecfg.project import Project
+    from statecfg.playbook.project import Project
 
 table = Table(
     "store_identity",

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.inventory import LOCAL
+from statecfg.playbook.inventory import LOCAL
 from statecfg.store import hosts, runs, services
 
 if TYPE_CHECKING:
-    from statecfg.inventory import Inventory
+    from statecfg.playbook.inventory import Inventory
     from statecfg.store.database import Store
 
 Json = dict[str, Any]

@@ -16,7 +16,7 @@ from statecfg.store import unit_relations, unit_rows
 from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.unit_records import Declared, DeclaredRelation, End
 from statecfg.store.unit_relations import ADDRESS
-from statecfg.units import workflow
+from statecfg.units.rules import workflow
 
 NOTHING: dict[str, list[str]] = {"hosts": [], "relations": []}
 

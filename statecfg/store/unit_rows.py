@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, or_, select
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.unit_records import Json, UnitError, UnitRow
 from statecfg.store.unit_relations import identity, unit_name
-from statecfg.units import workflow
+from statecfg.units.rules import workflow
 
 SECRET = "secret"  # noqa: S105 - the type of an option whose value is in no store
 

@@ -14,9 +14,9 @@ from statecfg.store import unit_relations, unit_rows
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.unit_records import Change, Changes, Step, StepRelation, UnitError
 from statecfg.store.unit_relations import SETTLED, unit_name
-from statecfg.units import workflow
-from statecfg.units.scheduler import MODIFIED, Queue
-from statecfg.units.workflow import Due, Entered
+from statecfg.units.rules import workflow
+from statecfg.units.rules.scheduler import MODIFIED, Queue
+from statecfg.units.rules.workflow import Due, Entered
 
 
 def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:

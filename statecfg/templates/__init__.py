@@ -18,12 +18,12 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
-from statecfg import inputs
-from statecfg.opaque import Value, cleaned, found
-from statecfg.positions import Place
+from statecfg.graph.opaque import Value, cleaned, found
+from statecfg.playbook import inputs
 from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.problems.positions import Place
+from statecfg.problems.tokens import Lost
 from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch
-from statecfg.tokens import Lost
 
 __all__ = [
     "UNREADABLE",

@@ -14,7 +14,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
-from statecfg.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened
+from statecfg.graph.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened
 from statecfg.problems import InvalidInput
 
 SECONDS = 5.0

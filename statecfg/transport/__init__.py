@@ -19,7 +19,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from statecfg.inventory import Host
+    from statecfg.playbook.inventory import Host
 
 __all__ = [
     "CHUNK",

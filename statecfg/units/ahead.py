@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.unit_hooks import DISPATCH
+from statecfg.remote.units.unit_hooks import DISPATCH
 from statecfg.store import services
 
 if TYPE_CHECKING:

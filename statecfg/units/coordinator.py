@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.redact import Redactor
+from statecfg.remote.machine.redact import Redactor
 from statecfg.store import StoreError, services
 from statecfg.store.unit_records import Step, UnitError
 from statecfg.units import ahead
 from statecfg.units.inbox import Inbox
 
 if TYPE_CHECKING:
-    from statecfg.remote.model import Blob
+    from statecfg.remote.graph.model import Blob
     from statecfg.store.database import Store
     from statecfg.units.deployment import Deployment
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.model import Blob
-from statecfg.remote.wire import INLINE, encode_value
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.wire.frames import INLINE, encode_value
 from statecfg.store.unit_records import Declared, DeclaredRelation
 
 if TYPE_CHECKING:
-    from statecfg.prepare import Work
-    from statecfg.units.charms import Charm
-    from statecfg.units.declared import ServiceWork
+    from statecfg.playbook.charms import Charm
+    from statecfg.playbook.declared import ServiceWork
+    from statecfg.run.prepare import Work
 
 Json = dict[str, Any]
 LINK = 0o120000  # the mode that stands for a symbolic link

@@ -15,8 +15,8 @@ from statecfg.units.coordinator import Coordinator
 if TYPE_CHECKING:
     import threading
 
-    from statecfg.fleet import Job
-    from statecfg.remote.model import Blob
+    from statecfg.remote.graph.model import Blob
+    from statecfg.run.fleet import Job
     from statecfg.store.database import Store
     from statecfg.units.deployment import Deployment
 

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from statecfg.strict import weigh
+from statecfg.run.strict import weigh
 
 Json = dict[str, Any]
 Said = tuple[str, Json, Callable[[Json], None] | None, str]  # host, frame, what tells the host, its address

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from statecfg.remote.redact import Redactor
+from statecfg.remote.machine.redact import Redactor
 from statecfg.views.progress import PlainProgress, Progress
 from statecfg.views.stream import forgiving
 

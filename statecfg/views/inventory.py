@@ -12,8 +12,8 @@ from statecfg.views.problems import nearer
 from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
-    from statecfg.inventory import Host
-    from statecfg.positions import Place
+    from statecfg.playbook.inventory import Host
+    from statecfg.problems.positions import Place
 
     Won = Mapping[str, Mapping[str, tuple[Any, Place]]]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from statecfg.positions import NOWHERE
 from statecfg.problems import InvalidInput, problem
+from statecfg.problems.positions import NOWHERE
 from statecfg.views import layout
 from statecfg.views.layout import Box, Edge, Layout
 from statecfg.views.pictures import Drawing

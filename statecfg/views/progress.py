@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
-from statecfg import waited
-from statecfg.remote.redact import Redactor
+from statecfg.hooks import waited
+from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import HOOK_ENDS, duration
 from statecfg.views.tally import plural

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from statecfg.remote.redact import Redactor
+from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
 from statecfg.views.progress import Event, doing, event_text, masked

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from statecfg import fleet
 from statecfg.cli import session
 from statecfg.cli.options import Selection
-from statecfg.compile import for_undoing
+from statecfg.graph.compile import for_undoing
+from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.command import statecfg
 from tests.hosts import Host

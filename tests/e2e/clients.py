@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from statecfg import fleet
-from statecfg.compile import Definition
-from statecfg.inventory import Host
+from statecfg.graph.compile import Definition
+from statecfg.playbook.inventory import Host
+from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.e2e import lives, rig
 

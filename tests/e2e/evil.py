@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from statecfg.remote import wire
+from statecfg.remote.wire import frames as wire
 
 NAME = "file:/etc/asked"
 WIDE = "\U0001f600" + "a" * (3 << 20)

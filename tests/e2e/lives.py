@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from statecfg import fleet
-from statecfg.compile import Definition
+from statecfg.graph.compile import Definition
 from statecfg.resources import command, directory, file
+from statecfg.run import fleet
 from tests.e2e import crashes, rig
 from tests.hosts import Host, processes
 from tests.managed import hook

@@ -10,9 +10,9 @@ import json
 import resource
 import sys
 
-from statecfg import fleet
-from statecfg.inventory import Host
+from statecfg.playbook.inventory import Host
 from statecfg.resources import file
+from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.e2e import rig
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg import fleet
-from statecfg.compile import Definition, WireContext, compile_graph
-from statecfg.graph import Graph, merge_graphs
-from statecfg.inventory import Host as Inventoried
+from statecfg.graph.compile import Definition, WireContext, compile_graph
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.inventory import Host as Inventoried
 from statecfg.resources import command, directory, file
+from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.hosts import Host, PlainSshd, processes
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import bundle
-from statecfg.compile import Definition
+from statecfg.graph.compile import Definition
 from statecfg.resources import file
+from statecfg.run import bundle
 from tests.e2e import rig
 from tests.e2e.relay import Relay
 from tests.hosts import Host, processes

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import bundle
-from statecfg.compile import Definition
+from statecfg.graph.compile import Definition
 from statecfg.resources import file
+from statecfg.run import bundle
 from tests.e2e.rig import Done, define, run
 from tests.hosts import Host
 

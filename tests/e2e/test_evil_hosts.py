@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import listening
-from statecfg.compile import Definition
-from statecfg.remote import wire
+from statecfg.graph.compile import Definition
+from statecfg.remote.wire import frames as wire
 from statecfg.resources import file
+from statecfg.run import listening
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
 from tests import hosts

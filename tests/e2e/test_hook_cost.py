@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from statecfg import fleet
+from statecfg.run import fleet
 from tests.e2e import points, rig
 from tests.hosts import Host
 from tests.managed import hook

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statecfg import fleet
+from statecfg.run import fleet
 from tests import hosts
 from tests.e2e import crashes, lives, rig
 from tests.e2e.conftest import or_skip

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import bundle
 from statecfg.resources import file
+from statecfg.run import bundle
 from tests.e2e.relay import Relay
 from tests.e2e.rig import define, executors, run, settings, small_files
 from tests.hosts import Host

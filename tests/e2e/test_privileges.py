@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.playbook.secrets import Secret
 from statecfg.resources import command, file
-from statecfg.secrets import Secret
 from statecfg.transport.become import Become
 from tests.e2e import rig
 from tests.hosts import Host, add_user

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statecfg import fleet, resources
+from statecfg import resources
 from statecfg.resources import (
     command,
     directory,
@@ -22,6 +22,7 @@ from statecfg.resources import (
     symlink,
     user,
 )
+from statecfg.run import fleet
 from tests import hosts
 from tests.command import ROOT
 from tests.e2e import rig

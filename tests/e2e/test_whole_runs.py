@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 import statecfg.resources
-from statecfg import bundle
-from statecfg.remote.nodetype import REGISTRY
+from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.resources import command, file
+from statecfg.run import bundle
 from tests import hosts
 from tests.e2e import rig
 from tests.e2e.conftest import or_skip
@@ -133,8 +133,8 @@ def test_forks_hold_after_the_question_too(fifty: list[Host]) -> None:
 DAEMON = '''
 """A service that leaves a mark at each restart."""
 from __future__ import annotations
-from statecfg.remote.nodetype import node_type
-from statecfg.remote.ops import op
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
 
 
 @node_type

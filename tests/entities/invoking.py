@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg import project
 from statecfg.entities import behaviors
 from statecfg.entities.model import Behavior, Invocation, Outcome, Principal
+from statecfg.playbook import project
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000000"
 TYPE = "urn:vcloud:type:acme:site:1.0.0"

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from statecfg import project
 from statecfg.cli.main import status
 from statecfg.entities.model import Entity, Principal, Query, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.worker import Worker
+from statecfg.playbook import project
 from statecfg.store import opened
 from tests.command import Ran, reach
 from tests.hosts import Host

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import project
 from statecfg.entities import behaviors
 from statecfg.entities.model import Outcome
+from statecfg.playbook import project
 from statecfg.store import hosts, opened, runs
 from tests.command import reach
 from tests.entities.invoking import TOKEN, UUID, Site, invocation, message

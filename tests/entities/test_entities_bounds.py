@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from statecfg import project
 from statecfg.entities import behaviors, patterns, payload, processes, schemas
 from statecfg.entities.problems import ApiError
 from statecfg.entities.worker import Worker
+from statecfg.playbook import project
 from statecfg.store import sqlite
 from tests.entities.sites import ME, Sites, behavior
 from tests.hosts import processes as hosts

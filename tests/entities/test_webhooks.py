@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from statecfg import project
 from statecfg.entities import behaviors, payload
 from statecfg.entities.model import Outcome
 from statecfg.entities.webhook import signature
+from statecfg.playbook import project
 from tests.entities.invoking import BEHAVIOR, TOKEN, TYPE, Site, invocation, message
 from tests.hooks.http.servers import Asked, answer, serving
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import project
 from statecfg.entities.model import Query, Task
 from statecfg.entities.worker import Worker
+from statecfg.playbook import project
 from statecfg.store import entity_tables as tables
 from statecfg.store import records
 from tests.entities.sites import ME, Sites, behavior

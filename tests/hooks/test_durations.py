@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg import durations
+from statecfg.problems import durations
 
 # What Scoby makes of a hook's timeout, in seconds.
 TIMEOUTS = [

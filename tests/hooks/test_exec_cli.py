@@ -293,7 +293,7 @@ def test_changing_a_host_says_which_hooks_failed(project: Path, way: str) -> Non
 
 
 def test_unbinding_updates_the_policy_and_what_is_installed(project: Path) -> None:
-    from statecfg.project import find
+    from statecfg.playbook.project import find
     from statecfg.store import hosts, opened
 
     script = project / "hooks" / "tally.hook" / BOOTED
@@ -329,9 +329,9 @@ def test_lists_without_rows_have_no_heading(project: Path) -> None:
 
 
 def test_retry_runs_what_is_queued(project: Path) -> None:
-    from statecfg import project as projects
     from statecfg.hooks.exec_hooks import Engine
     from statecfg.hooks.exec_types import HookTypes
+    from statecfg.playbook import project as projects
     from statecfg.store import hosts, opened
 
     hook(project, "create", "mine", "tally")

@@ -14,7 +14,7 @@ from statecfg.hooks.exec_hooks import MOST, Engine
 from statecfg.hooks.exec_types import HookTypes
 from statecfg.hooks.registration import Registration
 from statecfg.problems import InvalidInput
-from statecfg.remote.hook_run import RUNNING
+from statecfg.remote.hooks.hook_run import RUNNING
 from statecfg.store import Busy, hooks, hosts
 from statecfg.store.database import Store
 from statecfg.store.hooks import Spec

@@ -9,8 +9,8 @@ import pytest
 
 from statecfg.hooks import exec_types
 from statecfg.hooks.exec_types import SHIPPED, HookTypes
+from statecfg.playbook.project import Project, Settings
 from statecfg.problems import InvalidInput, Problem
-from statecfg.project import Project, Settings
 
 
 def made(parent: Path, name: str, schema: str | None = None, *events: str) -> Path:

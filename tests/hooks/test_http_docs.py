@@ -8,7 +8,7 @@ from pathlib import Path
 
 from statecfg.hooks import answers, exchange, http_hooks, registration
 from statecfg.hooks.registration_yaml import SPEC_KEYS
-from statecfg.project import Project
+from statecfg.playbook.project import Project
 from tests.hooks.http.projects import Place
 from tests.hooks.http.servers import answer, serving
 from tests.pages import ROOT, Reader, blocks

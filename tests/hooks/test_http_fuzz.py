@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg import prepare
-from statecfg.graph import Graph
+from statecfg.graph.graph import Graph
 from statecfg.hooks import http_hooks
 from statecfg.hooks.children import Children
 from statecfg.hooks.exchange import Answer
@@ -19,6 +18,7 @@ from statecfg.hooks.held import Held, NotOurs
 from statecfg.hooks.http_hooks import Reply
 from statecfg.hooks.registration import HttpHook, Registration
 from statecfg.problems import InvalidInput
+from statecfg.run import prepare
 from tests.hooks.http.projects import Place
 
 OF_REPLIES = ["object", "children", "message", "permanent", "continue"]

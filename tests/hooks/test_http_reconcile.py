@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from statecfg import prepare, project
 from statecfg.hooks import reconcile
 from statecfg.hooks.service import HookError, HookService, Request
-from statecfg.prepare import Choice
+from statecfg.playbook import project
 from statecfg.problems import InvalidInput
+from statecfg.run import prepare
+from statecfg.run.prepare import Choice
 from statecfg.store import hosts, objects
 from tests.hooks.http.projects import PLAYBOOK, Place, Watched, nodes
 

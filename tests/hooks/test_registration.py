@@ -10,8 +10,8 @@ import pytest
 
 from statecfg.hooks import registration
 from statecfg.hooks.registration import HttpHook, Reference, Registration, Selector
+from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput
-from statecfg.project import Project
 
 SCOBY = """
 apiVersion: scoby.triggermesh.io/v1alpha1

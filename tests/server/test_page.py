@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from statecfg import project, store
+from statecfg import store
+from statecfg.playbook import project
 from statecfg.store import hosts, runs
 from tests.command import ROOT, statecfg
 from tests.e2e.relay import Relay

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.playbook.project import Project, Settings, read_settings
 from statecfg.problems import InvalidInput
-from statecfg.project import Project, Settings, read_settings
 from statecfg.store import address
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from statecfg.project import Project
+from statecfg.playbook.project import Project
 from statecfg.store import identity, migrations, opened
 from tests import upgrades
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from statecfg.project import Project, Settings
+from statecfg.playbook.project import Project, Settings
 from statecfg.store import address, hooks, hosts, opened, services
 from statecfg.store.database import Store
 from statecfg.store.service_tables import unit

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import amp, unit_agent
-from statecfg.remote.unit_agent import Agent
-from statecfg.remote.unit_context import COMMANDS, Context, UnitError
+from statecfg.remote.units import amp, unit_agent
+from statecfg.remote.units.unit_agent import Agent
+from statecfg.remote.units.unit_context import COMMANDS, Context, UnitError
 from tests.units.unit_host import PYTHON, SPEAK, ask, box, read_box, step
 
 Json = dict[str, Any]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from statecfg.outbox import MOST, Outbox
-from statecfg.outgoing import told
-from statecfg.remote import wire
+from statecfg.remote.wire import frames as wire
+from statecfg.run.outbox import MOST, Outbox
+from statecfg.run.outgoing import told
 from statecfg.store import opened
 from statecfg.store.unit_records import Declared
 from statecfg.transport import TransportError
@@ -92,7 +92,7 @@ def deaf() -> Iterator[LocalStream]:
 
 def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who leaves it something goes on at once; the host itself may ask for no more until it has read that."""
-    monkeypatch.setattr("statecfg.outbox.LATEST", 0.5)
+    monkeypatch.setattr("statecfg.run.outbox.LATEST", 0.5)
     outbox = Outbox(deaf.write)
     assert outbox.room()
     left = threading.Thread(target=lambda: [outbox.put(b"x" * (MOST // 4)) for _ in range(5)], daemon=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.playbook import charms
+from statecfg.playbook.charms import LINK, Charm
 from statecfg.problems import InvalidInput, Problem, collecting
-from statecfg.units import charms
-from statecfg.units.charms import LINK, Charm
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "playbooks/charms"
 

@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from statecfg.playbook import charms
 from statecfg.store import opened
 from statecfg.store.unit_records import Declared
-from statecfg.units import charms
 from statecfg.units.coordinator import Coordinator
 from statecfg.units.deployment import Deployment
 from statecfg.views import units as view

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from statecfg import dialects, prepare
-from statecfg.prepare import Choice, Work
+from statecfg import dialects
+from statecfg.playbook.services import OPTIONS, Option
 from statecfg.problems import InvalidInput, Problem
-from statecfg.services import OPTIONS, Option
+from statecfg.run import prepare
+from statecfg.run.prepare import Choice, Work
 from tests.command import statecfg
 from tests.units.test_charms import write as program
 

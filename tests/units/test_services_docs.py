@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from statecfg import prepare
+from statecfg.run import prepare
 from tests.pages import ROOT, blocks
 from tests.units.test_charms import write
 

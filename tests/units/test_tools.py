@@ -18,9 +18,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg.remote import tool_files, tool_yaml
-from statecfg.remote.tool_options import ToolError
-from statecfg.remote.unit_tools import TOOLS, main
+from statecfg.remote.units import tool_files, tool_yaml
+from statecfg.remote.units.tool_options import ToolError
+from statecfg.remote.units.unit_tools import TOOLS, main
 from tests.units.tool_scene import Scene
 
 RECORDS = yaml.safe_load((Path(__file__).parent / "tools.yml").read_text())
@@ -603,7 +603,7 @@ def test_tools_start_fast(line: str, json: bool, shared: Scene) -> None:
         **RUN,
     )
     loaded = set(done.stderr.split())
-    assert done.returncode == 0 and "statecfg.remote.tool_commands" in loaded, done.stderr
+    assert done.returncode == 0 and "statecfg.remote.units.tool_commands" in loaded, done.stderr
     unwanted = COSTLY if not json else COSTLY - {"enum"}  # json takes re, and that takes enum
     assert not loaded & unwanted
     assert ("json" in loaded) == json

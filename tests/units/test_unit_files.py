@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote import unit_files
-from statecfg.remote.model import Blob
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.units import unit_files
 from tests.units.unit_host import UnitHost, step
 
 UNIT = "mysql/0"

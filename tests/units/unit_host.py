@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from statecfg.remote.channel import Channel
-from statecfg.remote.model import Blob
-from statecfg.remote.process import CHILDREN
-from statecfg.remote.units import Units
-from statecfg.remote.wire import Decoder, ProtocolError, encode, encode_value
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.machine.process import CHILDREN
+from statecfg.remote.units.units import Units
+from statecfg.remote.wire.channel import Channel
+from statecfg.remote.wire.frames import Decoder, ProtocolError, encode, encode_value
 
 Json = dict[str, Any]
 PYTHON = sys.executable

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg import prepare, project, store
+from statecfg import store
 from statecfg.hooks import registration
 from statecfg.hooks.reconcile import Reconciler
 from statecfg.hooks.service import HookError, HookService, Request
-from statecfg.prepare import Choice, Work
+from statecfg.playbook import project
+from statecfg.run import prepare
+from statecfg.run.prepare import Choice, Work
 from statecfg.store.database import Store
 
 INVENTORY = """
@@ -24,7 +26,7 @@ DEPLOYMENT = '''
 
 from __future__ import annotations
 
-from statecfg.remote.nodetype import node_type
+from statecfg.remote.graph.nodetype import node_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

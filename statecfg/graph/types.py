@@ -1,0 +1,339 @@
+"""The meaning of annotations: each becomes a check of one value, with words for messages and a JSON Schema."""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from pyrsistent import PVector, pvector
+
+from statecfg.graph.opaque import Value
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.values import Rule, Wrong, kind_of, show
+
+Json = dict[str, Any]
+_OPEN = frozenset((str, int, bool, float, list, dict, type(None)))
+MAX_DEPTH = 100  # of lists and maps inside an attribute
+INTEGERS = range(-(2**63), 2**63)
+
+
+class TypeProblem(Exception):
+    """An annotation means nothing to us."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message)
+        self.help = help
+
+
+class Mismatch(Wrong):
+    """A value of another type than the one asked for."""
+
+
+class Type:
+    """A check of one value.
+
+    :param expects: the words for what passes: "an absolute path"
+    :param check: returns the value as it is kept; raises `Mismatch` or `Wrong`
+    :param json: returns its JSON Schema
+    :param shown: reports show it everywhere: it can't be a secret
+    """
+
+    __slots__ = ("check", "expects", "schema", "shown")
+
+    def __init__(
+        self, expects: str, check: Callable[[Any], Any], schema: Json | None = None, shown: bool = False
+    ) -> None:
+        self.expects, self.check, self.schema, self.shown = expects, check, schema or {}, shown
+
+    def json(self) -> Json:
+        """Return the JSON Schema of what passes."""
+        return dict(self.schema)
+
+
+def mismatch(value: object, expects: str, help: str = "") -> Mismatch:
+    """Return the error of a value of the wrong type."""
+    if not help and type(value).__name__ in ("date", "datetime") and expects != "a date":
+        help = f'put it in quotes: "{value}"'
+    return Mismatch(f"expected {expects}, got {kind_of(value)}: {show(value)}", help)
+
+
+def hidden(value: object) -> bool:
+    """Return whether a value is, or holds, a secret, whose content no message may show."""
+    return type(value) not in _OPEN and isinstance(value, Value)
+
+
+def _string(value: Any) -> Any:
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if hidden(value):
+        return value
+    if isinstance(value, (bool, int, float)):
+        raise mismatch(value, "text", f'put it in quotes: "{show(value)}"')
+    if isinstance(value, PurePath):
+        return str(value)
+    raise mismatch(value, "text")
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        digits = isinstance(value, str) and value.strip().lstrip("+-").isdigit()
+        raise mismatch(value, "an integer", "write it without quotes" if digits else "")
+    if value not in INTEGERS:
+        raise Wrong(f"{show(value)}; an integer has at most 64 bits")
+    return value
+
+
+def _number(value: Any) -> float | int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise mismatch(value, "a number")
+    if isinstance(value, int) and value not in INTEGERS:
+        raise Wrong(f"{show(value)}; an integer has at most 64 bits")
+    if not math.isfinite(value):
+        raise Wrong(f"{value} is not a number that can be sent")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise mismatch(value, "a truth value", "the accepted values are true and false (True and False in Python and Hy)")
+
+
+def _nothing(value: Any) -> None:
+    if value is not None:
+        raise mismatch(value, "nothing")
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    raise mismatch(value, "bytes")
+
+
+def frozen(value: Any, depth: int = 0) -> Any:
+    """Return a value of any type with its lists and maps made immutable. Raises `Wrong` for what can't be kept.
+
+    Maps keep their order, which pyrsistent's don't: a template that walks one must give the same text every time.
+    """
+    if isinstance(value, (str, int, float, bool, bytes, Blob)) or value is None:
+        return value
+    if depth > MAX_DEPTH:
+        raise Wrong(f"lists and maps inside each other more than {MAX_DEPTH} deep")
+    if isinstance(value, Mapping):
+        wrong = next((key for key in value if not isinstance(key, str)), None)
+        if wrong is not None and not hasattr(wrong, "name"):
+            raise mismatch(wrong, "text as the key of a map")
+        return types.MappingProxyType(
+            {getattr(key, "name", key): frozen(item, depth + 1) for key, item in value.items()}
+        )
+    if isinstance(value, (list, tuple, PVector)):
+        return pvector([frozen(item, depth + 1) for item in value])
+    return value
+
+
+ANY = Type("anything", frozen)
+_PLAIN: dict[Any, Type] = {
+    str: Type("text", _string, {"type": "string"}),
+    int: Type("an integer", _integer, {"type": "integer"}),
+    float: Type("a number", _number, {"type": "number"}),
+    bool: Type("a truth value", _truth, {"type": "boolean"}),
+    bytes: Type("bytes", _bytes, {}),
+    type(None): Type("nothing", _nothing, {"type": "null"}),
+    None: Type("nothing", _nothing, {"type": "null"}),
+    Any: ANY,
+    object: ANY,
+}
+_LISTS = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+_MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+def of_annotation(annotation: Any, scope: Mapping[str, Any]) -> Type:
+    """Return the type that an annotation means.
+
+    :param annotation: the annotation, or its text
+    :param scope: the names that its text may use
+    Raises `TypeProblem`.
+    """
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return of_annotation(_evaluated(annotation, scope), scope)
+    plain = _PLAIN.get(annotation) if isinstance(annotation, collections.abc.Hashable) else None
+    if plain is not None:
+        return plain
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _annotated(of_annotation(inner[0], scope), inner[1:])
+    if origin is typing.Literal:
+        return _literal(inner)
+    if origin in (typing.Union, types.UnionType):
+        return _union([of_annotation(item, scope) for item in inner])
+    if annotation in _LISTS or origin in _LISTS:
+        return _list(of_annotation(inner[0], scope) if inner else ANY)
+    if annotation in _MAPS or origin in _MAPS:
+        return _map(of_annotation(inner[1], scope) if len(inner) == 2 else ANY)
+    if isinstance(annotation, type):
+        return _instance(annotation)
+    if isinstance(annotation, Rule) or inspect_function(annotation):
+        return _annotated(ANY, (annotation,))
+    raise TypeProblem(
+        f"{annotation!r} is no type", "use str, int, bool, list[…] or a type of statecfg.remote.graph.values"
+    )
+
+
+def inspect_function(value: object) -> bool:
+    """Return whether a value is a function, which checks a value by itself."""
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
+
+
+def _evaluated(text: str, scope: Mapping[str, Any]) -> Any:
+    try:
+        return eval(text, {"__builtins__": builtins.__dict__, **scope})  # noqa: S307 (the annotation of a type's author)
+    except NameError as error:
+        help = (
+            "import it at run time or define it in this module; names under `if TYPE_CHECKING` exist for editors only"
+        )
+        raise TypeProblem(f"{error} in {text!r}", help) from None
+    except Exception as error:
+        raise TypeProblem(f"{type(error).__name__}: {error} in {text!r}") from None
+
+
+def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
+    rules = [mark for mark in marks if callable(mark)]
+    if not rules:
+        return inner
+    described = [rule for rule in rules if isinstance(rule, Rule)]
+    expects = described[-1].expects if described else inner.expects
+    alone = bool(described) and described[0].takes
+    check_inner = inner.check
+
+    def check(value: Any) -> Any:
+        if hidden(value):
+            return _checked_secret(value, rules)
+        if not alone:
+            try:
+                value = check_inner(value)
+            except Mismatch as error:
+                if not described:
+                    raise
+                raise mismatch(value, expects, error.help) from None
+        for rule in rules:
+            value = rule(value)
+            if value is None:
+                raise Wrong(f"{getattr(rule, '__name__', 'the validator')} returned nothing for it")
+        return value
+
+    schema = dict(inner.schema)
+    for rule in described:
+        schema.update(rule.schema)
+    return Type(expects, check, schema, inner.shown or any(rule.shown for rule in described))
+
+
+def _checked_secret(secret: Value, rules: list[Any]) -> Any:
+    for rule in rules if secret.available else ():
+        try:
+            rule(secret.reveal())
+        except ValueError:
+            raise Wrong(f"the value of {secret!r} is not {getattr(rule, 'expects', 'right')}") from None
+    return secret
+
+
+def _literal(choices: tuple[Any, ...]) -> Type:
+    words = ", ".join(map(repr, choices))
+    expects = f"one of {words}" if len(choices) > 1 else words
+
+    def check(value: Any) -> Any:
+        for choice in choices:
+            if type(choice) is type(value) and choice == value:
+                return choice
+        text = str(getattr(value, "name", value)) if isinstance(value, str) or hasattr(value, "name") else None
+        if text in choices:
+            return text
+        raise Wrong(f"expected {expects}, got {show(value)}")
+
+    return Type(expects, check, {"enum": list(choices)})
+
+
+def _union(options: list[Type]) -> Type:
+    expects = " or ".join(dict.fromkeys(option.expects for option in options if option.expects != "nothing"))
+    optional = any(option.expects == "nothing" for option in options)
+    some = [option for option in options if option.expects != "nothing"]
+
+    def check(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        failures: list[Wrong] = []
+        for option in some:
+            try:
+                return option.check(value)
+            except Wrong as error:
+                failures.append(error)
+        told = [error for error in failures if not isinstance(error, Mismatch)]
+        if told or len(failures) == 1:
+            raise (told or failures)[0]
+        raise mismatch(value, expects, next((error.help for error in failures if error.help), ""))
+
+    anything = some[0].schema if len(some) == 1 else {"anyOf": [option.schema for option in some]}
+    return Type(expects, check, anything, any(option.shown for option in some))
+
+
+def _list(inner: Type) -> Type:
+    expects = "a list" if inner is ANY else f"a list, each element {inner.expects}"
+    check_inner = inner.check
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, (list, tuple, PVector)):
+            help = f"write a list of one: [{show(value)}]" if isinstance(value, str) else ""
+            raise mismatch(value, "a list", help)
+        kept = []
+        for index, item in enumerate(value):
+            try:
+                kept.append(check_inner(item))
+            except Wrong as error:
+                raise _inside(error, f"element {index + 1}") from None
+        return pvector(kept)
+
+    return Type(expects, check, {"type": "array", "items": inner.schema}, inner.shown)
+
+
+def _map(inner: Type) -> Type:
+    expects = "a map" if inner is ANY else f"a map, each value {inner.expects}"
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise mismatch(value, "a map")
+        kept = {}
+        for key, item in value.items():
+            name = getattr(key, "name", key)
+            if not isinstance(name, str):
+                raise mismatch(key, "text as the key of a map", f'put it in quotes: "{show(key)}"')
+            try:
+                kept[str.__str__(name)] = inner.check(item)
+            except Wrong as error:
+                raise _inside(error, f"`{name}`") from None
+        return types.MappingProxyType(kept)
+
+    return Type(expects, check, {"type": "object", "additionalProperties": inner.schema})
+
+
+def _inside(error: Wrong, where: str) -> Wrong:
+    return type(error)(f"{where}: {error}", error.help)
+
+
+def _instance(kind: type) -> Type:
+    expects = f"{'an' if kind.__name__[:1] in 'AEIOaeio' else 'a'} {kind.__name__}"
+
+    def check(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        raise mismatch(value, expects)
+
+    return Type(expects, check)

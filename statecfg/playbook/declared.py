@@ -1,0 +1,229 @@
+"""From what a playbook says about services to services that can be deployed: hosts, charm, options and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from statecfg.graph import opaque
+from statecfg.playbook import charms
+from statecfg.playbook.charms import Charm
+from statecfg.playbook.secrets import Secret
+from statecfg.playbook.services import Endpoint, Relation, Service
+from statecfg.problems import Problem, collecting, going_on, problem, report, suggest, tokens
+from statecfg.problems.positions import Place
+from statecfg.remote.graph.values import show
+
+if TYPE_CHECKING:
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.playbook.plays import Play
+    from statecfg.playbook.service_options import Option
+
+Ends = Mapping[str, Sequence[str]]  # relation → (provides, requires or peers; interface)
+_LEFT = object()  # stands for a value that could not be evaluated, which was reported
+LARGEST = 65_000  # bytes of all settings as JSON: a hook reads them in one value of AMP, which has room for 65,535
+
+
+@dataclass(frozen=True)
+class ServiceWork:
+    """A service that is to be deployed.
+
+    :param service: as it is declared, with the charm's options in its schema and its settings settled
+    :param hosts: names of all hosts of its pattern, in the inventory's order; a limit leaves none out
+    :param charm: None for a service without hooks
+    """
+
+    service: Service
+    hosts: tuple[str, ...]
+    charm: Charm | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Its options as JSON: name → type, default, description."""
+        return {name: option.as_json() for name, option in self.service.schema.items()}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the playbook gives, without those that are secret."""
+        return {name: value for name, value in self.service.settings.items() if not isinstance(value, Secret)}
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The values of the settings that are secret."""
+        given = self.service.settings.items()
+        return {name: value.reveal() for name, value in given if isinstance(value, Secret)}
+
+    @property
+    def hidden(self) -> dict[str, str]:
+        """What must not be shown: name of a secret → value."""
+        return {value.name: value.reveal() for value in self.service.settings.values() if isinstance(value, Secret)}
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that each hook may take."""
+        return self.service.timeout
+
+
+def services(plays: Iterable[Play], inventory: Inventory, extra: Mapping[str, Any]) -> list[ServiceWork]:
+    """Return the services among plays; report what is wrong with them.
+
+    :param extra: variables that win over those of the plays in the templates of settings
+    """
+    found = []
+    for play in plays:
+        if play.service is None:
+            continue
+        hosts: tuple[str, ...] = ()
+        with going_on():
+            hosts = tuple(host.name for host in inventory.select(play.hosts, None, play.position))
+        with going_on():
+            found.append(_settled(play, play.service, hosts, extra))
+    return found
+
+
+def _settled(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[str, Any]) -> ServiceWork:
+    charm = charms.read(service.charm, service.place("charm")) if service.charm is not None else None
+    schema = {**(charm.options if charm is not None else {}), **service.schema}
+    if charm is None and service.charm is not None:
+        return ServiceWork(service, hosts)  # its options are not known
+    settings = dict(_settings(play, service, schema, extra))
+    whole = {name: option.default for name, option in schema.items()} | settings
+    size = len(json.dumps(whole, default=lambda value: "x" * len(value)))
+    if size > LARGEST:
+        detail = f"the settings of {service.name} are {size:,} bytes, and {LARGEST:,} are the limit"
+        report(problem("SC0709", detail, "put large texts into files", service.place("settings")))
+    return ServiceWork(replace(service, schema=MappingProxyType(schema), settings=settings), hosts, charm)
+
+
+def _settings(
+    play: Play, service: Service, schema: Mapping[str, Option], extra: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yield each setting with its value; report those that are unknown or of another type."""
+    variables = _variables({**play.vars, **extra})
+    for name, written in service.settings.items():
+        place = service.place(f"settings.{name}")
+        option = schema.get(name)
+        if option is None:
+            detail = f"{service.name} has no option `{name}`"
+            hint = suggest(name, schema, "it has") or "it has none: describe it under `schema:`"
+            report(problem("SC0708", detail, hint, place))
+            continue
+        value: Any = _LEFT
+        with going_on():
+            try:
+                value = _with_secrets(_resolved(written, variables), option)
+            except tokens.Lost as error:
+                report(problem("SC0423", f"`{name}` of {service.name}: {error}", error.help, place))
+        if value is _LEFT:
+            continue
+        if isinstance(value, Secret) != (option.type == "secret"):
+            report(_misplaced(option, value, place))
+            continue
+        if isinstance(value, Secret):
+            value.reveal()  # so that it is known as one that the run uses
+        try:
+            checked = option.check(value)
+        except ValueError as error:
+            report(problem("SC0709", f"`{name}` of {service.name} is {show(value)}", str(error), place))
+            continue
+        yield name, checked
+
+
+def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return variables that need no host: a setting holds for all units, so others do not exist for it."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        with collecting() as wrong, going_on():
+            made = _resolved(value, found)
+        if not wrong:
+            found[name] = made
+    return found
+
+
+def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
+    if not isinstance(value, str | dict | list):
+        return value
+    from statecfg import templates  # takes time to import
+
+    return templates.resolve(value, variables)
+
+
+def _with_secrets(value: Any, option: Option) -> Any:
+    """Return a text with a secret in it as a secret of the option's name."""
+    value = opaque.found(value)
+    return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
+
+
+def _misplaced(option: Option, value: Any, place: Place) -> Problem:
+    if isinstance(value, Secret):
+        detail = f"option `{option.name}` is of type {option.type}, and its value is, or holds, a secret"
+        return problem("SC0710", detail, "say so in the schema: type: secret", place)
+    detail = f"option `{option.name}` is a secret, and its value stands in the playbook"
+    return problem("SC0710", detail, "take it from the environment or a file: !secret {env: NAME}", place)
+
+
+def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[Relation]:
+    """Return the relations of a playbook, and those that units of one charm have with their peers; report wrong ones.
+
+    :param works: the playbook's services; one that is wrong may be missing
+    :param given: the relations as they are declared
+    """
+    known = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
+    first: dict[tuple[Endpoint, ...], Relation] = {}
+    for each in given:
+        with going_on():
+            check(each, known)
+            key = tuple(sorted(each.ends))
+            before = first.setdefault(key, each)
+            if before is not each:
+                report(problem("SC0715", str(each), "keep one of them", each.position, before.position))
+    for work in works:
+        # As in juju: who has peers is related to them without anybody's saying so.
+        for name, (kind, _) in (work.charm.endpoints if work.charm is not None else {}).items():
+            end = Endpoint(work.service.name, name)
+            if kind == "peers":
+                first.setdefault((end,), Relation((end,), work.service.position))
+    return list(first.values())
+
+
+def check(each: Relation, known: Mapping[str, Ends]) -> None:
+    """Report what is wrong with a relation between services.
+
+    :param known: the services that there are, each with the ends of relations that its charm has, as `Charm.related`
+    """
+    parts = [_part(end, each, known) for end in each.ends]
+    if len({end.service for end in each.ends}) < len(each.ends):
+        hint = "peers are written with one end"
+        report(problem("SC0711", f"both ends of {each} are the same service's", hint, each.position))
+        return
+    wanted = ("peers",) if len(each.ends) == 1 else ("provides", "requires")
+    for end, part in zip(each.ends, parts, strict=True):
+        if part is not None and part[0] not in wanted:
+            hint = f"write [{end}] alone" if part[0] == "peers" else "write two ends: one provides, the other requires"
+            report(problem("SC0714", f"{end} stands in `{part[0]}:` of its metadata.yaml", hint, each.position))
+            return
+    if len(parts) == 2 and parts[0] is not None and parts[1] is not None:
+        (one, that), (other, there) = parts[0], parts[1]
+        if that != there:
+            detail = f"{each.ends[0]} has the interface {that}, {each.ends[1]} has {there}"
+            report(problem("SC0714", detail, "relate ends of one interface", each.position))
+        elif one == other:
+            hint = "one of them must provide what the other requires"
+            report(problem("SC0714", f"{each.ends[0]} and {each.ends[1]} both stand in `{one}:`", hint, each.position))
+
+
+def _part(end: Endpoint, each: Relation, known: Mapping[str, Ends]) -> Sequence[str] | None:
+    """Return the part that an end has in its charm, and its interface; None where nothing says, or it was reported."""
+    there = known.get(end.service)
+    if there is None:
+        hint = suggest(end.service, known, "there are")
+        report(problem("SC0712", f"there is no service {end.service} for {end}", hint, each.position))
+        return None
+    found = there.get(end.relation)
+    if found is None and there:
+        hint = suggest(end.relation, [name for name in there if name not in charms.IMPLICIT], "it has")
+        report(problem("SC0713", f"the charm of {end.service} has no relation {end.relation}", hint, each.position))
+    return found

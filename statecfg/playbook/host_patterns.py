@@ -1,0 +1,107 @@
+"""Host patterns: `web`, `web*`, `~web[0-9]+`, `a,b`, `web:!web3`, `web:&eu`, `all`, `@local`."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from statecfg.problems import Problem, problem, suggest
+from statecfg.problems.positions import Place
+
+LOCAL = "@local"
+ALL = "all"
+
+
+class Names:
+    """What patterns can select: the hosts in order, and for each group its hosts."""
+
+    def __init__(self, hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> None:
+        self.hosts, self.groups = list(hosts), groups
+
+
+def match(pattern: str, names: Names, what: str, *places: Place) -> tuple[list[str], list[Problem]]:
+    """Return the hosts that a pattern selects, in the inventory's order, and what is wrong with the pattern.
+
+    Terms are joined by `,` or `:`; first all plain terms are added up, then `&x` keeps what is in x as well, then
+    `!x` takes x away; with no plain term, all hosts are what to start from. A term that matches nothing is wrong.
+
+    :param what: what to call the pattern in messages: "hosts" or "--limit"
+    """
+    found: list[Problem] = []
+    chosen: set[str] = set()
+    kept: list[set[str]] = []
+    dropped: set[str] = set()
+    started = False
+    for term in _terms(pattern):
+        sign, name = (term[0], term[1:].strip()) if term[:1] in ("!", "&") else ("", term)
+        hosts = _term(name, pattern, names, what, places, found)
+        if sign == "!":
+            dropped |= hosts
+        elif sign == "&":
+            kept.append(hosts)
+        else:
+            started = True
+            chosen |= hosts
+    if not started:
+        chosen = set(names.hosts)
+    chosen = chosen.intersection(*kept) - dropped
+    if not chosen and not found:
+        detail = f"{what} `{pattern}` selects none of {len(names.hosts)} hosts"
+        found.append(problem("SC0406", detail, "check the terms that take hosts away", *places))
+    order = dict.fromkeys([*names.hosts, LOCAL])
+    return [host for host in order if host in chosen], found
+
+
+def _terms(pattern: str) -> list[str]:
+    terms: list[str] = []
+    for part in pattern.split(","):
+        text = part.strip()
+        # A regular expression may hold colons of its own.
+        terms.extend([text] if text.lstrip("!& ").startswith("~") else [piece.strip() for piece in text.split(":")])
+    return terms
+
+
+def _term(
+    name: str, pattern: str, names: Names, what: str, places: tuple[Place, ...], found: list[Problem]
+) -> set[str]:
+    if not name:
+        detail = f"{what} `{pattern}` has an empty term"
+        found.append(problem("SC0407", detail, "write names joined by single commas", *places))
+        return set()
+    if name == ALL:
+        return set(names.hosts)
+    if name == LOCAL:
+        return {LOCAL}
+    if name.startswith("~"):
+        try:
+            test: Callable[[str], object] = re.compile(name[1:]).search
+        except re.error as error:
+            at = "" if error.pos is None else f" at character {error.pos + 1}"
+            detail = f"{what} `{pattern}`: the regular expression `{name[1:]}` is wrong{at}: {error.msg}"
+            found.append(problem("SC0407", detail, "correct the expression", *places))
+            return set()
+    elif any(letter in name for letter in "*?["):
+        test = re.compile(fnmatch.translate(name)).match
+    else:
+        test = name.__eq__
+    hosts = {host for host in names.hosts if test(host)}
+    for group, members in names.groups.items():
+        if test(group):
+            hosts.update(members)
+    if not hosts and name not in names.groups:
+        found.append(_nothing(name, pattern, names, what, places))
+    return hosts
+
+
+def _nothing(name: str, pattern: str, names: Names, what: str, places: tuple[Place, ...]) -> Problem:
+    term = f", term `{name}`," if name != pattern else ""
+    if not names.hosts:
+        return problem(
+            "SC0406",
+            f"{what} `{pattern}`{term} matches nothing: the inventory has no hosts",
+            "name an inventory with -i, or use @local for this machine",
+            *places,
+        )
+    help_text = suggest(name, [*names.groups, *names.hosts], "there are")
+    return problem("SC0406", f"{what} `{pattern}`{term} matches no host and no group", help_text, *places)

@@ -1,0 +1,64 @@
+"""Notes the inputs of a playbook that are not read as single files: node types, modules, charms and hooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statecfg.playbook import inputs
+
+if TYPE_CHECKING:
+    from statecfg.playbook.declared import ServiceWork
+    from statecfg.playbook.project import Project
+
+_SKIPPED = ("__pycache__",)
+_SOURCES = (".py", ".hy")
+
+
+def note(project: Project, services: Sequence[ServiceWork]) -> None:
+    """Note a project's node types and hooks, the modules its playbooks imported, and the charms of services.
+
+    Does nothing unless somebody records.
+    """
+    if not inputs.active():
+        return
+    if project.resources is not None:
+        _all("node type", _sources(project.resources))
+    _all("module", _modules())
+    for each in services:
+        if each.charm is not None:
+            for name, sha256 in each.charm.contents.items():
+                inputs.note("charm", each.charm.files[name][1], sha256=sha256)
+    _all("hook", _hooks(project.root / "hooks"))
+
+
+def _all(kind: str, paths: Iterable[str | Path]) -> None:
+    for path in paths:
+        inputs.note(kind, path)
+
+
+def _sources(folder: Path) -> Iterator[str]:
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
+        yield from (os.path.join(here, name) for name in sorted(files) if name.endswith(_SOURCES))
+
+
+def _modules() -> Sequence[str]:
+    from statecfg.dialects import modules
+
+    return modules.files()
+
+
+def _hooks(folder: Path) -> Iterator[Path]:
+    """Yield registrations, and of each hook type its configuration and programs; other files may be its own data."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".yml", ".yaml"):
+            yield path
+        elif path.suffix == ".hook" and path.is_dir():
+            for file in sorted(path.iterdir()):
+                if file.name == "configuration.yaml" or os.access(file, os.X_OK):
+                    yield file

@@ -1,0 +1,373 @@
+"""The types of attributes: what annotations of node types are made of, each with its rules."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from statecfg.remote.graph.model import Blob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional
+
+if TYPE_CHECKING or sys.version_info >= (3, 9):
+    from typing import Annotated
+else:
+
+    class Annotated:
+        """Stands for `typing.Annotated`, which Python 3.8 lacks: the annotated type itself."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            return item[0]
+
+
+MAX_NAME = 255  # bytes in one component of a path: NAME_MAX of Linux
+MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux less the closing NUL
+MAX_SHOWN = 80  # characters of a value in a message
+MAX_ID = 2**32 - 2  # the last user or group number; the one after it means "leave as it is" to chown
+SPECIAL = 0o7777
+# What nearly all paths are like; anything else goes through the rules one by one.
+_EVERYDAY_PATH = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[A-Za-z0-9_@%+=:,.-]{1,255})+\Z")
+
+
+class Wrong(ValueError):
+    """A value is not allowed: why, and what to write instead."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        ValueError.__init__(self, message)
+        self.help = help
+
+
+class Rule:
+    """A check of one value, with the words for it.
+
+    :param expects: what it lets pass, for messages: "an absolute path"
+    :param function: returns the value, possibly changed; raises ValueError (or `Wrong`, with help)
+    :param schema: what it adds to the JSON Schema
+    :param takes: it checks the type of the value as well, so nothing else has to
+    :param shown: reports show the value everywhere, so it can't be a secret
+    """
+
+    __slots__ = ("expects", "function", "schema", "shown", "takes")
+
+    def __init__(
+        self,
+        expects: str,
+        function: Callable[[Any], Any],
+        schema: Optional[Dict[str, Any]] = None,
+        takes: bool = False,
+        shown: bool = False,
+    ) -> None:
+        self.expects, self.function, self.schema = expects, function, schema or {}
+        self.takes, self.shown = takes, shown
+
+    def __call__(self, value: Any) -> Any:
+        return self.function(value)
+
+
+def show(value: object) -> str:
+    """Return a value for a message, in at most 80 characters, whatever it is."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return "an integer of about %d digits" % (value.bit_length() * 30103 // 100000 + 1)
+    if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
+        return repr(value[: MAX_SHOWN - 5])[: MAX_SHOWN - 2] + "…" + ("'" if isinstance(value, str) else "")
+    if type(value).__name__ == "mappingproxy":
+        value = dict(value)  # type: ignore[call-overload]
+    elif type(value).__name__ in ("PVector", "pvector"):
+        value = list(value)  # type: ignore[call-overload]
+    try:
+        text = repr(value)
+    except Exception as error:  # a value's own repr may do anything, and this is the message about that value
+        text = "<%s whose repr raises %s>" % (type(value).__name__, type(error).__name__)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+def no_nul(value: str) -> str:
+    """Return the text. Raises Wrong where it holds a NUL, which no path, name or argument can."""
+    at = value.find("\0")
+    if at >= 0:
+        raise Wrong("a text with a NUL byte at index %d" % at, "take the NUL out")
+    return value
+
+
+def no_controls(value: str) -> str:
+    """Return the text. Raises Wrong where it holds a line break or another control character, with the code point."""
+    for at, letter in enumerate(value):
+        if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
+            what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
+            raise Wrong("a text with a %s (U+%04X) at index %d" % (what, ord(letter), at), "take it out")
+    return value
+
+
+def encodable(value: str) -> str:
+    """Return the text. Raises Wrong where it can't be written as UTF-8."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Wrong("not valid Unicode at index %d" % error.start, "give bytes for what is not text") from None
+    return value
+
+
+def absolute_path(value: str) -> str:
+    """Return the path. Raises Wrong where it is not absolute, or holds what a path to manage must not."""
+    if _EVERYDAY_PATH.match(value) and len(value) <= MAX_PATH:
+        return value
+    if not value:
+        raise Wrong("an empty path", "write an absolute path, such as /etc/motd")
+    no_controls(no_nul(encodable(value)))
+    if value.startswith("~"):
+        raise Wrong(
+            "a path with `~`, which is not expanded",
+            "write the whole path, such as /home/%s" % (value.lstrip("~/") or "deploy"),
+        )
+    if not value.startswith("/"):
+        raise Wrong("a relative path", "write an absolute path: /%s" % value)
+    if len(value.encode("utf-8")) > MAX_PATH:
+        raise Wrong("a path of %d bytes; at most %d are possible" % (len(value.encode("utf-8")), MAX_PATH))
+    parts = value.split("/")
+    if ".." in parts:
+        raise Wrong("a path with `..`", "write the path it leads to")
+    long = [part for part in parts if len(part.encode("utf-8")) > MAX_NAME]
+    if long:
+        size = len(long[0].encode("utf-8"))
+        raise Wrong("a name of %d bytes in the path; at most %d are possible" % (size, MAX_NAME))
+    if not value.strip("/."):
+        raise Wrong("the root directory, which can't be managed", "name a file or directory below it")
+    if value.endswith("/"):
+        raise Wrong("a path that ends in `/`", "write %s" % show(value.rstrip("/")))
+    return value
+
+
+def working_directory(value: str) -> str:
+    """Return the path of a directory to run in, which may be `/`. Raises Wrong (see `absolute_path`)."""
+    return value if value == "/" else absolute_path(value)
+
+
+def mode(value: Any) -> int:
+    """Return permission bits from octal text such as "0644". Raises Wrong for a number, a symbol or other text."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
+    if not isinstance(value, str):
+        raise Wrong("%s" % kind_of(value), 'write octal digits in quotes: "0644"')
+    if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value) or re.match(r"[-r][-w][-xsS]", value):
+        raise Wrong("a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on what is there')
+    digits = value[2:] if value[:2] in ("0o", "0O") else value
+    if not re.match(r"[0-7]{3,5}\Z", digits) or int(digits, 8) > SPECIAL:
+        raise Wrong("not a mode", 'write three or four octal digits in quotes: "0644"')
+    return int(digits, 8)
+
+
+def _number_as_mode(value: int) -> str:
+    return "and %d decimal is 0%o in octal" % (value, value) if 0 <= value < 1 << 20 else "and no mode at all"
+
+
+def _mode_help(value: int) -> str:
+    if not 0 <= value <= SPECIAL:
+        return 'write octal digits in quotes: "0644"'
+    octal = "%04o" % value
+    if not re.match(r"[0-7]{3,4}\Z", str(value)):
+        return "write '%s'; %d decimal is 0%o" % (octal, value, value)
+    return "write '%04d'; %d decimal is 0%o (write '%s' if that was meant)" % (value, value, value, octal)
+
+
+def account_name(what: str) -> Callable[[str], str]:
+    """Return the check of the name of a user or group, by the rules of Debian's adduser and useradd(8)."""
+
+    def check(value: str) -> str:
+        if not value:
+            raise Wrong("an empty name of a %s" % what)
+        no_nul(value)
+        if len(value.encode("utf-8", "surrogatepass")) > 32:
+            raise Wrong("a name of %d bytes; %s names have at most 32" % (len(value.encode("utf-8", "replace")), what))
+        if value.isdigit():
+            raise Wrong("a number", "write the %s's name; a number would be taken for an id" % what)
+        if not re.match(r"[A-Za-z_][A-Za-z0-9_.-]*\$?\Z", value):
+            raise Wrong(
+                "not a name of a %s" % what, "letters, digits, `_`, `-` and `.`, beginning with a letter or `_`"
+            )
+        return value
+
+    return check
+
+
+def owner_name(what: str) -> Callable[[str], str]:
+    """Return the check of who owns something: a name, or an id written as text."""
+    named = account_name(what)
+
+    def check(value: str) -> str:
+        if value.isascii() and value.isdigit():
+            if len(value) > 10 or int(value) > MAX_ID:
+                raise Wrong("an id beyond %d" % MAX_ID)
+            return value
+        return named(value)
+
+    return check
+
+
+def within(low: float, high: float) -> Callable[[Any], Any]:
+    """Return the check that a number lies between two, both allowed."""
+
+    def check(value: Any) -> Any:
+        if not low <= value <= high:
+            raise Wrong("%s; allowed is %s to %s" % (show(value), low, high))
+        return value
+
+    return check
+
+
+def seconds(value: float) -> float:
+    """Return a time as a float. Raises Wrong where it is not positive and finite."""
+    if not 0 < value <= 1e9:
+        raise Wrong("%s is not a time" % show(value), "write a number of seconds above 0, such as 600")
+    return float(value)
+
+
+def pause(value: float) -> float:
+    """Return a time to wait as a float. Raises Wrong where it is negative or more than an hour."""
+    if not 0 <= value <= 3600:
+        raise Wrong("%s is not a time to wait" % show(value), "write a number of seconds from 0 to 3600")
+    return float(value)
+
+
+def argv(value: List[Any]) -> List[str]:
+    """Return a program and its arguments. Raises Wrong where the list is empty or an element can't be an argument."""
+    if not value or not value[0]:
+        raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
+    for item in value:
+        if not isinstance(item, str):  # a secret, the only other thing that passes for text
+            raise Wrong("a secret among the arguments, which every user of a host can read", "put it into a file")
+        no_nul(encodable(item))
+    return value
+
+
+def plain_name(value: str) -> str:
+    """Return a name of something. Raises Wrong where it is empty, too long, or holds spaces or control characters."""
+    if not value:
+        raise Wrong("an empty name")
+    no_nul(encodable(value))
+    if len(value.encode("utf-8")) > MAX_NAME:
+        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value.encode("utf-8")), MAX_NAME))
+    for letter in value:
+        if letter.isspace() or not letter.isprintable():
+            raise Wrong("a name with a space or control character (U+%04X)" % ord(letter))
+    return value
+
+
+def one_line(value: str) -> str:
+    """Return a text. Raises Wrong where it holds a line break or NUL."""
+    no_nul(encodable(value))
+    if "\n" in value or "\r" in value:
+        raise Wrong("a line break in what must be one line")
+    return value
+
+
+def local_path(value: str) -> str:
+    """Return the path of a file on the controller. Raises Wrong where it is empty, too long or holds a NUL."""
+    if not value.strip():
+        raise Wrong("an empty path", "name a file beside the playbook or in the project's files/ or templates/")
+    no_controls(no_nul(encodable(value)))
+    if value.startswith("~"):
+        raise Wrong(
+            "a path with `~`, which is not expanded", "write a path relative to the playbook, or an absolute one"
+        )
+    if len(value.encode("utf-8")) > MAX_PATH or max(len(part.encode("utf-8")) for part in value.split("/")) > MAX_NAME:
+        raise Wrong("a path longer than the system allows (%d bytes, each name %d)" % (MAX_PATH, MAX_NAME))
+    return value
+
+
+def suffix(value: str) -> str:
+    """Return what is put after a file's name. Raises Wrong where that would name the file itself or another place."""
+    if not value or "/" in value:
+        raise Wrong("not a suffix", "write what comes after the file's name, such as .bak")
+    no_nul(encodable(value))
+    if len(value.encode("utf-8")) > 64:
+        raise Wrong("a suffix of %d bytes; at most 64 are allowed" % len(value.encode("utf-8")))
+    return value
+
+
+def package_name(value: str) -> str:
+    """Return the name of a Debian package. Raises Wrong for other text. Source: Debian Policy 5.6.1 and 5.6.7."""
+    no_nul(value)
+    if not re.match(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9][a-z0-9-]*)?\Z", value):
+        lower = value.strip().lower()
+        known = re.match(r"[a-z0-9][a-z0-9+.-]+\Z", lower)
+        at = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
+        if at:
+            raise Wrong("a name with a version", 'write the version apart: version: "%s"' % at.group(2))
+        raise Wrong("not the name of a package", "write %s" % lower if known else "such as nginx or libc6:i386")
+    if len(value) > MAX_NAME:
+        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
+    return value
+
+
+def content(value: Any) -> Any:
+    """Return the content of a file: text, bytes or a blob. Raises Wrong for anything else."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, (bytes, Blob)):
+        return value
+    raise Wrong("%s, not text or bytes" % kind_of(value), 'put it in quotes: "%s"' % show(value))
+
+
+def pattern(value: str) -> str:
+    """Return a regular expression. Raises Wrong where it is none."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise Wrong("no regular expression: %s" % error, "put a backslash before what is meant literally") from None
+    return one_line(value)
+
+
+def kind_of(value: object) -> str:
+    """Return the words for the type of a value."""
+    if value is None:
+        return "nothing"
+    words = {
+        "bool": "a truth value",
+        "int": "an integer",
+        "float": "a number",
+        "str": "text",
+        "bytes": "bytes",
+        "list": "a list",
+        "tuple": "a list",
+        "PVector": "a list",
+        "pvector": "a list",
+        "dict": "a map",
+        "PMap": "a map",
+        "mappingproxy": "a map",
+        "set": "a set",
+        "date": "a date",
+        "datetime": "a date and time",
+        "Keyword": "a keyword",
+        "function": "a function",
+        "Graph": "a graph",
+    }
+    name = type(value).__name__
+    return words.get(name, ("an " if name[:1] in "AEIOaeio" else "a ") + name)
+
+
+AbsolutePath = Annotated[str, Rule("an absolute path", absolute_path, {"pattern": "^/"}, shown=True)]
+WorkingDirectory = Annotated[str, Rule("an absolute path", working_directory, {"pattern": "^/"}, shown=True)]
+Text = Annotated[str, Rule("text", encodable)]
+NoNul = Annotated[str, Rule("text without NUL", no_nul)]
+Line = Annotated[str, Rule("one line of text", one_line)]
+Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME}, shown=True)]
+Names = Annotated["list[Name]", Rule("a list of names", list)]
+Mode = Annotated[
+    str, Rule('a mode such as "0644"', mode, {"type": "string", "pattern": "^(0o)?[0-7]{3,5}$"}, takes=True)
+]
+UserName = Annotated[str, Rule("a user name", account_name("user"), {"minLength": 1, "maxLength": 32})]
+GroupName = Annotated[str, Rule("a group name", account_name("group"), {"minLength": 1, "maxLength": 32})]
+Owner = Annotated[str, Rule("a user name or id", owner_name("user"), {"minLength": 1})]
+OwnerGroup = Annotated[str, Rule("a group name or id", owner_name("group"), {"minLength": 1})]
+Id = Annotated[int, Rule("a user or group id", within(0, MAX_ID), {"minimum": 0, "maximum": MAX_ID})]
+Port = Annotated[int, Rule("a port", within(1, 65535), {"minimum": 1, "maximum": 65535})]
+Seconds = Annotated[float, Rule("a number of seconds", seconds, {"exclusiveMinimum": 0})]
+Pause = Annotated[float, Rule("a number of seconds, 0 for none", pause, {"minimum": 0, "maximum": 3600})]
+Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv, {"minItems": 1})]
+LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1}, shown=True)]
+Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64})]
+PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
+Content = Annotated["str | bytes | Blob", Rule("text or bytes", content, {"type": "string"}, takes=True)]
+Pattern = Annotated[str, Rule("a regular expression", pattern, {"format": "regex"})]

@@ -1,0 +1,96 @@
+"""Calling hooks around resources: those of this host as its processes, the controller's by asking it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+
+from statecfg.remote.hooks.hook_result import why
+from statecfg.remote.wire.frames import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping
+
+    from statecfg.remote.run.management import Management
+    from statecfg.remote.wire.channel import Channel
+
+
+class Firing:
+    """Calls the hooks of one run.
+
+    :param managed: what the run has under management; its ledger holds the configuration of this host's hooks
+    :param channel: to the controller
+    """
+
+    def __init__(self, managed: Management, channel: Channel) -> None:
+        from statecfg.remote.machine.facts import gather
+
+        self.managed, self.channel = managed, channel
+        self.node = dict(managed.order.get("node") or {}, facts=gather())
+        self.count = 0
+
+    def call(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
+        """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks.
+
+        `waited` says how many seconds passed before the hook was started: for its turn on the controller, or for our
+        own preparations here.
+        """
+        resource = dict(self.managed.mask(resource), playbook=self.managed.playbook)
+        if hook["where"] == "host":
+            return self._here(hook, event, resource, seconds)
+        self.count += 1
+        question = {"type": "hook", "id": self.count, "hook": hook["name"], "event": event, "seconds": seconds}
+        self.channel.send(dict(question, resource=resource))
+        try:
+            while True:
+                answer, _ = self.channel.receive("hooked", cancelled=True)
+                if answer["id"] == self.count:
+                    return answer
+        except ProtocolError as problem:
+            return {"ok": False, "error": "the controller did not say how it ended: %s" % problem}
+
+    def tell(self, fired: Dict[str, Any]) -> None:
+        """Tell the controller what was fired."""
+        self.channel.send(dict(fired, type="fired"))
+
+    def _here(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+        """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
+        begun = time.monotonic()
+        from statecfg.remote.hooks.hook_result import judge, not_executable, shortened
+        from statecfg.remote.hooks.hook_run import executable, handler, invoke
+
+        ledger = self.managed.ledger
+        assert ledger is not None
+        folder = self.managed.folder(hook)
+        program = handler(folder, event)
+        if not program:
+            return {"ok": True}
+        if not executable(program):
+            refused = not_executable(event, program, {}, None)
+            return {"ok": False, "entry": refused.entry, "severity": refused.severity, "error": why(refused)}
+        base = hashlib.sha256(json.dumps(hook["configuration"], sort_keys=True).encode()).hexdigest()
+        kept = ledger.hook(hook["name"], base)
+        configuration = dict(hook["configuration"]) if kept is None else kept
+        told = {"id": hook.get("id"), "name": hook["name"], "type": hook["type"], "configuration": configuration}
+        given = {
+            "hook": {**{key: value for key, value in told.items() if value is not None}, "cause": event},
+            "node": self.node,
+            "policy": self.managed.order.get("policy"),
+            "resource": resource,
+        }
+        metadata = self.node.get("metadata") or {}
+        about = {"hook": hook["name"], "event": event, "name": resource["name"], "seconds": seconds}
+        self.channel.send(dict(about, type="calling"))
+        waited = time.monotonic() - begun
+        ended = invoke(folder, event, given, seconds)
+        judged = judge(
+            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, ended.stderr, ended.reason
+        )
+        if judged.configuration != configuration:
+            ledger.set_hook(hook["name"], base, judged.configuration)
+        answer: Dict[str, Any] = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}
+        if judged.metadata is not None and judged.metadata != metadata:
+            self.node["metadata"] = answer["metadata"] = judged.metadata
+        return dict(answer, error=why(judged), waited=waited)

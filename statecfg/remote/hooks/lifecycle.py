@@ -1,0 +1,264 @@
+"""Entities: what comes under management, is changed and removed on a host; their states, and the hooks around them.
+
+The states and what a failing hook means for each are those of Runtime Defined Entities: PRE_CREATED, RESOLVED,
+RESOLUTION_ERROR and IN_DELETION.
+"""
+
+from __future__ import annotations
+
+import time
+
+from statecfg.remote.ledger.ledger import IN_DELETION, PRE_CREATED, RESOLUTION_ERROR, RESOLVED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence
+
+    from typing_extensions import Protocol
+
+    from statecfg.remote.graph.model import Node
+
+    class Record(Protocol):
+        """Where entities are written down, durably."""
+
+        def manage(self, rows: Sequence[Dict[str, Any]]) -> None: ...
+        def entity(self, node: str, **fields: Any) -> None: ...
+
+
+PRE_RECONCILE, POST_CREATE, POST_UPDATE = "pre-reconcile", "post-create", "post-update"
+PRE_DELETE, FINALIZE, POST_DELETE = "pre-delete", "finalize", "post-delete"
+EVENTS = (PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE)
+ALL_HOOKS = 120.0  # seconds that all hooks of one event of one resource may take together
+OK, FAILED, CONTINUED, OWED = "ok", "failed", "continued", "owed"  # how a hook ended, by what its failure means
+
+
+class Entity:
+    """A node's place in the ledger.
+
+    :param state: "" for one that is not under management yet
+    :param owing: pairs of event and hook that are to be done by a later run
+    """
+
+    __slots__ = ("name", "owing", "postponed", "state", "why")
+
+    def __init__(self, name: str, state: str = "", owing: Iterable[Sequence[str]] = ()) -> None:
+        self.name, self.state = name, state
+        self.owing = [list(pair) for pair in owing]
+        self.postponed = False  # a hook, not a failure, put it off to a later run
+        self.why = ""  # what that hook said
+
+
+class Lifecycle:
+    """The entities of one run, and what is fired around them.
+
+    :param entities: by node name; of nodes that left the definition, too
+    :param hooks: what may fire, in their order: `name`, `events`, `select` (types, names, tags), `failure`, `deadline`
+    """
+
+    def __init__(self, entities: Dict[str, Entity], hooks: Sequence[Mapping[str, Any]]) -> None:
+        self.entities, self.hooks = entities, hooks
+
+    def attach(
+        self,
+        record: Record,
+        call: Callable[[Mapping[str, Any], str, Dict[str, Any], float], Mapping[str, Any]],
+        tell: Callable[[Dict[str, Any]], None],
+        row: Callable[[Node], Dict[str, Any]],
+    ) -> None:
+        """Let things happen from now on.
+
+        :param record: the journal
+        :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
+        :param tell: takes what was fired, for the report
+        :param row: from a node that comes under management to its record
+        """
+        self.record, self.call, self.tell, self.row = record, call, tell, row
+
+    def entity(self, node: Node) -> Entity:
+        """Return a node's entity."""
+        return self.entities.setdefault(node.provides, Entity(node.provides))
+
+    # Coming and changing
+
+    def manage(self, nodes: Sequence[Node]) -> None:
+        """Bring nodes under management before anything is done to them; those that are already stay as they are."""
+        fresh = [node for node in nodes if not self.entity(node).state]
+        if fresh:
+            self.record.manage([self.row(node) for node in fresh])
+        for node in fresh:
+            self.entity(node).state = PRE_CREATED
+
+    def before(self, node: Node) -> str:
+        """Fire what comes before a node's turn; return why the turn must not come, "" where it may."""
+        entity = self.entity(node)
+        if entity.state == IN_DELETION:  # its removal had begun when it was defined again
+            self.become(node, PRE_CREATED)
+        return self.ask(PRE_RECONCILE, node)
+
+    def done(self, node: Node, changed: bool) -> str:
+        """Fire what follows a node that is as defined now; return why it has failed all the same, "" otherwise.
+
+        Source of the rule: a failed post-create leaves the entity in RESOLUTION_ERROR, so that the next run tries it
+        again; a failed post-update does not touch the state.
+        """
+        entity = self.entity(node)
+        if entity.state != RESOLVED:
+            why = self.fire(POST_CREATE, node, "changed" if changed else "unchanged")
+            again = self.owed(node, POST_CREATE)
+            self.become(node, RESOLUTION_ERROR if why or again else RESOLVED)
+            return why
+        if changed or entity.owing:
+            only = None if changed else [hook for _, hook in entity.owing]
+            before, entity.owing = entity.owing, []
+            why = self.fire(POST_UPDATE, node, "changed" if changed else "unchanged", only)
+            if why:  # those after the one that failed were not asked
+                entity.owing += [pair for pair in before if pair not in entity.owing]
+            if before != entity.owing:
+                self.become(node, entity.state)
+            return why
+        return ""
+
+    def broke(self, node: Node) -> None:
+        """Let a node that could not be made be known as unresolved."""
+        if self.entity(node).state == PRE_CREATED:
+            self.become(node, RESOLUTION_ERROR)
+
+    # Going
+
+    def may_go(self, node: Node) -> str:
+        """Fire what comes before a removal; return why it must not be, "" where it may.
+
+        Source of the rule: a failed pre-delete leaves everything as it was, and is not asked again for what is in
+        deletion; a failed finalize leaves it in deletion, for a later run.
+        """
+        if self.entity(node).state != IN_DELETION:
+            why = self.ask(PRE_DELETE, node)
+            if why:
+                return why
+            self.become(node, IN_DELETION)
+        return self.ask(FINALIZE, node)
+
+    def gone(self, node: Node, **more: Any) -> str:
+        """Fire what follows a removal; return why the entity stays in deletion, "" where it is gone for good."""
+        why = self.ask(POST_DELETE, node, "changed")
+        if not why:
+            self.forget(node, **more)
+        return why
+
+    def forget(self, node: Node, **more: Any) -> None:
+        """Let an entity be under management no longer."""
+        self.entity(node).state = ""
+        self.record.entity(getattr(node, "row", {}).get("name", node.provides), state="", **more)
+
+    # Firing
+
+    def become(self, node: Node, state: str) -> None:
+        """Let an entity have a new state, durably."""
+        entity = self.entity(node)
+        entity.state = state
+        name = getattr(node, "row", {}).get("name", node.provides)
+        self.record.entity(name, state=state, owing=entity.owing)
+
+    def ask(self, event: str, node: Node, outcome: str = "") -> str:
+        """Fire an event without which things can't go on; return why they must not, or not in this run."""
+        why = self.fire(event, node, outcome)
+        if not why and self.owed(node, event):
+            entity = self.entity(node)
+            entity.postponed = True
+            return "%s; a later run tries again" % entity.why
+        return why
+
+    def owed(self, node: Node, event: str) -> bool:
+        """Tell whether a hook of an event has put itself off; that the event comes again needs no other record."""
+        entity = self.entity(node)
+        found = [pair for pair in entity.owing if pair[0] == event]
+        entity.owing = [pair for pair in entity.owing if pair[0] != event]
+        return bool(found)
+
+    def due(self, node: Node, changed: bool) -> bool:
+        """Tell whether a node's turn would fire anything, or settle a state."""
+        entity = self.entity(node)
+        if entity.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or entity.owing:
+            return True
+        events = [PRE_RECONCILE]
+        if not entity.state:
+            events.append(POST_CREATE)
+        elif changed:
+            events.append(POST_UPDATE)
+        return any(fires(hook, event, node) for hook in self.hooks for event in events)
+
+    def would_fire(self, node: Node, acts: bool, removal: bool) -> List[Dict[str, Any]]:
+        """Return what a node's turn would fire: hook, event, name, where."""
+        entity = self.entity(node)
+        if removal:
+            begun = entity.state == IN_DELETION
+            events = [FINALIZE, POST_DELETE] if begun else [PRE_DELETE, FINALIZE, POST_DELETE]
+        else:
+            events = [PRE_RECONCILE]
+            if entity.state != RESOLVED:
+                events.append(POST_CREATE)
+            elif acts or entity.owing:
+                events.append(POST_UPDATE)
+        return [
+            {"hook": hook["name"], "event": event, "name": node.provides, "where": hook["where"]}
+            for event in events
+            for hook in self.hooks
+            if fires(hook, event, node)
+        ]
+
+    def fire(self, event: str, node: Node, outcome: str, only: Any = None) -> str:
+        """Fire an event's hooks in their order; return why things must not go on, "" where they may.
+
+        :param outcome: what became of the node, "" before its turn
+        :param only: names of the hooks to be fired; None for all
+        """
+        end = time.monotonic() + ALL_HOOKS
+        entity = self.entity(node)
+        for hook in self.hooks:
+            if not fires(hook, event, node) or (only is not None and hook["name"] not in only):
+                continue
+            left = end - time.monotonic()
+            if left <= 0:
+                answer: Mapping[str, Any] = {"ok": False, "error": "the event's hooks took %g s together" % ALL_HOOKS}
+            else:
+                answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook["deadline"]))
+                end += answer.get("waited", 0.0)  # while hooks of other hosts had their turn
+            status = OK if answer["ok"] else {"abort": FAILED, "continue": CONTINUED, "retry": OWED}[hook["failure"]]
+            told: Dict[str, Any] = {"hook": hook["name"], "event": event, "name": node.provides, "where": hook["where"]}
+            told["status"] = status
+            told.update((key, answer[key]) for key in ("error", "severity", "entry", "metadata") if answer.get(key))
+            self.tell(told)
+            said = "the %s hook %s failed: %s" % (event, hook["name"], answer.get("error") or "it gave no reason")
+            if status == OWED:
+                entity.owing.append([event, hook["name"]])
+                entity.why = said
+            elif status == FAILED:
+                return said
+        return ""
+
+
+def fires(hook: Mapping[str, Any], event: str, node: Node) -> bool:
+    """Tell whether a hook is for an event of a node."""
+    if event not in hook["events"]:
+        return False
+    select = hook.get("select") or {}
+    if select.get("types") and node.type not in select["types"]:
+        return False
+    if select.get("names"):
+        from fnmatch import fnmatchcase
+
+        if not any(fnmatchcase(node.provides, glob) for glob in select["names"]):
+            return False
+    return not select.get("tags") or bool(set(select["tags"]).intersection(node.options.get("tags") or ()))
+
+
+def resource(node: Node, state: str, outcome: str) -> Dict[str, Any]:
+    """Return a node as hooks are told of it. Attributes are as reports show them: content by its digest."""
+    from statecfg.remote.run.report import shown
+
+    found: Dict[str, Any] = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
+    found["attributes"] = shown({key: value for key, value in node.attrs.items() if value is not None})
+    found["tags"] = list(node.options.get("tags") or ())
+    if outcome:
+        found["outcome"] = outcome
+    return found

@@ -1,0 +1,294 @@
+"""What left a playbook's definition: found in the ledger, brought into an order, and refused where it must not go."""
+
+from __future__ import annotations
+
+import posixpath
+
+from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger.ledger import IN_DELETION, displaced, distinct
+from statecfg.remote.machine.changes import content, secretive
+from statecfg.remote.machine.paths import normal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from statecfg.remote.ledger.ledger import Ledger
+
+
+PACKAGE = "package"  # the type of the nodes that others need for being undone
+
+
+class Former(Node):
+    """A node that left the definition, as the ledger remembers it.
+
+    :param row: its record
+    :param heir: (playbook, name) of another node that is about the same thing: then only the record goes
+    :ivar given: attributes that hold secrets, as the playbook still has them; those of `attrs` hold masks
+
+    `waits` names nodes that go before it because they may need it to be undone; `sees` those of the nodes before it
+    whose actions can change what it has to do.
+    """
+
+    __slots__ = ("given", "heir", "row", "sees", "waits")
+
+    def __init__(self, row: Dict[str, Any], name: str, heir: Optional[Tuple[str, str]] = None) -> None:
+        Node.__init__(self, name, row["type"], (), row["attrs"], position=row["position"])
+        self.options = {"tags": row["tags"]} if row["tags"] else {}
+        self.row, self.heir = row, heir
+        self.given: Dict[str, Any] = {}
+        self.sees: Sequence[str] = ()
+        self.waits: Sequence[str] = ()
+
+    def supply(self, attrs: Mapping[str, Any], mask: Callable[[Any], Any]) -> None:
+        """Take over secrets from the playbook's node of this name, where it is the same but for their values."""
+        for name, value in self.attrs.items():
+            if name in attrs and secretive(value) and mask(kept(attrs[name])) == value:
+                self.given[name] = attrs[name]
+
+    @property
+    def note(self) -> str:
+        """Why nothing is taken back, where only the record goes; "" otherwise."""
+        if self.heir is not None:
+            return "it stays: %s of %s is about the same thing" % (self.heir[1], self.heir[0])
+        kind = REGISTRY.get(self.type)
+        return "it stays: its type has no undo" if kind is not None and "undo" not in kind.methods else ""
+
+
+class Leaving:
+    """What is to go from a host.
+
+    :param layers: in the order in which it goes: dependents first
+    :param left: likewise, what left the definition and stays until somebody prunes
+    :param renamed: new name → the record of the same thing under its old one
+    :param displaced: names that are those of other things by now
+    :param staying: the claims of everything that stays under management, in this playbook and in others
+    :param others: what nodes of other playbooks are about: claim → playbook and name
+    """
+
+    def __init__(self) -> None:
+        self.layers: List[List[Former]] = []
+        self.left: List[List[Former]] = []
+        self.renamed: Dict[str, Dict[str, Any]] = {}
+        self.displaced: Set[str] = set()
+        self.staying: Set[str] = set()
+        self.others: Dict[str, Tuple[str, str]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.layers))
+
+
+def claims(node: Node) -> List[str]:
+    """Return the real things that a node is about, as `claims` of its type says; its type and argument without that."""
+    kind = REGISTRY.get(node.type)
+    if kind is None:
+        return []
+    found = kind.run_claims(node)
+    if found is not None:
+        return [_plain(claim) for claim in found]
+    if kind.function is not None:
+        arguments: Sequence[str] = kind.function.__code__.co_varnames[: kind.function.__code__.co_argcount]
+    else:
+        arguments = kind.given_schema.arguments if kind.given_schema is not None else ()
+    first = node.attrs.get(arguments[0]) if arguments else None
+    return ["%s:%s" % (node.type, first)] if isinstance(first, str) else []
+
+
+def _plain(claim: str) -> str:
+    what, _, identity = claim.partition(":")
+    return "%s:%s" % (what, normal(identity)) if identity[:1] == "/" else claim
+
+
+def leaving(
+    ledger: Ledger,
+    playbook: str,
+    rows: Mapping[str, Dict[str, Any]],
+    nodes: Mapping[str, Node],
+    pruning: bool,
+    partial: bool = False,
+    same: Container[str] = (),
+    claimed: Callable[[Node], List[str]] = claims,
+) -> Leaving:
+    """Return what left the definition of a playbook.
+
+    A thing that only has another name now is renamed; where its type is another one, it goes and comes anew. That,
+    and what an earlier run began to remove, goes whether or not anybody prunes.
+
+    :param rows: what the playbook has under management, by name
+    :param nodes: what is defined now, by name
+    :param same: the names of nodes that are defined as they were
+    :param partial: there is more that is defined: only what these nodes are about can be known to have left
+    :param claimed: returns the claims of a node as the ledger keeps them, without secrets
+    """
+    found = Leaving()
+    found.others = {
+        claim: (other["playbook"], other["name"]) for other in ledger.others(playbook) for claim in other["claims"]
+    }
+    gone = []
+    for name, row in rows.items():
+        if name in same:
+            continue
+        node = nodes.get(name)
+        if node is None or node.type != row["type"] or distinct(claimed(node), row["claims"]):
+            gone.append(row)
+            if node is not None:
+                found.displaced.add(name)
+    if not gone:
+        return found
+    kept = set(rows).difference(row["name"] for row in gone)
+    defined = {claim: node for node in nodes.values() for claim in claimed(node)}
+    others = found.others
+    formers: Dict[str, Former] = {}
+    left: Dict[str, Former] = {}
+    for row in gone:
+        successor = next((defined[claim] for claim in row["claims"] if claim in defined), None)
+        heir = next((others[claim] for claim in row["claims"] if claim in others), None)
+        if successor is not None and successor.type == row["type"]:
+            if successor.provides not in kept and successor.provides not in found.renamed:
+                found.renamed[successor.provides] = row
+                continue
+            heir = (playbook, successor.provides)  # two are one now
+        row["replaced"] = successor is not None
+        if partial and successor is None:
+            continue
+        former = Former(row, displaced(row) if row["name"] in nodes else row["name"], heir)
+        goes = pruning or row["replaced"] or row["state"] == IN_DELETION
+        (formers if goes else left)[row["name"]] = former
+    found.layers, found.left = _dependents_first(formers), _dependents_first(left)
+    stays = (claim for name, row in rows.items() if name not in formers for claim in row["claims"])
+    found.staying = {*defined, *others, *stays}
+    return found
+
+
+def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
+    """Return the nodes in layers: what required another goes before it. What requires itself in a circle goes last.
+
+    A package goes as late as that allows, because what undoes other nodes may need it, whatever they require.
+    """
+    waits: Dict[str, Set[str]] = {name: set() for name in formers}
+    for name, former in formers.items():
+        for needed in former.row["requires"]:
+            if needed in waits and needed != name:
+                waits[needed].add(name)
+    for inner, outer in _inside(formers):
+        waits[outer].add(inner)
+        waits[inner].discard(outer)
+    for name, dependents in waits.items():
+        before = [formers[each] for each in sorted(dependents)]
+        formers[name].requires = tuple(each.provides for each in before)
+        formers[name].sees = formers[name].requires
+        if formers[name].type == PACKAGE:  # what it does is decided by the package manager, with other packages
+            formers[name].sees = tuple(each.provides for each in before if each.type == PACKAGE)
+    layers: List[List[Former]] = []
+    gone: List[str] = []
+    while waits:
+        free = sorted(name for name, dependents in waits.items() if not dependents) or sorted(waits)
+        free = _without_packages(free, waits, formers)
+        layers.append(_newest_first([formers[name] for name in free]))
+        for former in layers[-1]:
+            former.waits = tuple(gone) if former.type == PACKAGE else ()
+        gone += [former.provides for former in layers[-1] if former.type != PACKAGE]
+        for name in free:
+            del waits[name]
+        for dependents in waits.values():
+            dependents.difference_update(free)
+    return layers
+
+
+def _newest_first(layer: List[Former]) -> List[Former]:
+    """Return a layer in which, of nodes about one path, the last to come is the first to go."""
+    places: Dict[Any, List[int]] = {}
+    for at, former in enumerate(layer):
+        path = former.attrs.get("path")
+        places.setdefault(normal(path) if isinstance(path, str) else at, []).append(at)
+    found = list(layer)
+    for slots in places.values():
+        for slot, former in zip(slots, sorted((layer[at] for at in slots), key=lambda each: -each.row["since"])):
+            found[slot] = former
+    return found
+
+
+def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: Mapping[str, Former]) -> List[str]:
+    """Return which nodes go now of those that can: packages only if nothing else can, and new ones before old ones."""
+    others = [name for name in free if formers[name].type != PACKAGE]
+    if others:
+        return others
+    # Packages that something else waits for go first; all others wait until nothing but packages is left.
+    needed: Set[str] = set()
+    waiting = [name for name in waits if formers[name].type != PACKAGE]
+    while waiting:
+        more = waits[waiting.pop()] - needed
+        needed |= more
+        waiting.extend(more)
+    free = [name for name in free if name in needed] or free
+    return [name for name in free if not formers[name].attrs.get("absent")] or free
+
+
+def _inside(formers: Mapping[str, Former]) -> Iterable[Tuple[str, str]]:
+    """Yield pairs of names: what stands in a directory, and that directory, which can't go before it is empty."""
+    present = {name: former for name, former in formers.items() if not former.attrs.get("absent")}
+    places = {claim[5:]: name for name, each in present.items() for claim in each.row["claims"] if claim[:5] == "path:"}
+    for name, former in present.items():
+        path = former.attrs.get("path")
+        above = posixpath.dirname(normal(path)) if isinstance(path, str) and path[:1] == "/" else "/"
+        while above != "/":
+            if above in places:
+                yield name, places[above]
+            above = posixpath.dirname(above)
+
+
+def refusal(found: Leaving, total: int, agreed: bool) -> str:
+    """Return why what is to go may not, "" where it may.
+
+    :param total: how many resources of the host are under management
+    :param agreed: that it may be more than half of them was said in so many words
+    """
+    formers = [former for layer in found.layers for former in layer]
+    kept = [former.provides for former in formers if former.row["protect"]]
+    if kept:
+        return "%s %s protected: define %s with `protect: false` and apply that first" % (
+            ", ".join(kept), "is" if len(kept) == 1 else "are", "it" if len(kept) == 1 else "them",
+        )  # fmt: skip
+    counted = [former for former in formers if former.heir is None and not former.row["replaced"]]
+    going = sum(former.row["state"] != IN_DELETION for former in counted)
+    if going * 2 > total and not agreed:
+        return "%d of the %d resources under management on this host would be removed: say --yes if that is meant" % (
+            going, total,
+        )  # fmt: skip
+    return ""
+
+
+def stored(memory: Any, folder: str) -> Any:
+    """Return what a type remembered with the content in it found again, in the host's directory of former content."""
+    if isinstance(memory, list):
+        return [stored(item, folder) for item in memory]
+    if not isinstance(memory, dict):
+        return memory
+    if "$blob" in memory:
+        sha256, size = memory["$blob"]
+        return Blob(sha256, size, path="%s/%s" % (folder, sha256))
+    return {key[1:] if key[:1] == "$" else key: stored(item, folder) for key, item in memory.items()}
+
+
+def kept(value: Any) -> Any:
+    """Return attributes as the ledger keeps them, for undoing them: content by its digest, all else as it is."""
+    if isinstance(value, Blob):
+        return content(value)
+    if isinstance(value, dict):
+        return {str(key): kept(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [kept(item) for item in value]
+    return value
+
+
+def contents(value: Any) -> Iterable[Blob]:
+    """Yield every content within a value."""
+    if isinstance(value, Blob):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from contents(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from contents(item)

@@ -1,0 +1,168 @@
+"""What a node changes, as data: object, field, before, after, and a diff of text."""
+
+from __future__ import annotations
+
+from statecfg.remote.machine import access
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    from statecfg.remote.graph.model import Blob
+    from statecfg.remote.machine.world import Stat
+
+DIFFED = 1 << 20  # bytes; a larger file shows its digests only
+DIFF_LINES = 400
+DIFF_TEXT = 64 << 10  # characters of one diff
+DIFFS = 512 << 10  # characters of all diffs of a node, beyond which the digests must do
+_HOLDS = "holds a secret"
+_NOT_SHOWN = "not shown: it may hold a secret"
+_OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that no secret is in
+_BRACKETS = b" \t()[]{},;"  # lines of these alone, as in JSON, say nothing
+_INTERNAL = ("asked",)  # facets that hold what planning itself needs
+_NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
+
+
+class Changes:
+    """The changes of one node, each (object, field) once: the first before, the last after."""
+
+    def __init__(self) -> None:
+        self.found: Dict[Tuple[str, str], List[Any]] = {}
+
+    def note(self, thing: str, field: str, before: Any, after: Any) -> None:
+        known = self.found.get((thing, field))
+        if known is None:
+            self.found[thing, field] = [before, after]
+        else:
+            known[1] = after
+
+    def path(
+        self, place: str, old: Optional[Stat], before: Optional[Blob], new: Optional[Stat], after: Optional[Blob]
+    ) -> None:
+        """Note that what stands at `place` becomes `new`; contents are given where they change."""
+        for field in ("kind", "mode", "owner", "group", "acl", "target"):
+            was, will = _field(old, field), _field(new, field)
+            if field == "acl" and new is not None and was is not None:
+                will = will or "none"
+            if was != will:
+                self.note(place, field, was, will)
+        gone = before is not None and (new is None or new.kind != "file")
+        if (after is not None or gone) and after != before:
+            self.note(place, "content", before, after)
+
+    def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
+        """Note that an entry of a facet changes, field by field."""
+        if table in _INTERNAL:
+            return
+        thing = "%s %s" % (_NAMES.get(table, table), key)
+        for field in sorted(set(before or {}) | set(after or {})):
+            was, will = (before or {}).get(field), (after or {}).get(field)
+            if was != will:
+                self.note(thing, field, was, will)
+        if not before and after is not None and not after:
+            self.note(thing, "present", None, True)
+
+    def report(self) -> List[Dict[str, Any]]:
+        """Return the changes in the form of the report; what came back to where it was is left out."""
+        result: List[Dict[str, Any]] = []
+        room = DIFFS
+        for (thing, field), (before, after) in self.found.items():
+            if before == after:
+                continue
+            change = {"object": thing, "field": field, "before": before, "after": after}
+            if field == "content":
+                diff = _diff(thing, before, after) if room > 0 else ""
+                room -= len(diff)
+                # What the file held before may be an older secret: nobody knows, so it is not shown either.
+                secret = after is not None and after.hides()
+                change.update(before=content(before, secret), after=content(after, secret))
+                if diff:
+                    change["diff"] = diff
+            result.append(change)
+        return result
+
+
+def _field(stat: Optional[Stat], field: str) -> Any:
+    if stat is None:
+        return None
+    value = getattr(stat, field)
+    if field == "mode":
+        return None if stat.kind == "symlink" else "%04o" % value
+    return access.shown(value) if field == "acl" else value or None
+
+
+def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
+    """Return content as reports show it: by its digest, but from that of a secret the secret could be guessed."""
+    if blob is None:
+        return None
+    if secret or blob.hides():
+        return "%s (%d bytes)" % (_HOLDS, blob.size)
+    return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
+
+
+def secretive(value: Any) -> bool:
+    """Tell whether a value, as the ledger keeps it, had a secret in it: what the secret was, it does not say."""
+    if isinstance(value, dict):
+        return any(map(secretive, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(secretive, value))
+    return isinstance(value, str) and ("<secret " in value or value.startswith(_HOLDS))
+
+
+def hidden(changes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return changes without what they say of values: one of them is a secret, and which one, nobody knows any more."""
+    found = []
+    for change in changes:
+        change = {key: value for key, value in change.items() if key != "diff"}
+        if change["field"] not in _OPEN:
+            change.update({side: _NOT_SHOWN for side in ("before", "after") if change[side] is not None})
+        found.append(change)
+    return found
+
+
+def _text(blob: Optional[Blob]) -> Optional[str]:
+    """Return the content as text, "" for none, None where it is no text or too large to be shown."""
+    if blob is None:
+        return ""
+    if blob.size > DIFFED:
+        return None
+    try:
+        text = blob.read().decode("utf-8")
+    except (UnicodeDecodeError, LookupError):
+        return None
+    return None if "\0" in text else text
+
+
+def _in_short_lines(value: bytes) -> bool:
+    """Tell whether a secret has lines that are too short to be masked one by one, as differences show them."""
+    from statecfg.remote.machine.redact import SHORTEST
+
+    lines = value.splitlines()
+    return len(lines) > 1 and any(0 < len(line) < SHORTEST for line in (line.strip(_BRACKETS) for line in lines))
+
+
+def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
+    """Return the unified diff of two contents, or "" where one is no text."""
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
+        return ""
+    blobs = [blob for blob in (before, after) if blob is not None]
+    broken = [value for value in blobs[0].secrets if _in_short_lines(value)]
+    if broken and any(blob.holds(broken) for blob in blobs):
+        return ""
+    import difflib
+
+    lines = []
+    for line in difflib.unified_diff(
+        old.splitlines(True),
+        new.splitlines(True),
+        path if before is not None else "/dev/null",
+        path if after is not None else "/dev/null",
+    ):
+        if after is not None and after.hides() and line[0] == "-" and not line.startswith("--- "):
+            line = "-[not shown: what replaces it holds a secret]\n"
+        lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    if len(lines) > DIFF_LINES:
+        lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]
+    text = "".join(lines)
+    return text if len(text) <= DIFF_TEXT else text[:DIFF_TEXT] + "…\n… %d more characters\n" % (len(text) - DIFF_TEXT)

@@ -1,0 +1,360 @@
+"""What changing files safely takes: every step relative to an open directory, no link followed, nothing half done."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat as st
+
+from statecfg.remote.graph.model import error
+from statecfg.remote.machine import access, accounts
+from statecfg.remote.machine.world import Stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, List, Optional, Tuple
+
+    from statecfg.remote.graph.model import Blob, Result
+
+TEMPORARY = ".statecfg-"
+_KINDS = {st.S_IFREG: "file", st.S_IFDIR: "directory", st.S_IFLNK: "symlink"}
+_CURES = {
+    errno.EPERM: "is the file immutable (lsattr), or is root needed (-b)?",
+    errno.EACCES: "is root needed (-b)?",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.EBUSY: "something is mounted there",
+}
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def shown(info: os.stat_result, parent: int, name: str) -> Stat:
+    """Return what `lstat` said of `name` in the open directory `parent`, with names for numbers."""
+    found = kind(info)
+    return Stat(
+        found,
+        st.S_IMODE(info.st_mode),
+        accounts.user_name(info.st_uid),
+        accounts.group_name(info.st_gid),
+        info.st_size,
+        os.readlink(name, dir_fd=parent) if found == "symlink" else "",
+        (info.st_dev, info.st_ino, info.st_mtime_ns),
+        access.read(info, "%s/%s" % (_through(parent), name)),
+    )
+
+
+def kind(info: os.stat_result) -> str:
+    """Return "file", "directory", "symlink" or "other"."""
+    return _KINDS.get(st.S_IFMT(info.st_mode), "other")
+
+
+def lstat(name: str, parent: int) -> Optional[os.stat_result]:
+    """Return `lstat` of a name in an open directory, or None where nothing stands there."""
+    try:
+        return os.lstat(name, dir_fd=parent)
+    except FileNotFoundError:
+        return None
+
+
+def same(old: Optional[os.stat_result], new: Optional[os.stat_result]) -> bool:
+    """Tell whether nobody has touched a file between two looks at it."""
+    if old is None or new is None:
+        return old is new
+    fields = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode")
+    return all(getattr(old, field) == getattr(new, field) for field in fields)
+
+
+def temporary_name() -> str:
+    """Return a name that nothing has; listings leave it out and the next run clears it away."""
+    return TEMPORARY + os.urandom(9).hex()
+
+
+def temporary(name: str) -> bool:
+    """Tell whether a name is one that `temporary_name` gives: the prefix and 18 hex digits, nothing else."""
+    digits = name[len(TEMPORARY) :]
+    return name.startswith(TEMPORARY) and len(digits) == 18 and not digits.strip("0123456789abcdef")
+
+
+def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
+    """Return the numbers of owner and group, -1 where not given. Raises LookupError where the host knows none."""
+    return (
+        accounts.user_id(owner) if owner is not None else -1,
+        accounts.group_id(group) if group is not None else -1,
+    )
+
+
+def changes_hands(old: os.stat_result, owner: Optional[str]) -> bool:
+    """Tell whether a file comes from, or goes to, another user: that one may have it open, or by another name.
+
+    What is not root's to give stays where it is. Raises LookupError where the host knows no such owner.
+    """
+    uid = ids(owner, None)[0]
+    return os.geteuid() == 0 and (old.st_uid != 0 or uid not in (-1, old.st_uid))
+
+
+def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> None:
+    """Make a new file of this content, readable by nobody else until `finish` has seen to it, and make it durable.
+
+    :param proven: False where the content comes from a file that others may be writing; raises OSError if it differs
+    """
+    digest = hashlib.sha256()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open(name, flags, 0o600, dir_fd=parent)
+    try:
+        for piece in blob.chunks():
+            if not proven:
+                digest.update(piece)
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(opened, view) :]
+        if not proven and digest.hexdigest() != blob.sha256:
+            raise OSError(errno.EBUSY, "another program is changing it")
+        finish(opened)
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def dress(
+    opened: int,
+    old: Optional[os.stat_result],
+    mode: Optional[int],
+    owner: Optional[str],
+    group: Optional[str],
+    parent: int,
+    name: str,
+) -> None:
+    """Give a new file the owner, attributes and mode it is to have: as told, else as the old one had them."""
+    info = os.fstat(opened)
+    uid, gid = ids(owner, group)
+    if old is not None:
+        uid, gid = old.st_uid if uid < 0 else uid, old.st_gid if gid < 0 else gid
+    if (uid, gid) not in ((-1, -1), (info.st_uid, info.st_gid)):
+        os.fchown(opened, uid, gid)
+    if old is None:
+        # What the directory hands down to new files may grant more than the mode that is asked for.
+        if mode is not None and access.excess(access.read(info, _through(opened), True), mode):
+            access.drop(_through(opened))
+        os.fchmod(opened, 0o644 if mode is None else mode)
+        return
+    trusted = old.st_uid in (0, os.geteuid(), uid)
+    was = st.S_IMODE(old.st_mode)
+    source = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        if os.fstat(source).st_ino != old.st_ino:
+            raise OSError(errno.EBUSY, "another program is changing it")
+        entries, new = access.outcome(access.read(old, _through(source), True), was, mode, trusted)
+        access.drop(_through(opened))
+        _copy_attributes(_through(source), opened, trusted, bool(entries))
+    finally:
+        os.close(source)
+    if mode is None and (uid, gid) != (old.st_uid, old.st_gid):
+        new = access.without_ids(new)
+    os.fchmod(opened, new)
+
+
+def _copy_attributes(place: str, opened: int, trusted: bool, acl: bool) -> None:
+    """Carry labels over from the old file; a file system without them has none to carry.
+
+    :param trusted: whether to carry over what the old file's owner may have set, too
+    :param acl: whether to carry over the access list
+    """
+    try:
+        for attribute in os.listxattr(place):
+            if attribute == access.ACCESS and not acl:
+                continue
+            if trusted or attribute == "security.selinux":
+                os.setxattr(opened, attribute, os.getxattr(place, attribute))
+    except OSError as problem:
+        if problem.errno not in (errno.ENOTSUP, errno.ENODATA):
+            raise
+
+
+def _through(descriptor: int) -> str:
+    """Return the path of an open descriptor: what is done to it is done to that very file, readable or not."""
+    return "/proc/self/fd/%d" % descriptor
+
+
+def permit(
+    parent: int,
+    name: str,
+    path: str,
+    mode: Optional[int],
+    owner: Optional[str],
+    group: Optional[str],
+    made: bool = False,
+) -> Optional[Result]:
+    """Give what stands at `name` the mode, owner and group that are given; return an error where that is not safe.
+
+    :param made: it was made just now, and whatever access list its directory hands down stays
+    :raises: OSError, LookupError
+    """
+    uid, gid = ids(owner, group)
+    if mode is None and (uid, gid) == (-1, -1):
+        return None
+    # O_PATH: a file that can't be read may still be ours, and to open a device or pipe is to do something with it.
+    held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        info = os.fstat(held)
+        if st.S_ISLNK(info.st_mode):
+            if mode is not None:
+                return error("cannot set the mode of %s: it is a link" % path)
+            os.chown(name, uid, gid, dir_fd=parent, follow_symlinks=False)
+            return None
+        if _planted(os.fstat(parent), info):
+            return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
+        entries = () if made else access.read(info, _through(held), True)
+        kept, new = access.outcome(
+            entries, st.S_IMODE(info.st_mode), mode, info.st_uid in (0, os.geteuid(), info.st_uid if uid < 0 else uid)
+        )
+        if uid not in (-1, info.st_uid) or gid not in (-1, info.st_gid):
+            os.chown(_through(held), uid, gid)
+            new = access.without_ids(new) if mode is None and st.S_ISREG(info.st_mode) else new
+        if entries and not kept:  # only now: a former owner could put the list back
+            access.drop(_through(held))
+        if mode is not None or (entries and not kept):
+            os.chmod(_through(held), new)
+    finally:
+        os.close(held)
+    _sync(parent, name, info)
+    return None
+
+
+def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
+    """Tell whether a file may be another file's further name, put there for us to give it away."""
+    if not st.S_ISREG(info.st_mode) or info.st_nlink == 1:
+        return False
+    ours = (0, os.geteuid())
+    shared = directory.st_mode & (st.S_IWGRP | st.S_IWOTH)
+    return bool(shared) or info.st_uid not in ours or directory.st_uid not in ours
+
+
+def _sync(parent: int, name: str, info: os.stat_result) -> None:
+    """Make mode and owner durable, where the file may be opened at all."""
+    if kind(info) not in ("file", "directory"):
+        return
+    try:
+        opened = os.open(name, _READ, dir_fd=parent)
+    except PermissionError:
+        return
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def keep(parent: int, name: str, kept: str) -> None:
+    """Keep the old file under another name: the same inode, so nothing is copied and nothing can be half there."""
+    temporary = temporary_name()
+    os.link(name, temporary, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+    try:
+        os.rename(temporary, kept, src_dir_fd=parent, dst_dir_fd=parent)
+    finally:
+        # Still there where renaming failed, and where both names are the same file already.
+        unlink(temporary, parent)
+
+
+def unlink(name: str, parent: int) -> None:
+    """Remove a temporary name; the failure that left it there is the one to report."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except OSError:
+        return
+
+
+def sweep(parent: int, before: float) -> None:
+    """Clear away the temporary files that a run which was cut off left in a directory.
+
+    :param before: epoch seconds; what is younger may belong to a run under way
+    """
+    opened = os.open(".", _DIRECTORY, dir_fd=parent)
+    try:
+        names = [name for name in os.listdir(opened) if temporary(name)]
+        for name in names:
+            info = lstat(name, opened)
+            if info is None or kind(info) not in ("file", "symlink") or info.st_ctime >= before:
+                continue
+            if os.geteuid() in (0, info.st_uid):
+                unlink(name, opened)
+    finally:
+        os.close(opened)
+
+
+def remove(name: str, parent: int, recursive: bool) -> None:
+    """Remove a name in an open directory, never going through a link or into another mount. Raises OSError."""
+    found = os.lstat(name, dir_fd=parent)
+    if not st.S_ISDIR(found.st_mode):
+        os.unlink(name, dir_fd=parent)
+        return
+    if recursive:
+        _empty(name, parent)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _empty(name: str, parent: int) -> None:
+    """Remove all that is in a directory, however deep: two descriptors are open at a time, and nothing recurses.
+
+    The way back up is `..`, and must lead to the directory that it came from: others may be moving directories.
+    Raises OSError.
+    """
+    mount = _mount(parent)
+    here = _enter(name, parent, mount)
+    levels: List[Tuple[str, Tuple[int, int], List[str]]] = []  # directories above: the name below, identity, the rest
+    try:
+        names = os.listdir(here)
+        while names or levels:
+            if not names:
+                inside, identity, names = levels.pop()
+                above = os.open("..", _DIRECTORY, dir_fd=here)
+                os.close(here)
+                here = above
+                if _identity(here) != identity:
+                    raise OSError(errno.EBUSY, "another program is moving what is in it", inside)
+                os.rmdir(inside, dir_fd=here)
+                continue
+            inside = names.pop()
+            found = lstat(inside, here)
+            if found is not None and not st.S_ISDIR(found.st_mode):
+                os.unlink(inside, dir_fd=here)
+            elif found is not None:
+                below = _enter(inside, here, mount)
+                levels.append((inside, _identity(here), names))
+                os.close(here)
+                here = below
+                names = os.listdir(here)
+    finally:
+        os.close(here)
+
+
+def _enter(name: str, parent: int, mount: str) -> int:
+    """Open a directory to be emptied. Raises OSError where it is a link, or another file system is mounted there."""
+    opened = os.open(name, _DIRECTORY, dir_fd=parent)
+    if _mount(opened) != mount:
+        os.close(opened)
+        raise OSError(errno.EBUSY, "another file system is mounted there", name)
+    return opened
+
+
+def _identity(opened: int) -> Tuple[int, int]:
+    info = os.fstat(opened)
+    return info.st_dev, info.st_ino
+
+
+def _mount(descriptor: int) -> str:
+    """Return the mount an open directory is in; the device alone does not tell a bind mount from its surroundings."""
+    with open("/proc/self/fdinfo/%d" % descriptor, encoding="ascii") as stream:
+        for line in stream:
+            if line.startswith("mnt_id:"):
+                return line
+    return str(os.fstat(descriptor).st_dev)
+
+
+def failed(what: str, path: str, problem: Exception) -> Result:
+    """Return the error result of a failed call, with what the system said and a cure where one is known."""
+    if not isinstance(problem, OSError):
+        return error("cannot %s %s: %s" % (what, path, problem))
+    named = str(problem.filename or "")
+    where = " (%s)" % named if named.startswith("/") and named != path and not named.startswith("/proc/self/") else ""
+    cure = _CURES.get(problem.errno or 0, "")
+    return error("cannot %s %s: %s%s%s" % (what, path, problem.strerror, where, "; " + cure if cure else ""))

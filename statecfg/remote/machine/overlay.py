@@ -1,0 +1,341 @@
+"""The reading side of an imagined machine: what the plan has put there, over what stands on the machine below."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from statecfg.remote.graph.model import Blob, Unknown
+from statecfg.remote.machine.changes import DIFFED
+from statecfg.remote.machine.paths import LINKS, normal
+from statecfg.remote.machine.touching import ALL, Trace
+from statecfg.remote.machine.world import Machine, Probe, Stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+    from statecfg.remote.machine.world import Inputs
+
+NOBODY: FrozenSet[str] = frozenset()
+FILES = "files"
+PLANS_OWN = ("asked", "unit_packages")  # facets about the run or its beginning: nothing that a node does changes them
+
+
+class Entry:
+    """What the plan puts at a path; `stat` None: nothing. A `fresh` directory holds only what the plan puts there."""
+
+    __slots__ = ("blob", "fresh", "stat", "when")
+
+    def __init__(self, stat: Optional[Stat], when: int, blob: Optional[Blob] = None, fresh: bool = False) -> None:
+        self.stat, self.when, self.blob, self.fresh = stat, when, blob, fresh
+
+
+class Cause:
+    """A planned action whose outcome can't be known: the node, when it acts, and what it makes unknown.
+
+    :param tables: the facets of which the action says what it changes
+    """
+
+    __slots__ = ("kinds", "node", "paths", "tables", "when")
+
+    def __init__(
+        self, node: str, when: int, kinds: AbstractSet[str], paths: AbstractSet[str], tables: AbstractSet[str] = NOBODY
+    ) -> None:
+        self.node, self.when, self.kinds, self.paths, self.tables = node, when, kinds, paths, tables
+
+
+class Overlay(Machine):
+    """What is known of a machine on which a plan acts: reads fall through to `base` where the plan changed nothing.
+
+    :param base: the machine below; it is only read
+    """
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self.entries: Dict[str, Entry] = {}
+        self.tables: Dict[str, Dict[str, Tuple[Optional[Dict[str, Any]], int]]] = {}
+        self.causes: List[Cause] = []
+        # The nodes that have taken an action on this machine, in order.
+        self.acting: Dict[str, None] = {}
+        self.ticks: List[str] = [""]  # the node that acted at each moment
+        self.memo: Dict[str, Any] = {}
+        self.answers: Dict[Tuple[str, ...], Probe] = {}
+        self.ancestors: AbstractSet[str] = NOBODY
+        self.trace = Trace()
+        self._directories: Dict[str, str] = {}
+        self._triggers: Sequence[str] = ()
+        self._undecided: Optional[str] = None
+
+    @property
+    def triggered_by(self) -> Sequence[str]:  # type: ignore[override]
+        if not self._triggers and self._undecided is not None:
+            raise Unknown(self._undecided, "whether it changes is")
+        return self._triggers
+
+    # Where things are
+
+    def canonical(self, path: str) -> str:
+        """Return the path with the links of its directories followed, planned ones too. Raises OSError on a loop."""
+        path = normal(path)
+        if path == "/":
+            return path
+        above, name = os.path.split(path)
+        return _inside(self._directory(above), name)
+
+    def _directory(self, path: str) -> str:
+        """Return where a directory really is; for what is missing, where it would be."""
+        known = self._directories.get(path)
+        if known is None:
+            if path == "/":
+                return path
+            above, name = os.path.split(path)
+            known = self._directories[path] = self._enter(self._directory(above), name, [])
+        return known
+
+    def _enter(self, place: str, name: str, links: List[str]) -> str:
+        """Return the directory `name` in the directory `place`, through a link too; `links` counts those followed."""
+        inside = _inside(place, name)
+        found = self._standing(inside)
+        if found is None or found.kind != "symlink":
+            return inside
+        links.append(inside)
+        if len(links) > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), inside)
+        return self._walk(place, self._target(inside, found), links)
+
+    def _walk(self, place: str, target: str, links: List[str]) -> str:
+        """Return the directory that the text of a link in the directory `place` leads to."""
+        here = "/" if target.startswith("/") else place
+        for part in target.split("/"):
+            if part == "..":
+                holder = self._standing(here)
+                # Out of what is no directory nothing leads: "..." stands for a name that nothing has.
+                here = os.path.dirname(here) if holder and holder.kind == "directory" else _inside(here, "...")
+            elif part not in ("", "."):
+                here = self._enter(here, part, links)
+        return here
+
+    def _target(self, place: str, found: Stat) -> str:
+        if place in self.entries:
+            return found.target
+        target: str = self.base.target(place)
+        return target
+
+    def _standing(self, place: str) -> Optional[Stat]:
+        """Return what stands, as far as is known, at a path that is free of links."""
+        entry = self.entries.get(place)
+        if entry is not None:
+            return entry.stat
+        if self._hidden(place):
+            return None
+        found: Optional[Stat] = self.base.stat(place)
+        return found
+
+    def _hidden(self, place: str) -> bool:
+        """Tell whether the plan has removed, or made anew, a directory above `place`: the base has no say there."""
+        while place != "/":
+            place = os.path.dirname(place)
+            entry = self.entries.get(place)
+            if entry is not None and (entry.stat is None or entry.fresh or entry.stat.kind != "directory"):
+                return True
+        return False
+
+    def _followed(self, path: str) -> str:
+        """Return the place that reading `path` reads, links followed. Raises OSError, Unknown."""
+        place = self.canonical(path)
+        links: List[str] = []
+        while True:
+            found = self.stat(place)
+            if found is None or found.kind != "symlink":
+                return place
+            links.append(place)
+            if len(links) > LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            head, name = os.path.split(self._target(place, found).rstrip("/"))
+            absolute = self._target(place, found).startswith("/")
+            here = self._walk(os.path.dirname(place), "/" + head if absolute else head, links)
+            place = self._walk(here, name, links) if name in ("", ".", "..") else _inside(here, name)
+
+    # Looking
+
+    def apparent(self, path: str) -> Optional[Stat]:
+        return self._standing(self.canonical(path))
+
+    def _cause(self, kind: str, when: int, path: str = "") -> Optional[str]:
+        """Return the node that makes `kind` (or the path) unknown to the present node, having acted after `when`."""
+        for cause in self.causes:
+            if cause.when > when and cause.node in self.ancestors:
+                if kind in cause.kinds or "*" in cause.kinds:
+                    return cause.node
+                if path and any(path == place or path.startswith(place + "/") for place in cause.paths):
+                    return cause.node
+        return None
+
+    def _unsettled(self, path: str) -> Optional[str]:
+        return self._unsettled_place(self.canonical(path)) if self.causes else None
+
+    def _unsettled_place(self, place: str) -> Optional[str]:
+        entry = self.entries.get(place)
+        return self._cause(FILES, entry.when if entry is not None else -1, place)
+
+    def settled(self, path: str) -> bool:
+        return self._unsettled(path) is None
+
+    def stat(self, path: str) -> Optional[Stat]:
+        place = self.canonical(path)
+        self.trace.looked.add(place)
+        cause = self._unsettled_place(place) if self.causes else None
+        if cause is not None:
+            raise Unknown(cause, path)
+        found = self._standing(place)
+        if found is not None and found.kind == "file" and found.identity is not None:
+            self.trace.looked.add(found.identity[:2])
+        return found
+
+    def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
+        """Return the place that `path` reads and what the plan has put there. Raises OSError where it is no file."""
+        place = self._followed(path)
+        found = self._standing(place)
+        if found is None:
+            raise self._missing(place, path)
+        if found.kind != "file":
+            raise OSError(errno.EINVAL, "is not a regular file", path)
+        entry = self.entries.get(place)
+        return place, entry.blob if entry is not None else None
+
+    def _missing(self, place: str, path: str) -> OSError:
+        """Return the error of looking at what is not there: nothing ever stands below a file."""
+        holder = None
+        while holder is None:
+            place = os.path.dirname(place)
+            holder = self._standing(place)
+        if holder.kind == "directory":
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+
+    def read(self, path: str) -> bytes:
+        place, blob = self._planned_content(path)
+        if blob is not None:
+            return blob.read()
+        data: bytes = self.base.read(place)
+        return data
+
+    def digest(self, path: str) -> str:
+        place, blob = self._planned_content(path)
+        if blob is not None:
+            return blob.sha256
+        found: str = self.base.digest(place)
+        return found
+
+    def content(self, place: str, size: int) -> Blob:
+        """Return the content of the file at a place; of a large one only the digest is held. Raises OSError."""
+        entry = self.entries.get(place)
+        if entry is not None and entry.blob is not None:
+            return entry.blob
+        if size > DIFFED:
+            return Blob(self.base.digest(place), size, path=place)
+        return Blob.of(self.base.read(place))
+
+    def listdir(self, path: str) -> List[str]:
+        place = self._followed(path)
+        found = self._standing(place)
+        if found is None:
+            raise self._missing(place, path)
+        if found.kind != "directory":
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        cause = self._names_unsettled(place)
+        if cause is not None:
+            raise Unknown(cause, "what is in %s" % path)
+        return self._names(place)
+
+    def _names_unsettled(self, place: str) -> Optional[str]:
+        """Return the node after which there may be other names in a directory, even one that is known itself."""
+        entry = self.entries.get(place)
+        fresh = entry.when if entry is not None and entry.fresh else -1
+        cause = self._cause(FILES, fresh, place)
+        for one in self.causes:
+            inside = (path for path in one.paths if os.path.dirname(path) == place and path not in self.entries)
+            if cause is None and one.node in self.ancestors and one.when > fresh and any(inside):
+                cause = one.node
+        return cause
+
+    def _names(self, place: str, planned: Optional[Mapping[str, Entry]] = None) -> List[str]:
+        """Return the names in a directory. `planned`: what the plan has put there, where that was looked up already."""
+        entry = self.entries.get(place)
+        new = (entry is not None and entry.fresh) or self._hidden(place)
+        names = set() if new else set(self.base.listdir(place))
+        for known, entry in (self.entries if planned is None else planned).items():
+            above, name = os.path.split(known)
+            if above == place and name:
+                names.discard(name)
+                if entry.stat is not None:
+                    names.add(name)
+        return sorted(names)
+
+    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+        self.trace.asked.add((table, key))
+        fields, when = self.tables.get(table, {}).get(key, (None, -1))
+        known = fields if when >= 0 else self.base.entry(table, key)
+        if table in PLANS_OWN:
+            return known
+        # What is there already stays known: an action that brings new things does not take the old ones away.
+        cause = self._cause("*" if known is not None else table, when)
+        if cause is not None:
+            raise Unknown(cause, "%s of %s" % (key, table))
+        return known
+
+    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+        self.trace.asked.add((name, ALL))
+        cause = self._cause(name, -1)
+        if cause is not None:
+            raise Unknown(cause, name)
+        merged = dict(self.base.table(name))
+        for key, (fields, _) in self.tables.get(name, {}).items():
+            if fields is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = fields
+        return merged
+
+    def probe(
+        self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
+    ) -> Probe:
+        if inputs is not None:
+            self.trace.asked.add((inputs[0], ALL))
+            cause = self._changing(*inputs)
+            if cause is not None:
+                raise Unknown(cause, "what %s says is" % argv[0])
+            asked = tuple(argv)
+            if asked not in self.answers:
+                self.answers[asked] = self.base.probe(argv, timeout, **options)
+            return self.answers[asked]
+        self.trace.asked.add((ALL, ALL))
+        # The program would look at the host as it is now: its answer holds only if nothing it may see changes first.
+        for node in self.acting if len(self.acting) < len(self.ancestors) else sorted(self.ancestors):
+            if node in self.ancestors and node in self.acting:
+                raise Unknown(node, "what %s says is" % argv[0])
+        answer: Probe = self.base.probe(argv, timeout, **options)
+        return answer
+
+    def _changing(self, facet: str, paths: Sequence[str]) -> Optional[str]:
+        """Return a required node that may change a facet in a way it doesn't declare, or what stands at the paths."""
+        for cause in self.causes:
+            if cause.node in self.ancestors and facet not in cause.tables:
+                if any(kind in cause.kinds for kind in ("*", facet, FILES)):
+                    return cause.node
+                if any(_within(place, path) or _within(path, place) for path in paths for place in cause.paths):
+                    return cause.node
+        for place, entry in self.entries.items():
+            node = self.ticks[entry.when]
+            if node in self.ancestors and any(_within(place, path) for path in paths):
+                return node
+        return None
+
+
+def _within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory + "/")
+
+
+def _inside(place: str, name: str) -> str:
+    return place.rstrip("/") + "/" + name

@@ -1,0 +1,413 @@
+"""The planned machine: an overlay over a host (or over nothing) on which actions are taken without being done."""
+
+from __future__ import annotations
+
+import os
+
+from statecfg.remote.graph.model import Blob, Unknown, error, ok
+from statecfg.remote.machine import access
+from statecfg.remote.machine.changes import Changes
+from statecfg.remote.machine.overlay import FILES, NOBODY, Cause, Entry, Overlay
+from statecfg.remote.machine.paths import normal
+from statecfg.remote.machine.touching import ALL, Trace
+from statecfg.remote.machine.world import ANYTHING, Stat, called
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import AbstractSet, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
+
+    from statecfg.remote.graph.model import Result
+    from statecfg.remote.machine.world import Effect
+
+SHOWN = 1000  # files and directories that a plan shows of a tree to be removed
+DEEPEST = 100  # levels of them
+_GIVEN = {"users": "uid", "groups": "gid"}
+
+
+class Planned(Overlay):
+    """An imagined machine: what the real one would do, and what it would refuse, happens here in the overlay only.
+
+    :param base: the machine below; it is only read
+    :param root: whether the imagined run has root's rights
+    """
+
+    def __init__(self, base: Any, root: Optional[bool] = None) -> None:
+        Overlay.__init__(self, base)
+        self.root = os.geteuid() == 0 if root is None else root
+        self.clock = 0
+        # How often a writing method was called: an op that calls none does its work past the machine.
+        self.calls = 0
+        self.node = ""
+        self.changes = Changes()
+        self.acted = False
+
+    def turn(
+        self,
+        node: str,
+        ancestors: AbstractSet[str] = NOBODY,
+        triggers: Sequence[str] = (),
+        undecided: Optional[str] = None,
+        acted: bool = False,
+    ) -> None:
+        """Begin the turn of a node.
+
+        :param ancestors: the nodes it requires, directly or not: only their actions can make something unknown to it
+        :param triggers: the required nodes that will change and trigger it
+        :param undecided: a trigger of which it can't be known yet whether it will change
+        """
+        self.node, self.ancestors, self._triggers, self._undecided = node, ancestors, triggers, undecided
+        self.acted = acted
+        self.changes, self.trace = Changes(), Trace()
+
+    def _tick(self) -> int:
+        self.clock += 1
+        self.ticks.append(self.node)
+        self.acting[self.node] = None
+        return self.clock
+
+    # What the real machine would refuse
+
+    def _place(self, what: str, path: str) -> Tuple[str, Optional[Result]]:
+        """Return where a name is to be made, or why it can't be: what the real machine would meet, met here."""
+        self.calls += 1
+        try:
+            place = self.canonical(path)
+            why = self._obstacle(place)
+        except OSError as problem:
+            return path, error("cannot %s %s: %s" % (what, path, problem.strerror))
+        return place, error("cannot %s %s: %s" % (what, path, why)) if why else None
+
+    def _obstacle(self, place: str) -> str:
+        """Return why nothing can be made at a place, "" where it can; what may still come is taken as given."""
+        above, missing = os.path.dirname(place), ""
+        holder = self.apparent(above)
+        while holder is None:
+            if self._unsettled(above) is not None:
+                return ""
+            above, missing = os.path.dirname(above), above
+            holder = self.apparent(above)
+        if holder.kind != "directory":
+            return "Not a directory (%s)" % above
+        return "No such file or directory (%s)" % missing if missing else ""
+
+    def _forbidden(self, what: str, path: str, place: str) -> Optional[Result]:
+        """Return an error where this user may not make or remove names beside `place`."""
+        above = os.path.dirname(place)
+        if self.root or above in self.entries or self._hidden(above) or self.base.writable(above):
+            return None
+        return error("cannot %s %s: Permission denied; is root needed (-b)?" % (what, path))
+
+    def _own(self, what: str, path: str, stat: Stat, owner: Optional[str], group: Optional[str]) -> Optional[Result]:
+        """Set owner and group on `stat`; return an error where the host will not have them, or will not let us."""
+        for table, field, name in (("users", "owner", owner), ("groups", "group", group)):
+            if name is None:
+                continue
+            try:
+                shown = self._shown(table, name)
+            except Unknown:
+                shown = name  # a required package or command may bring it
+            if shown is None:
+                return error("cannot %s %s: no %s %s on this host" % (what, path, table[:-1], name))
+            if shown == getattr(stat, field):
+                continue
+            if not self.root and (table == "users" or not self.base.member(shown)):
+                return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
+            setattr(stat, field, shown)
+        return None
+
+    def _shown(self, table: str, name: str) -> Optional[str]:
+        """Return how the host shows a user or group given by name or number; None where it knows no such name."""
+        if self.entry(table, name) is not None:
+            return name
+        if not name.isdigit():
+            return None
+        number = int(name)
+        for key, fields in self.table(table).items():
+            if fields.get(_GIVEN[table]) == number:
+                return key
+        return str(number)
+
+    def _me(self) -> Tuple[str, str]:
+        from statecfg.remote.machine import accounts
+
+        return accounts.user_name(os.geteuid()), accounts.group_name(os.getegid())
+
+    def _newcomer(self, kind: str, place: str, mode: int, target: str = "") -> Stat:
+        """Return what something new at `place` is at first: ours, or of the group that the directory hands on."""
+        owner, group = self._me()
+        holder = self.apparent(os.path.dirname(place))
+        if holder is not None and holder.mode & 0o2000:
+            group = holder.group
+        return Stat(kind, mode, owner, group, len(os.fsencode(target)), target)
+
+    def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
+        """Let what has its new owner get its mode and access list, as the real machine gives them."""
+        trusted = old.owner in (new.owner, "root", self._me()[0])
+        new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted)
+        if mode is None:
+            new.mode = _after_chown(old, new)
+
+    # Writing
+
+    def write(
+        self,
+        path: str,
+        content: Union[str, bytes, Blob],
+        mode: Optional[int] = None,
+        owner: Optional[str] = None,
+        group: Optional[str] = None,
+        backup: Optional[str] = None,
+        validate: Optional[Sequence[str]] = None,
+    ) -> Result:
+        blob = Blob.of(content)
+        place, refused = self._place("write", path)
+        if refused is not None:
+            return refused
+        old = self.apparent(place)
+        if old is not None and old.kind not in ("file", "symlink"):
+            return error("cannot write %s: %s stands there" % (path, called(old.kind)))
+        before = None
+        if old is not None and old.kind == "file":
+            try:
+                before = self.content(place, old.size)
+            except PermissionError:  # it can't be compared, so it is replaced
+                before = None
+            new = _copy(old)
+            new.size = blob.size
+        else:
+            new, old = self._newcomer("file", place, 0o644), None
+            new.size = blob.size
+        refused = self._own("write", path, new, owner, group)
+        if refused is None and before != blob:
+            refused = self._forbidden("write", path, place)
+        if refused is not None:
+            return refused
+        if old is not None:
+            self._permit(old, new, mode)
+        elif mode is not None:
+            new.mode = mode
+        if backup and old is not None and before != blob:
+            kept = self.apparent(place + backup)
+            if kept is not None and kept.kind == "directory":
+                return error("cannot write %s: Is a directory (%s)" % (path, place + backup))
+            self._put(place + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
+        self._put(place, new, blob)
+        return ok()
+
+    def _touch(self, place: str, old: Optional[Stat]) -> None:
+        """Note that the node changes what stands at `place`."""
+        self.trace.touched.add(place)
+        if old is not None and old.kind == "file" and old.identity is not None:
+            self.trace.touched.add(old.identity[:2])
+
+    def _put(self, place: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
+        """Let `new` stand at `place`, and note what changes."""
+        old = self.apparent(place)
+        before = None
+        if old is not None and old.kind == "file":
+            try:
+                before = self.content(place, old.size)
+            except PermissionError:  # what can't be read can't be shown
+                before = None
+        self._touch(place, old)
+        self.changes.path(place, old, before, new, blob)
+        self.entries[place] = Entry(new, self._tick(), blob, fresh)
+        if "symlink" in (old.kind if old is not None else "", new.kind if new is not None else ""):
+            self._directories.clear()
+
+    def mkdir(
+        self,
+        path: str,
+        mode: Optional[int] = None,
+        owner: Optional[str] = None,
+        group: Optional[str] = None,
+        parents: bool = False,
+    ) -> Result:
+        refused = self._own("make directory", path, Stat("directory", 0, *self._me()), owner, group)
+        above = os.path.dirname(normal(path))
+        try:
+            if refused is None and parents and above != "/" and self.apparent(above) is None:
+                made = self.mkdir(above, parents=True)
+                refused = made if made["status"] != "ok" else None
+        except OSError as problem:
+            refused = error("cannot make directory %s: %s" % (path, problem.strerror))
+        place, missing = self._place("make directory", path)
+        refused = refused or missing
+        if refused is not None:
+            return refused
+        old = self.apparent(place)
+        if old is not None and old.kind != "directory":
+            return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
+        new = self._newcomer("directory", place, 0o755 if mode is None else mode) if old is None else _copy(old)
+        refused = self._own("make directory", path, new, owner, group)
+        if old is not None:
+            self._permit(old, new, mode)
+        if refused is None:
+            refused = self._forbidden("make directory", path, place) if old is None else self._foreign(path, old, new)
+        if refused is not None:
+            return refused
+        known = self.entries.get(place)
+        self._put(place, new, fresh=old is None or (known is not None and known.fresh))
+        return ok()
+
+    def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
+        """Return an error where this user may not change the mode or owner of what is there."""
+        same = (old.mode, old.owner, old.group, old.acl) == (new.mode, new.owner, new.group, new.acl)
+        if self.root or same or old.owner == self._me()[0]:
+            return None
+        return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
+
+    def symlink(self, path: str, target: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
+        place, refused = self._place("link", path)
+        if refused is not None:
+            return refused
+        old = self.apparent(place)
+        if old is not None and old.kind == "directory":
+            return error("cannot link %s: a directory stands there" % path)
+        if not target:
+            return error("cannot link %s: No such file or directory" % path)
+        new = self._newcomer("symlink", place, 0o777, target)
+        refused = self._own("link", path, new, owner, group) or self._forbidden("link", path, place)
+        if refused is not None:
+            return refused
+        self._put(place, new)
+        return ok()
+
+    def chmod(self, path: str, mode: int) -> Result:
+        return self._change("set the mode of", path, mode, None, None)
+
+    def chown(self, path: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
+        return self._change("set the owner of", path, None, owner, group)
+
+    def _change(self, what: str, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]) -> Result:
+        place, refused = self._place(what, path)
+        old = self.apparent(place) if refused is None else None
+        if old is None:
+            if refused is None and self._unsettled(path) is None:
+                refused = error("cannot %s %s: No such file or directory" % (what, path))
+            return refused or ok()
+        if old.kind == "symlink" and mode is not None:
+            return error("cannot %s %s: it is a link" % (what, path))
+        new = _copy(old)
+        refused = self._own(what, path, new, owner, group)
+        self._permit(old, new, mode)
+        refused = refused or self._foreign(path, old, new, what)
+        if refused is not None:
+            return refused
+        known = self.entries.get(place)
+        self._touch(place, old)
+        self.changes.path(place, old, None, new, None)
+        blob, fresh = (known.blob, known.fresh) if known is not None else (None, False)
+        self.entries[place] = Entry(new, self._tick(), blob, fresh)
+        return ok()
+
+    def remove(self, path: str, recursive: bool = False) -> Result:
+        if normal(path) == "/":
+            return error("cannot remove /: everything else stands in it")
+        place, refused = self._place("remove", path)
+        if refused is not None:
+            gone = any(word in refused["reason"] for word in ("No such file or directory", "Not a directory"))
+            return ok() if gone else refused
+        old = self.apparent(place)
+        if old is None:
+            return ok()
+        refused = self._forbidden("remove", path, place)
+        if refused is not None:
+            return refused
+        if old.kind == "directory":
+            if not recursive and self._names(place):
+                return error("cannot remove %s: Directory not empty" % path)
+            refused = self._empty(place)
+            if refused is not None:
+                return refused
+        self._put(place, None)
+        return ok()
+
+    def _empty(self, place: str) -> Optional[Result]:
+        """Let all that is in a directory be gone; return an error where this user may not remove it.
+
+        The plan shows a part of a large or deep tree, and that there is more.
+        """
+        shown, count, more = [place], 0, False
+        planned: Dict[str, Dict[str, Entry]] = {}
+        for known, entry in self.entries.items():
+            if known.startswith(place.rstrip("/") + "/"):
+                planned.setdefault(os.path.dirname(known), {})[known] = entry
+        for holder in shown:  # which grows as directories are found
+            for name in self._names(holder, planned.get(holder, {})):
+                inside = holder.rstrip("/") + "/" + name
+                count += 1
+                more = more or count > SHOWN or inside.count("/") - place.count("/") > DEEPEST
+                if more:
+                    break
+                refused = self._forbidden("remove", inside, inside)
+                if refused is not None:
+                    return refused
+                found = self._standing(inside)
+                if found is not None and found.kind == "directory":
+                    shown.append(inside)
+                elif found is not None:
+                    self._put(inside, None)
+        for holder in reversed(shown[1:]):
+            self._put(holder, None)
+        for known in [path for entries in planned.values() for path in entries] if more else ():
+            if self.entries[known].stat is not None:
+                self._put(known, None)
+        if more:
+            self.changes.note(place, "inside", "more than is shown", None)
+        return None
+
+    def run(
+        self,
+        argv: Sequence[str],
+        effect: Effect = ANYTHING,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        input: Optional[bytes] = None,
+        timeout: float = 600.0,
+        codes: Tuple[int, ...] = (0,),
+        interruptible: bool = True,
+        first: Optional[Callable[[], Optional[Result]]] = None,
+    ) -> Result:
+        self.affect(effect)
+        return ok()
+
+    def outside(self, function: Callable[[], Any]) -> Any:
+        self.affect(ANYTHING)
+        return ok()
+
+    def affect(self, effect: Effect) -> None:
+        """Let a declared effect be true from now on, and what it leaves open be unknown."""
+        self.calls += 1
+        when = self._tick()
+        for table, keys in effect.items():
+            if table in ("unknown", FILES):
+                continue
+            for key, fields in keys.items():
+                try:
+                    before = self.entry(table, key)
+                except Unknown:
+                    before = None
+                after = None if fields is None else dict(before or {}, **fields)
+                self.changes.fields(table, key, before, after)
+                self.tables.setdefault(table, {})[key] = (after, when)
+                self.trace.effects.add((table, key))
+        kinds = frozenset(effect.get("unknown", ()))
+        paths = frozenset(self.canonical(path) for path in effect.get(FILES, ()))
+        self.trace.touched |= paths
+        self.trace.effects.update((kind, ALL) for kind in kinds)
+        if kinds or paths:
+            # What the action itself declares is known although the rest of its facet is not.
+            self.causes.append(Cause(self.node, when, kinds, paths, frozenset(effect)))
+
+
+def _copy(stat: Stat) -> Stat:
+    return Stat(stat.kind, stat.mode, stat.owner, stat.group, stat.size, stat.target, acl=stat.acl)
+
+
+def _after_chown(old: Stat, new: Stat) -> int:
+    """Return the mode of a file after a change of owner: the kernel takes set-user-id and set-group-id away."""
+    if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
+        return new.mode
+    return access.without_ids(new.mode)

@@ -1,0 +1,414 @@
+"""The real machine: this host, read and changed for good."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat as st
+import time
+
+from statecfg.remote.graph.model import Blob, error, ok
+from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.machine import accounts, files, process
+from statecfg.remote.machine.files import failed
+from statecfg.remote.machine.guard import allowed
+from statecfg.remote.machine.paths import UnsafePath, normal, open_parent, sync_directory, trusted
+from statecfg.remote.machine.world import ANYTHING, Machine, Probe, Stat, called
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+    from statecfg.remote.graph.model import Result
+    from statecfg.remote.machine.world import Effect, Inputs
+
+PROBED = 16 << 20  # bytes a read-only program may say
+
+
+class Facets:
+    """What the machines of one run share: the host's tables, each loaded when first asked for, and when it began."""
+
+    def __init__(self) -> None:
+        self.loaded: Dict[str, Dict[str, Dict[str, Any]]] = {}
+        self.changed = 0
+        self.began = time.time()
+        self.swept: Set[Tuple[int, int]] = set()
+
+    def table(self, name: str, host: Machine) -> Dict[str, Dict[str, Any]]:
+        """Return a table. Raises LookupError where none is called so."""
+        found = self.loaded.get(name)
+        if found is None:
+            if name not in TABLES:
+                raise LookupError("no facet is called %s; there are: %s" % (name, sorted([*TABLES, "users", "groups"])))
+            before = self.changed
+            found = TABLES[name].load(host)
+            if before == self.changed:  # otherwise it may be out of date by now
+                self.loaded[name] = found
+        return found
+
+    def forget(self, effect: Effect) -> None:
+        """Drop what an effect touches, so that it is read anew."""
+        self.changed += 1
+        unknown = effect.get("unknown", ())
+        for name in list(self.loaded):
+            if name in effect or name in unknown or "*" in unknown:
+                self.loaded.pop(name, None)
+
+
+class RealMachine(Machine):
+    """This host.
+
+    :param facets: shared by the machines of one run
+    :param listen: gets the output of the programs that ops run, as it comes
+    """
+
+    def __init__(self, facets: Optional[Facets] = None, listen: Optional[Callable[[bytes], None]] = None) -> None:
+        self.facets = facets if facets is not None else Facets()
+        self.listen = listen
+        self.memo: Dict[str, Any] = {}
+        # How often a writing method was called: an op that calls none does its work past the machine.
+        self.calls = 0
+
+    # Reading
+
+    def stat(self, path: str) -> Optional[Stat]:
+        try:
+            parent, name, _ = open_parent(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return files.shown(os.lstat(name, dir_fd=parent), parent, name)
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(parent)
+
+    apparent = stat
+
+    def settled(self, path: str) -> bool:
+        return True
+
+    def canonical(self, path: str) -> str:
+        """Return the path with the links of its directories followed; as it is where a directory is missing."""
+        try:
+            parent, name, place = open_parent(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return normal(path)
+        os.close(parent)
+        return place.rstrip("/") + "/" + name if name != "." else place
+
+    def target(self, path: str) -> str:
+        """Return what the link at `path` says. Raises UnsafePath where another user controls it, OSError."""
+        parent, name, _ = open_parent(path)
+        try:
+            if not trusted(os.fstat(parent), os.lstat(name, dir_fd=parent)):
+                raise UnsafePath(errno.ELOOP, "a link that another user controls is not followed", path)
+            return os.readlink(name, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+    def open(self, path: str) -> int:
+        """Open a file for reading, without hanging on a pipe or device. Raises OSError."""
+        parent, name, _ = open_parent(path, follow=True)
+        try:
+            # Looked at before it is opened: to open a device is to do something with it.
+            if not st.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file", path)
+            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+        except OSError as problem:
+            problem.filename = path
+            raise
+        finally:
+            os.close(parent)
+        if not st.S_ISREG(os.fstat(opened).st_mode):
+            os.close(opened)
+            raise OSError(errno.EINVAL, "is not a regular file", path)
+        return opened
+
+    def read(self, path: str) -> bytes:
+        with os.fdopen(self.open(path), "rb") as stream:
+            return stream.read()
+
+    def digest(self, path: str) -> str:
+        digest = hashlib.sha256()
+        with os.fdopen(self.open(path), "rb", 0) as stream:
+            piece = stream.read(1 << 18)
+            while piece:
+                digest.update(piece)
+                piece = stream.read(1 << 18)
+        return digest.hexdigest()
+
+    def listdir(self, path: str) -> List[str]:
+        parent, name, _ = open_parent(path, follow=True)
+        try:
+            opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        except OSError as problem:
+            problem.filename = path
+            raise
+        finally:
+            os.close(parent)
+        try:
+            return sorted(name for name in os.listdir(opened) if not files.temporary(name))
+        finally:
+            os.close(opened)
+
+    def writable(self, path: str) -> bool:
+        """Tell whether this process may make and remove names in the directory `path`."""
+        return os.access(path, os.W_OK | os.X_OK, effective_ids=True)
+
+    def member(self, group: str) -> bool:
+        """Tell whether this process is in a group, and so may give files to it."""
+        return accounts.group_id(group) in (os.getegid(), *os.getgroups())
+
+    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+        if table == "users":
+            return accounts.user_fields(key)
+        if table == "groups":
+            return accounts.group_fields(key)
+        return self.table(table).get(key)
+
+    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+        if name == "users":
+            import pwd
+
+            return {entry.pw_name: accounts.user_fields(entry.pw_name) or {} for entry in pwd.getpwall()}
+        if name == "groups":
+            import grp
+
+            return {entry.gr_name: accounts.group_fields(entry.gr_name) or {} for entry in grp.getgrall()}
+        return self.facets.table(name, self)
+
+    def probe(
+        self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
+    ) -> Probe:
+        with allowed():
+            outcome = process.run(argv, timeout, apart=True, kept=PROBED, **options)
+        if outcome.cut:
+            raise OSError(errno.EFBIG, "%s says more than %d bytes" % (argv[0], PROBED))
+        if outcome.reason and 0 <= outcome.status < 126:
+            return Probe(-1, outcome.output, outcome.reason.encode())
+        return Probe(outcome.status, outcome.output, outcome.errors or outcome.reason.encode())
+
+    # Writing
+
+    def write(
+        self,
+        path: str,
+        content: Union[str, bytes, Blob],
+        mode: Optional[int] = None,
+        owner: Optional[str] = None,
+        group: Optional[str] = None,
+        backup: Optional[str] = None,
+        validate: Optional[Sequence[str]] = None,
+    ) -> Result:
+        self.calls += 1
+        blob = Blob.of(content)
+        try:
+            parent, name, place = open_parent(path)
+        except OSError as problem:
+            return failed("write", path, problem)
+        temporary, source = "", -1
+        try:
+            found = files.lstat(name, parent)
+            if found is not None and not st.S_ISREG(found.st_mode) and not st.S_ISLNK(found.st_mode):
+                return error("cannot write %s: %s stands there" % (path, called(files.kind(found))))
+            old = found if found is not None and st.S_ISREG(found.st_mode) else None
+            proven = True
+            if old is not None and self._holds(place.rstrip("/") + "/" + name, old, blob):
+                if not files.changes_hands(old, owner):
+                    return files.permit(parent, name, path, mode, owner, group) or ok()
+                if blob.data is None and blob.path is None:
+                    source = self.open(place.rstrip("/") + "/" + name)
+                    blob, proven = Blob(blob.sha256, blob.size, path="/proc/self/fd/%d" % source), False
+            self._sweep(parent)
+            temporary = files.temporary_name()
+            dress = (old, mode, owner, group, parent, name)
+            files.fill(temporary, parent, blob, lambda opened: files.dress(opened, *dress), proven)
+            if validate is not None:
+                refused = self._validate(validate, place.rstrip("/") + "/" + temporary, path)
+                if refused is not None:
+                    return refused
+            if not files.same(found, files.lstat(name, parent)):
+                return error("cannot write %s: another program is changing it; apply again" % path)
+            if backup and old is not None:
+                files.keep(parent, name, name + backup)
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            temporary = ""
+            sync_directory(parent)
+            return ok()
+        except (OSError, LookupError) as problem:
+            return failed("write", path, problem)
+        finally:
+            if temporary:
+                files.unlink(temporary, parent)
+            if source >= 0:
+                os.close(source)
+            os.close(parent)
+
+    def _holds(self, place: str, old: os.stat_result, blob: Blob) -> bool:
+        """Tell whether the old file has this content already; one that we may not read is replaced."""
+        try:
+            return old.st_size == blob.size and self.digest(place) == blob.sha256
+        except PermissionError:
+            return False
+
+    def _validate(self, validate: Sequence[str], trial: str, path: str) -> Optional[Result]:
+        """Let a program look at new content before it is put in place; return an error where it refuses it."""
+        outcome = process.run([word.replace("{}", trial) for word in validate], 60.0, listen=self.listen)
+        if outcome.status == 0 and not outcome.reason:
+            return None
+        said = outcome.output.decode("utf-8", "replace").replace(trial, path).strip()
+        return error("the new content is refused by %s: %s" % (validate[0], said or outcome.reason), said)
+
+    def _sweep(self, parent: int) -> None:
+        """Clear away, once in a run, what runs that were cut off left in this directory."""
+        info = os.fstat(parent)
+        if (info.st_dev, info.st_ino) not in self.facets.swept:
+            self.facets.swept.add((info.st_dev, info.st_ino))
+            files.sweep(parent, self.facets.began)
+
+    def mkdir(
+        self,
+        path: str,
+        mode: Optional[int] = None,
+        owner: Optional[str] = None,
+        group: Optional[str] = None,
+        parents: bool = False,
+    ) -> Result:
+        self.calls += 1
+        try:
+            files.ids(owner, group)  # nobody by that name: found out before anything is made
+            above = os.path.dirname(normal(path))
+            if parents and above != "/" and self.stat(above) is None:
+                made = self.mkdir(above, parents=True)
+                if made["status"] != "ok":
+                    return made
+            parent, name, _ = open_parent(path)
+        except (OSError, LookupError) as problem:
+            return failed("make directory", path, problem)
+        made_here, asked = False, mode is not None
+        try:
+            try:
+                # No wider than it will be, from the first moment on.
+                os.mkdir(name, 0o700, dir_fd=parent)
+                made_here = True
+                mode = 0o755 if mode is None else mode
+            except FileExistsError:
+                found = files.lstat(name, parent)
+                if found is not None and not st.S_ISDIR(found.st_mode):
+                    return error("cannot make directory %s: %s stands there" % (path, called(files.kind(found))))
+            refused = files.permit(parent, name, path, mode, owner, group, made_here and not asked)
+            sync_directory(parent)
+            return refused or ok()
+        except OSError as problem:
+            if made_here:
+                os.rmdir(name, dir_fd=parent)
+            return failed("make directory", path, problem)
+        finally:
+            os.close(parent)
+
+    def symlink(self, path: str, target: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
+        self.calls += 1
+        try:
+            parent, name, _ = open_parent(path)
+        except OSError as problem:
+            return failed("link", path, problem)
+        temporary = ""
+        try:
+            found = files.lstat(name, parent)
+            if found is not None and st.S_ISDIR(found.st_mode):
+                return error("cannot link %s: a directory stands there" % path)
+            uid, gid = files.ids(owner, group)
+            self._sweep(parent)
+            temporary = files.temporary_name()
+            os.symlink(target, temporary, dir_fd=parent)
+            if (uid, gid) != (-1, -1):
+                os.chown(temporary, uid, gid, dir_fd=parent, follow_symlinks=False)
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            temporary = ""
+            sync_directory(parent)
+            return ok()
+        except (OSError, LookupError) as problem:
+            return failed("link", path, problem)
+        finally:
+            if temporary:
+                files.unlink(temporary, parent)
+            os.close(parent)
+
+    def chmod(self, path: str, mode: int) -> Result:
+        return self._change("set the mode of", path, mode, None, None)
+
+    def chown(self, path: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
+        return self._change("set the owner of", path, None, owner, group)
+
+    def _change(self, what: str, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]) -> Result:
+        self.calls += 1
+        try:
+            parent, name, _ = open_parent(path)
+        except OSError as problem:
+            return failed(what, path, problem)
+        try:
+            return files.permit(parent, name, path, mode, owner, group) or ok()
+        except (OSError, LookupError) as problem:
+            return failed(what, path, problem)
+        finally:
+            os.close(parent)
+
+    def remove(self, path: str, recursive: bool = False) -> Result:
+        self.calls += 1
+        if normal(path) == "/":
+            return error("cannot remove /: everything else stands in it")
+        try:
+            parent, name, _ = open_parent(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return ok()
+        except OSError as problem:
+            return failed("remove", path, problem)
+        try:
+            files.remove(name, parent, recursive)
+            sync_directory(parent)
+            return ok()
+        except FileNotFoundError:
+            return ok()
+        except OSError as problem:
+            return failed("remove", path, problem)
+        finally:
+            os.close(parent)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        effect: Effect = ANYTHING,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        input: Optional[bytes] = None,
+        timeout: float = 600.0,
+        codes: Tuple[int, ...] = (0,),
+        interruptible: bool = True,
+        first: Optional[Callable[[], Optional[Result]]] = None,
+    ) -> Result:
+        self.calls += 1
+        refused = first() if first is not None else None
+        if refused is not None:
+            return refused
+        outcome = process.run(argv, timeout, cwd, env, user, input, listen=self.listen, interruptible=interruptible)
+        self.facets.forget(effect)
+        log = outcome.output.decode("utf-8", "replace")
+        if outcome.reason:
+            return error(outcome.reason, log)
+        if outcome.status in codes:
+            return ok(log)
+        how = "exit status %d" % outcome.status if outcome.status >= 0 else "ended by signal %d" % -outcome.status
+        last = log.strip().rsplit("\n", 1)[-1][-300:]
+        return error("%s: %s%s" % (argv[0], how, ": " + last if last else ""), log)
+
+    def outside(self, function: Callable[[], Any]) -> Any:
+        from statecfg.remote.graph.borg import acting_on
+
+        self.calls += 1
+        try:
+            return acting_on(self, function)
+        finally:
+            self.facets.forget(ANYTHING)

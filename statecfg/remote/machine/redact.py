@@ -1,0 +1,200 @@
+"""Masks secrets in whatever is about to be shown or stored, in every spelling that output gives them."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from bisect import bisect_right
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Mapping
+
+# Shorter pieces occur by chance everywhere.
+SHORTEST = 4
+_SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~")
+# Keys of frames and reports whose values are names, words of the protocol, or text of ours: they hold no secret.
+_OPEN = frozenset((
+    "blobs", "differs", "event", "field", "halted", "hook", "host", "kind", "known_after", "ledger", "mode", "name",
+    "node", "object", "op", "outcome", "part", "phase", "playbook", "port", "position", "provides", "requires",
+    "run", "severity", "sha256", "state", "status", "triggered_by", "triggers", "type", "types", "unit", "where",
+    "who",
+))  # fmt: skip
+# Keys below which everything is somebody else's: attributes, facts, what programs return.
+_FREE = frozenset((
+    "after", "args", "attributes", "attrs", "before", "configuration", "diff", "entry", "facts", "log", "metadata",
+    "text", "values", "vars",
+))  # fmt: skip
+# Programs break base64 and hex into lines, and a diff puts a sign before each, which may also be a letter of it.
+_BREAKS = (re.compile(r"(?:[\r\n]|\\[rn])+"), re.compile(r"(?:[\r\n]|\\[rn])+[ +-]"))
+_BROKEN_FROM = 56  # no program makes shorter lines
+_PROBE = 16
+
+
+class Redactor:
+    """Replaces each known secret by `<secret NAME>`.
+
+    :param secrets: name → value; an empty map changes nothing
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._names: Dict[str, str] = {}
+        self._long: Dict[str, str] = {}
+        for name, value in secrets.items():
+            for piece in _pieces(value):
+                for spelling in _spellings(piece):
+                    if len(spelling) >= SHORTEST:
+                        self._names.setdefault(spelling, name)
+                for spelling in _encoded(piece):
+                    if len(spelling) >= SHORTEST:
+                        self._names.setdefault(spelling, name)
+                    if len(spelling) >= _BROKEN_FROM:
+                        self._long.setdefault(spelling, name)
+        # The longest first, or part of a secret would be masked and the rest stay.
+        plain = sorted(self._names, key=lambda spelling: (-len(spelling), spelling))
+        self._plain = re.compile("|".join(map(re.escape, plain))) if plain else None
+
+    def text(self, text: str) -> str:
+        """Return `text` with each secret replaced by `<secret NAME>`."""
+        if self._plain is None:
+            return text
+        text = self._plain.sub(lambda found: "<secret %s>" % self._names[found.group()], text)
+        for spelling, name in self._long.items():
+            # Of the pieces that lines have room for, at most one is broken at its beginning.
+            if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
+                for breaks in _BREAKS:
+                    text = _without_broken(text, spelling, "<secret %s>" % name, breaks)
+        return text
+
+    def message(self, text: str) -> str:
+        """Return a message of ours with each secret masked that is quoted in it; its fixed text stays."""
+        found = [] if self._plain is None else self._plain.findall(text)
+        if not found:
+            return self.text(text)
+        from statecfg.remote.machine.fixed_text import fixed
+
+        kept: List[str] = []
+        done = 0
+        for start, end in fixed(text, sorted(set(found))):
+            if start >= done:
+                kept += [self.text(text[done:start]), text[start:end]]
+                done = end
+        return "".join([*kept, self.text(text[done:])])
+
+    def report(self, value: Any) -> Any:
+        """Return a copy of a frame or report with the secrets masked that stand in values and quoted in messages.
+
+        Keys stay, and so do names, outcomes and the other words of the protocol: no secret can be in them.
+        """
+        if self._plain is None:
+            return value
+        if isinstance(value, dict):
+            # What kind of thing it is, and its mode, are words and numbers of ours.
+            ours = ("before", "after") if value.get("field") in ("kind", "mode") else ()
+            return {key: item if key in ours else self._field(key, item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.report(item) for item in value]
+        return self.message(value) if isinstance(value, str) else value
+
+    def _field(self, key: str, value: Any) -> Any:
+        if key == "diff" and isinstance(value, str) and value.startswith("--- "):
+            start = value.find("\n@@") + 1  # what stands before it names the file
+            return value[:start] + self.text(value[start:])
+        if key == "args" and isinstance(value, dict):
+            return {name: item if name == "path" else self.value(item) for name, item in value.items()}
+        if key in _FREE:
+            return self.value(value)
+        if key in _OPEN and isinstance(value, (list, tuple)):
+            return [item if isinstance(item, str) else self.report(item) for item in value]
+        return value if key in _OPEN and isinstance(value, str) else self.report(value)
+
+    def value(self, value: Any) -> Any:
+        """Return a copy of JSON data with the secrets masked in every text and number of it; keys stay."""
+        if self._plain is None:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in value]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            masked = self.text(repr(value))
+            return masked if masked != repr(value) else value
+        return value
+
+
+def _without_broken(text: str, spelling: str, mask: str, breaks: Any) -> str:
+    """Return the text with each `spelling` masked that goes over several lines."""
+    pieces: List[str] = []
+    starts: List[int] = []  # where in the joined text a piece begins, and where in the text
+    origins: List[int] = []
+    joined = position = 0
+    for found in (*breaks.finditer(text), None):
+        end = found.start() if found else len(text)
+        pieces.append(text[position:end])
+        starts.append(joined)
+        origins.append(position)
+        joined += end - position
+        position = found.end() if found else end
+    whole = "".join(pieces)
+    kept: List[str] = []
+    done = 0
+    start = whole.find(spelling)
+    while start >= 0:
+        last = start + len(spelling) - 1
+        first_piece, last_piece = bisect_right(starts, start) - 1, bisect_right(starts, last) - 1
+        kept += [text[done : origins[first_piece] + start - starts[first_piece]], mask]
+        done = origins[last_piece] + last - starts[last_piece] + 1
+        start = whole.find(spelling, last + 1)
+    return "".join(kept) + text[done:] if kept else text
+
+
+def _pieces(value: str) -> List[str]:
+    """Return the value and, as diffs and logs show it line by line, each of its lines."""
+    pieces = [value, value.strip()]
+    for line in value.splitlines():
+        pieces += [line, line.strip()]
+    return [piece for piece in dict.fromkeys(pieces) if len(piece) >= SHORTEST]
+
+
+def _spellings(text: str) -> Iterator[str]:
+    yield text
+    for spelling in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
+        yield spelling
+        yield spelling.replace("/", "\\/")
+        yield json.dumps(spelling)[1:-1]  # JSON inside of JSON
+    data = text.encode("utf-8", "surrogatepass")
+    for written in (repr(text), repr(data)[1:], ascii(text)):
+        yield written[1:-1]
+        yield written[1:-1].replace("'", "\\'")
+    for quote in ("'\"'\"'", "'\\''"):
+        yield text.replace("'", quote)
+    yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", text)
+    yield re.sub(r"([\"\\$`])", r"\\\1", text)
+    for safe in (b"", b"/", b"/:"):
+        url = "".join(chr(byte) if byte in _SAFE or byte in safe else "%%%02X" % byte for byte in data)
+        yield url
+        yield url.replace("%20", "+")
+        yield re.sub("%..", lambda found: found.group().lower(), url)
+    html = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    yield html
+    for double, single in (("&quot;", "&#x27;"), ("&#34;", "&#39;"), ("&quot;", "&#39;"), ("&quot;", "&apos;")):
+        yield html.replace('"', double)
+        yield html.replace('"', double).replace("'", single)
+
+
+def _encoded(text: str) -> Iterator[str]:
+    data = text.encode("utf-8", "surrogatepass")
+    digits = binascii.hexlify(data).decode("ascii")
+    yield digits
+    yield digits.upper()
+    # Base64 of a text that holds the secret depends on where in the text it begins: 3 ways, of which only the
+    # characters that depend on nothing else are looked for.
+    for before, skipped in ((0, 0), (1, 2), (2, 3)):
+        whole = binascii.b2a_base64(b"\0" * before + data, newline=False).decode("ascii")
+        letters = whole[skipped : (before + len(data)) * 8 // 6]
+        if len(letters) >= SHORTEST:
+            yield letters
+            yield letters.replace("+", "-").replace("/", "_")

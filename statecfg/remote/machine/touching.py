@@ -1,0 +1,113 @@
+"""Which nodes touch the same thing: who must run one after another, and who gave another node work to do."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import AbstractSet, Any, Collection, Dict, Hashable, Iterable, List, Mapping, Sequence, Set
+
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.machine.overlay import Overlay
+    from statecfg.remote.run.doing import Doing
+
+ALL = "*"
+
+
+class Trace:
+    """What one node looked at and touched on the imagined machine.
+
+    Paths are canonical; a file is also known by its device and inode, since it may have several names.
+
+    :param looked: paths and inodes that were looked at
+    :param asked: (facet, key) that were asked for; (facet, "*") for a whole facet, ("*", "*") for anything at all
+    :param touched: paths and inodes that the node's actions change
+    :param effects: (facet, key) that they change; (facet, "*") where it is unknown which
+    """
+
+    __slots__ = ("asked", "effects", "looked", "touched")
+
+    def __init__(self) -> None:
+        self.looked: Set[Hashable] = set()
+        self.asked: Set[Sequence[str]] = set()
+        self.touched: Set[Hashable] = set()
+        self.effects: Set[Sequence[str]] = set()
+
+
+def chains(nodes: Sequence[Doing]) -> List[List[Doing]]:
+    """Return the nodes of a layer in groups: those that touch the same path are in one group, in the planned order."""
+    group = list(range(len(nodes)))
+
+    def leader(at: int) -> int:
+        while group[at] != at:
+            group[at] = group[group[at]]
+            at = group[at]
+        return at
+
+    first: Dict[Hashable, int] = {}
+    for at, node in enumerate(nodes):
+        for place in node.step.touched:
+            one, other = sorted((leader(first.setdefault(place, at)), leader(at)))
+            group[other] = one
+    for at, node in enumerate(nodes):
+        for place in node.step.shared:
+            one, other = sorted((leader(first.get(place, at)), leader(at)))
+            group[other] = one
+    found: Dict[int, List[Doing]] = {}
+    for at, node in enumerate(nodes):
+        found.setdefault(leader(at), []).append(node)
+    return list(found.values())
+
+
+def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[Doing]) -> str:
+    """Return which nodes gave a node that was planned as unchanged work to do, and what to do about it.
+
+    :param node: the node, checked again on `machine` just now
+    :param nodes: all nodes by name
+    :param acted: the nodes that have acted in this run
+    :returns: a sentence; "" where no node of this run can have been it
+    """
+    needed = required(node, nodes)
+    others = [each for each in acted if each.step.node.provides not in needed and each.step.node is not node]
+    sure = [each for each in others if _met(machine.trace.looked, machine.trace.asked, each)]
+    found = sure or [each for each in others if (ALL, ALL) in each.step.effects]
+    names = sorted(each.step.node.provides for each in found)
+    if not names:
+        return ""
+    if len(names) == 1:
+        which, add = "%s, which it does not require," % names[0], names[0]
+    else:
+        shown = ", ".join(names[:5]) + (" and %d more" % (len(names) - 5) if len(names) > 5 else "")
+        which, add = "one of %s, none of which it requires," % shown, "that node"
+    return "it was planned as unchanged, but %s changed what it manages in this run: add %s to its `requires`" % (
+        which, add,
+    )  # fmt: skip
+
+
+def _met(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: Doing) -> bool:
+    """Tell whether another node is known to have changed what was looked at."""
+    if not looked.isdisjoint(other.step.touched):
+        return True
+    above = {place for path in looked if isinstance(path, str) for place in _above(path)}
+    if not above.isdisjoint(other.step.touched):
+        return True
+    effects = other.step.effects
+    return any(each in effects or (each[0], ALL) in effects for each in asked)
+
+
+def _above(path: str) -> Iterable[str]:
+    """Yield the directories above a path, but not the root."""
+    while path.count("/") > 1:
+        path = path[: path.rindex("/")]
+        yield path
+
+
+def required(node: Node, nodes: Mapping[str, Any]) -> Collection[str]:
+    """Return the names of the nodes that a node requires, directly or through others."""
+    found: Set[str] = set()
+    waiting = list(node.requires)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in nodes:
+            found.add(name)
+            waiting.extend(nodes[name].requires)
+    return found

@@ -1,0 +1,149 @@
+"""What is looked at again after a layer, or after all of them: new logins, and whether what was started still runs."""
+
+from __future__ import annotations
+
+import time
+
+from statecfg.remote.ledger.removal import Former, claims
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.run.following import Kept
+from statecfg.remote.run.planning import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Optional
+
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.machine.real import Facets
+    from statecfg.remote.machine.world import World
+    from statecfg.remote.run.doing import Doing
+    from statecfg.remote.run.execution import Execution
+    from statecfg.remote.run.login_guard import Lockout, LoginGuard
+    from statecfg.remote.run.planning import Plan
+    from statecfg.remote.wire.channel import Channel
+
+
+class Aftercare:
+    """Amends the outcome of nodes whose layer was reported already.
+
+    :param execution: the run
+    :param guard: None where there is no sshd to be watched
+    """
+
+    def __init__(self, execution: Execution, guard: Optional[LoginGuard]) -> None:
+        self.of, self.guard = execution, guard
+        self.refused = False  # sshd refused its configuration
+
+    def after_layer(self) -> None:
+        """Have a login tried where sshd was restarted; end the run where it failed."""
+        if self.guard is None:
+            return
+        refused = [node for node in self.of.state.values() if self._refused(node)]
+        found = self.guard.take_back() if refused and not self.refused else self.guard.look()
+        self.refused = self.refused or bool(refused)
+        if found is None:
+            return
+        self.of.halted = found.reason
+        touched = [node for node in self.of.state.values() if self._touched(node, found)]
+        self._amend([node for node in touched if is_sshd(node.step.node)], found.reason)
+        brief = "taken back, as %s" % found.brief
+        self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
+        self._remember(node for node in touched if node.gone)
+
+    def _refused(self, node: Doing) -> bool:
+        return node.outcome == "failed" and any(
+            action["op"] == "check_config" and action["status"] == "error" for action in node.done
+        )
+
+    def at_end(self) -> None:
+        """See, as soon as it has run for long enough, whether what was started still runs."""
+        due = []
+        for node in self.of.state.values():
+            found = self._lasting(node) if node.outcome == "changed" else None
+            if found is not None and found[0]:
+                due.append((node, found))
+        end = max((node.ended + seconds for node, (seconds, _) in due), default=0.0)
+        while time.monotonic() < end and not self.of.stopped():
+            time.sleep(min(0.1, max(0.0, end - time.monotonic())))
+        for node, (_, check) in due:
+            why = self._ask(node, check)
+            if why:
+                self._amend([node], why)
+        if due and self.guard is not None:
+            self.guard.seen = -1  # what died meanwhile may have been sshd
+            self.after_layer()
+
+    def why(self, node: Doing) -> str:
+        """Return what is known of why a node's real thing is not as it was left, "" where nothing is."""
+        found = self._lasting(node)
+        return self._ask(node, found[1]) if found is not None else ""
+
+    def _lasting(self, node: Doing) -> Any:
+        kind = self.of.types.get(node.step.node.type)
+        method = kind.methods.get("lasting") if kind is not None else None
+        ops = [action["op"] for action in node.done if action["status"] == "ok"]
+        return method(node.step.node, ops) if method is not None else None
+
+    def _ask(self, node: Doing, check: Callable[[World, float], str]) -> str:
+        try:
+            return check(RealMachine(self.of.facets), node.ended)
+        except Exception as problem:  # systemd doesn't answer, or a type's own mistake
+            return "it can't be looked at again: %s" % describe(problem)
+
+    def _amend(self, nodes: Iterable[Doing], why: str) -> None:
+        for node in nodes:
+            node.fail(why)
+            name = node.step.node.provides
+            self.of.record.finished(name, "failed")
+            self.of.send({"type": "amended", "node": name, "reason": why})
+
+    def _touched(self, node: Doing, found: Lockout) -> bool:
+        """Tell whether a node's work was taken back."""
+        if node.outcome != "changed" and not node.gone:
+            return False
+        return node.step.node.attrs.get("path") in found.paths or is_sshd(node.step.node)
+
+    def _remember(self, nodes: Iterable[Doing]) -> None:
+        """Bring back under management what was let go of, and is on the host again."""
+        rows: List[Dict[str, Any]] = []
+        for node in nodes:
+            former = node.step.node
+            if isinstance(former, Former) and not isinstance(former, Kept):
+                row = dict(former.row)
+                row["memory"] = row.pop("remembered")
+                rows.append(row)
+        if rows:
+            self.of.record.manage(rows)
+
+
+def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warnings: List[str]) -> Optional[LoginGuard]:
+    """Return the guard of a run; None on a host without systemd, where nothing restarts sshd by itself.
+
+    :param remote: the controller came over SSH
+    """
+    import os
+
+    from statecfg.remote.run.login_guard import BOOTED, LoginGuard
+
+    if not os.path.isdir(BOOTED):
+        return None
+    paths = []
+    waiting = [step.node for step in (*plan.steps.values(), *plan.going()) if is_sshd(step.node)]
+    seen = {node.provides for node in waiting}
+    while waiting:
+        node = waiting.pop()
+        paths.append(node.attrs.get("path"))
+        near = [*(node.near.values() if isinstance(node, Kept) else ())]
+        near += [plan.steps[name].node for name in node.requires if name in plan.steps]
+        waiting += [each for each in near if each.provides not in seen]
+        seen.update(each.provides for each in near)
+    more = [path for path in paths if isinstance(path, str) and path[:1] == "/"]
+    return LoginGuard(RealMachine(facets), channel, remote, warnings, more)
+
+
+def is_sshd(node: Node) -> bool:
+    """Tell whether a node is about a unit of sshd's."""
+    from statecfg.remote.run.login_guard import UNITS
+
+    found = node.row["claims"] if isinstance(node, Former) else ()
+    return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in found or claims(node))

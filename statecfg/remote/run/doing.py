@@ -1,0 +1,46 @@
+"""A node under way in a run, and what becomes of each of its actions."""
+
+from __future__ import annotations
+
+from statecfg.remote.run.report import action_report, step_report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from statecfg.remote.run.planning import Step
+
+
+class Doing:
+    """A node under way: what has become of each of its actions."""
+
+    __slots__ = ("done", "ended", "gone", "outcome", "reason", "shutdown", "step", "verified")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.done: List[Dict[str, Any]] = []
+        self.shutdown: Optional[Dict[str, Any]] = None
+        self.ended = 0.0  # when its last action ended, `time.monotonic()`
+        self.gone = False  # it is under management no longer
+        self.outcome = step.outcome
+        self.reason = step.reason
+        self.verified = False
+
+    def fail(self, reason: str) -> None:
+        """Let the node have failed."""
+        self.outcome, self.reason = "failed", reason
+
+    def report(self) -> Dict[str, Any]:
+        """Return the node as data; actions that were planned and never attempted say so."""
+        found = step_report(self.step)
+        actions = self.step.spec.actions
+        left = [action_report(action, "not-attempted") for action in actions[len(self.done) :]]
+        found["actions"] = self.done + left
+        first = self.step.spec.shutdown_first
+        if first is not None:
+            found["shutdown_first"] = self.shutdown or action_report(first, "not-attempted")
+        found["outcome"] = self.outcome
+        found.pop("reason", None)
+        if self.reason:
+            found["reason"] = self.reason
+        return found

@@ -1,0 +1,212 @@
+"""The lock-out guard: after sshd was restarted, a new login is tried; if it fails, the former settings come back.
+
+The executor can't log in to its own host as the controller does, so it asks the controller to, and waits: the old
+connection is still there. If that is lost meanwhile, nobody can tell, and the former settings come back, too.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+
+from statecfg.remote.wire.frames import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Optional, Tuple
+
+    from statecfg.remote.machine.real import RealMachine
+    from statecfg.remote.machine.world import Stat
+    from statecfg.remote.wire.channel import Channel
+
+    Before = Dict[str, Tuple[Stat, Optional[bytes]]]
+
+BOOTED = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
+NAMES = ("ssh", "sshd")  # what distributions call the service, and its socket
+UNITS = tuple("%s.%s" % (name, kind) for kind in ("socket", "service") for name in NAMES)
+PLACES = (
+    "/etc/ssh",
+    "/etc/default/ssh",
+    "/etc/sysconfig/sshd",
+    "/etc/pam.d/sshd",
+    *("/etc/systemd/system/" + unit + suffix for unit in UNITS for suffix in ("", ".d")),
+)
+UP = ("active", "reloading", "activating")
+FILES = 500  # files and directories that are remembered
+LARGEST = 1 << 20  # bytes of a file that is remembered
+ROOM = 16 << 20  # bytes of all of them
+_ASKED = "Id,LoadState,ActiveState,UnitFileState,InvocationID,StateChangeTimestampMonotonic"
+
+
+class Lockout:
+    """A login that failed.
+
+    :param brief: what happened
+    :param reason: the same, and what was done about it
+    :param paths: what was put back
+    """
+
+    def __init__(self, brief: str, reason: str, paths: Iterable[str]) -> None:
+        self.brief, self.reason, self.paths = brief, reason, frozenset(paths)
+
+
+class LoginGuard:
+    """Watches sshd during one run.
+
+    :param machine: the host
+    :param channel: the way to the controller
+    :param remote: the controller came over SSH, and can try to do so again
+    :param warnings: takes what the user should know
+    :param more: paths beside the usual ones that sshd's service depends on
+    """
+
+    def __init__(
+        self, machine: RealMachine, channel: Channel, remote: bool, warnings: List[str], more: Iterable[str] = ()
+    ) -> None:
+        self.machine, self.channel, self.remote, self.warnings = machine, channel, remote, warnings
+        self.more = tuple(more)
+        self.partial = False  # there was more than can be remembered
+        self.seen = machine.facets.changed
+        self.units = self._units() if os.geteuid() == 0 and os.path.isdir(BOOTED) else {}
+        self.before: Before = self._files() if self.units else {}
+
+    def look(self) -> Optional[Lockout]:
+        """See whether a program has restarted sshd since the last look; if so, have a login tried."""
+        if not self.units or self.machine.facets.changed == self.seen:
+            return None
+        self.seen = self.machine.facets.changed
+        now = self._units()
+        if now == self.units:
+            return None
+        if not self.remote:
+            self.warnings.append(
+                "sshd was restarted, and no new login was tried: this run didn't come over SSH. Try one before you go"
+            )
+            self.units = now
+            return None
+        wrong = self._try()
+        if not wrong:
+            self.units, self.before = self._units(), self._files()
+            return None
+        paths, problems = self._restore(now)
+        self.units, self.seen = self._units(), self.machine.facets.changed
+        text = "no new login after sshd was restarted: %s. " % wrong
+        text += "The former settings were restored" + (" (%s)" % ", ".join(paths) if paths else "")
+        if problems:
+            text += ", but not all of them: " + "; ".join(problems)
+        elif not self.channel.lost:
+            again = self._try()
+            text += ", but a new login fails still: %s" % again if again else ", and a new login works"
+        return Lockout("no new login succeeded after sshd was restarted", text, paths)
+
+    def take_back(self) -> Optional[Lockout]:
+        """Put the former files back, as sshd refuses the new ones; it was not restarted."""
+        paths, problems = self._put_back()
+        if not paths:
+            return None
+        text = "sshd refuses the new configuration. The former one was restored (%s)" % ", ".join(paths)
+        if problems:
+            text += ", but not all of it: " + "; ".join(problems)
+        return Lockout("sshd refuses the new configuration", text, paths)
+
+    def _try(self) -> str:
+        """Have the controller try a new login; return why it failed, "" where it did not."""
+        self.channel.send({"type": "login"})
+        try:
+            answer, _ = self.channel.receive("login", cancelled=True)
+        except ProtocolError as problem:
+            return "the connection was lost before one was tried (%s)" % problem
+        return str(answer["error"])
+
+    # Units
+
+    def _units(self) -> Dict[str, Dict[str, str]]:
+        """Return how sshd's units stand, and since when; those that there are."""
+        said = self.machine.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]).text
+        found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in said.split("\n\n")]
+        return {shown["Id"]: shown for shown in found if shown.get("LoadState") not in (None, "not-found")}
+
+    def _restore(self, now: Dict[str, Dict[str, str]]) -> Tuple[List[str], List[str]]:
+        """Put files and units back as they were; return the paths that were changed, and what did not succeed."""
+        paths, problems = self._put_back()
+        self._do(problems, "daemon-reload")
+        was = self.units
+        masked = [unit for unit in was if now.get(unit, {}).get("UnitFileState") == "masked"]
+        if [unit for unit in masked if was[unit]["UnitFileState"] != "masked"]:
+            self._do(problems, "unmask", *(unit for unit in masked if was[unit]["UnitFileState"] != "masked"))
+        for state, verb in (("enabled", "enable"), ("disabled", "disable")):
+            for unit in was:
+                if was[unit]["UnitFileState"] == state and now.get(unit, {}).get("UnitFileState") != state:
+                    self._do(problems, verb, unit)
+        up = [unit for unit in UNITS if was.get(unit, {}).get("ActiveState") in UP]
+        sockets = [unit for unit in up if unit.endswith(".socket")]
+        # A socket doesn't start before its service is stopped.
+        stopped = [unit for unit in {*was, *now} if unit not in up or (sockets and unit.endswith(".service"))]
+        if stopped:
+            self._do([], "stop", *sorted(stopped))
+        for unit in up:  # sockets first
+            self._do(problems, "restart", unit)
+        return paths, problems
+
+    def _do(self, problems: List[str], verb: str, *units: str) -> None:
+        result = self.machine.run(["systemctl", verb, "--", *units], timeout=60.0, interruptible=False)
+        if result["status"] != "ok":
+            problems.append("%s %s: %s" % (verb, " ".join(units), result["reason"]))
+
+    # Files
+
+    def _files(self) -> Before:
+        """Return what stands in the places that a login depends on; of other nodes' paths, not what is below them."""
+        found: Before = {}
+        room = ROOM
+        waiting = [(path, True) for path in PLACES] + [(path, False) for path in self.more]
+        while waiting and len(found) < FILES:
+            path, below = waiting.pop()
+            try:
+                stat = self.machine.stat(path)
+                if stat is None:
+                    continue
+                found[path] = stat, None
+                if stat.kind == "file" and stat.size <= min(LARGEST, room):
+                    found[path] = stat, self.machine.read(path)
+                    room -= stat.size
+                elif stat.kind == "directory" and below:
+                    waiting += [(posixpath.join(path, name), True) for name in self.machine.listdir(path)]
+            except OSError:  # it goes at this moment, or can't be read: then it can't be put back either
+                self.partial = True
+        self.partial = self.partial or bool(waiting)
+        return found
+
+    def _put_back(self) -> Tuple[List[str], List[str]]:
+        """Put files back; return the paths that were changed, and what did not succeed."""
+        machine, now, done, problems = self.machine, self._files(), [], []
+        # Where not all is remembered, what seems new may have been there: it stays.
+        for path in sorted(set(now) - set(self.before), reverse=True) if not self.partial else ():
+            done.append(path)
+            result = machine.remove(path)
+            problems += [result["reason"]] if result["status"] != "ok" else []
+        for path in sorted(self.before):  # a directory before what is in it
+            was, data = self.before[path]
+            if path in now and _alike(self.before[path], now[path]):
+                continue
+            done.append(path)
+            if path in now and now[path][0].kind != was.kind:
+                machine.remove(path, recursive=True)
+            if was.kind == "directory":
+                result = machine.mkdir(path, was.mode, was.owner, was.group)
+            elif was.kind == "symlink":
+                result = machine.symlink(path, was.target, was.owner, was.group)
+            elif data is not None:
+                result = machine.write(path, data, was.mode, was.owner, was.group)
+            else:
+                problems.append("the former content of %s is not known" % path)
+                continue
+            problems += [result["reason"]] if result["status"] != "ok" else []
+        return sorted(done), problems
+
+
+def _alike(one: Tuple[Stat, Optional[bytes]], other: Tuple[Stat, Optional[bytes]]) -> bool:
+    """Tell whether two states of a path are the same."""
+    fields = ("kind", "mode", "owner", "group", "target")
+    same = all(getattr(one[0], field) == getattr(other[0], field) for field in fields)
+    return same and one[1] == other[1]

@@ -1,0 +1,465 @@
+"""What one run of one playbook has under management on a host: the ledger compared with the definition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+
+from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger import state, storing
+from statecfg.remote.ledger.ledger import PRE_CREATED, RESOLVED, Ledger
+from statecfg.remote.ledger.removal import Former, Leaving, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.machine.changes import secretive
+from statecfg.remote.run.following import Following, Kept
+from statecfg.remote.run.report import step_report
+from statecfg.remote.wire.frames import decode_value, encode_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from statecfg.remote.graph.model import Blob
+    from statecfg.remote.hooks.lifecycle import Lifecycle
+    from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.planning import Plan, Step
+    from statecfg.remote.wire.channel import Channel
+
+WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
+ACTING = ("apply", "prune", "destroy")  # the modes that change the host; the others look at it
+
+
+class Management:
+    """The resources of a playbook on this host, for the length of a run.
+
+    :param place: the directory of our state
+    :param order: what the controller asks for
+    :param warnings: takes what the user should know
+    """
+
+    def __init__(self, place: str, order: Dict[str, Any], warnings: List[str]) -> None:
+        self.place, self.order, self.warnings = place, order, warnings
+        self.acting = order["mode"] in ACTING
+        self.playbook: str = order["playbook"]
+        self.ledger: Optional[Ledger] = None
+        self.lineage = self.refusal = ""
+        self.rows: Dict[str, Dict[str, Any]] = {}
+        self.drifts: Dict[str, List[str]] = {}
+        self.owed: List[Dict[str, Any]] = []
+        self.owing: Set[str] = set()  # the nodes that owe an answer, to this run or to earlier ones
+        self.going = Leaving()
+        self.following: Optional[Following] = None
+        self.layers: List[List[Node]] = []
+        self.nodes: Dict[str, Node] = {}
+        self.digests: Dict[str, str] = {}
+        self.known: Dict[str, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
+        self.memories: Dict[str, Dict[str, Any]] = {}  # of what came under management in this run
+        self.hooks: List[Dict[str, Any]] = sorted(
+            order.get("hooks", ()), key=lambda each: (each["order"], each["name"])
+        )
+        self.mask: Callable[[Any], Any] = lambda value: value
+        self.mask_values = self.mask_written = self.mask
+        if order.get("secrets"):
+            from statecfg.remote.machine.redact import Redactor
+
+            redactor = Redactor(order["secrets"])
+            self.mask, self.mask_values = redactor.report, redactor.value
+            # Where no secret was given, its value may stand all the same; one that is a plain word says nothing.
+            given = {name: value for name, value in order["secrets"].items() if not WORD.match(value)}
+            self.mask_written = Redactor(given).value
+        self._life: Optional[Lifecycle] = None
+        self._open()
+
+    # What the ledger says
+
+    def _open(self) -> None:
+        """Open the ledger, see whether it is this machine's, and take in the runs that were cut off."""
+        if not self.acting and not os.path.exists(os.path.join(self.place, state.LEDGER)):
+            return
+        ledger = Ledger(self.place, reading=not self.acting)
+        self.ledger = self._set_aside(ledger) if ledger.foreign() else ledger
+        if self.ledger is None:
+            return
+        left = state.left_over(self.place)
+        cut_off = self.ledger.open_runs(left)
+        for run, account in cut_off:
+            who = self.ledger.who(run)
+            text = "run %s by %s was cut off" % (run, who.get("who", "an unknown user"))
+            if account.under_way:
+                text += "; under way were %s" % ", ".join(account.under_way)
+            self.warnings.append(text)
+        if not cut_off:
+            interrupted = self.ledger.interrupted(self.playbook)
+            if interrupted:
+                self.warnings.append("the last run, %s, lost its controller and was cut off" % interrupted)
+        if self.acting:
+            self.ledger.take_over(left)
+        elif cut_off:
+            self.ledger.recall(cut_off)
+        self.lineage = self.ledger.meta("lineage")
+        self.rows = self.ledger.resources(self.playbook)
+        self.owed = self.ledger.owed(self.playbook)
+
+    def _set_aside(self, ledger: Ledger) -> Optional[Ledger]:
+        """Do without a ledger that came here with a copied disk: what it says is about another machine."""
+        text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % ledger.foreign()
+        machine = ledger.meta("machine")
+        ledger.close()
+        if not self.acting:
+            self.warnings.append(text)
+            return None
+        aside = state.set_aside(self.place, machine[:12])
+        self.warnings.append("%s; it is kept in %s, and a new one begins" % (text, aside))
+        return Ledger(self.place)
+
+    def compare(self, layers: List[List[Node]]) -> None:
+        """Compare what is defined with what is under management."""
+        mode = self.order["mode"]
+        if mode != "destroy":  # which lets go of all there is, whatever is defined
+            self.nodes = {node.provides: node for layer in layers for node in layer}
+        self.layers = [] if mode in ("prune", "destroy") else layers
+        partial = bool(self.order.get("partial"))
+        pruning = mode in ("prune", "destroy") or (bool(self.order.get("prune")) and not partial)
+        known = self.order.get("ledger")
+        if known and known != self.lineage and pruning:
+            now = "it is %s now, and was %s" % (self.lineage[:12], known[:12]) if self.lineage else "there is none now"
+            text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
+            self.warnings.append(text % now)
+            pruning = False
+        elif pruning and not self.rows and mode != "apply" and not self.order.get("units"):
+            self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
+        if self.ledger is None:
+            return
+        for name, row in self.rows.items():
+            # 0.3.0 masked claims as a whole: also words of ours and paths that a secret happens to stand in.
+            node = self.nodes.get(name)
+            if row["triggers"] is None and node is not None and row["claims"] == self.mask_values(claims(node)):
+                row["claims"] = self.claimed(node)
+        known_as = {name: self.digest(node) for name, node in self.nodes.items() if name in self.rows}
+        same = {name for name, digest in known_as.items() if digest == self.rows[name]["digest"]}
+        self.going = leaving(self.ledger, self.playbook, self.rows, self.nodes, pruning, partial, same, self.claimed)
+        rows = list(self.rows.values())
+        for name in self.going.displaced:
+            del self.rows[name]
+        names = {row["name"]: name for name, row in self.going.renamed.items()}
+        for debt in self.owed:
+            debt.update((key, names.get(debt[key], debt[key])) for key in ("node", "cause"))
+        coming = {node.provides for layer in self.layers for node in layer}
+        self.following = Following(rows, self.going.layers, coming, names)
+        self.following.owe(self.owed)
+        defined = {node.provides: node for layer in layers for node in layer}
+        for former in self.formers():
+            if former.row["name"] in defined:
+                former.supply(defined[former.row["name"]].attrs, self.mask_values)
+            former.row["remembered"] = former.row["memory"]
+            former.row["memory"] = stored(former.row["memory"], os.path.join(self.place, state.BEFORE))
+        why = refusal(self.going, self.ledger.count(), bool(self.order.get("yes")))
+        if why and self.acting:
+            self.refusal = why
+        elif why:
+            self.warnings.append("this would be refused: %s" % why)
+
+    def formers(self, looked_at: bool = False) -> Iterable[Former]:
+        """Yield what left the definition; all of it, or what this run looks at: not what stays while it acts."""
+        for layer in (*self.going.layers, *(() if looked_at and self.acting else self.going.left)):
+            yield from layer
+
+    def load_types(self) -> List[str]:
+        """Load the types of what left the definition; return the names of those that are not here."""
+        from importlib import import_module
+
+        missing = []
+        kept = self.following.kept if self.following is not None else ()
+        for former in (*self.formers(looked_at=True), *kept):
+            if former.type in REGISTRY or former.type in missing:
+                continue
+            try:
+                import_module(former.row["module"])
+            except ImportError:
+                missing.append(former.type)
+        return missing
+
+    def follow(self) -> None:
+        """Decide what answers the removals, now that all types are loaded."""
+        if self.following is not None:
+            self.following.settle({former.row["name"] for layer in self.going.layers for former in layer})
+
+    @property
+    def life(self) -> Lifecycle:
+        """The entities of this run."""
+        if self._life is None:
+            from statecfg.remote.hooks.lifecycle import Entity, Lifecycle
+
+            rows = {**self.rows, **self.going.renamed}
+            entities = {name: Entity(name, row["state"], row["owing"]) for name, row in rows.items()}
+            for former in self.formers():
+                entities[former.provides] = Entity(former.provides, former.row["state"], former.row["owing"])
+            for name in self.going.renamed:  # comes under management by its new name, with what it had
+                entities[name].state = ""
+            self._life = Lifecycle(entities, self.hooks)
+        return self._life
+
+    # The plan
+
+    def due(self, plan: Plan) -> bool:
+        """Tell whether an apply of this plan does anything but look."""
+        if self.owed or self.going.layers or any(step.acts for step in plan.steps.values()):
+            return True
+        if not self.hooks and all(row["state"] == RESOLVED and not row["owing"] for row in self.rows.values()):
+            return False
+        return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
+
+    def would_fire(self, plan: Plan) -> List[Dict[str, Any]]:
+        """Return the hooks that an apply of this plan would fire."""
+        if not self.hooks:
+            return []
+        going = [step for step in plan.going() if not step.kept]
+        found = [each for step in going for each in self.life.would_fire(step.node, True, True)]
+        for step in plan.steps.values():
+            found += self.life.would_fire(step.node, step.acts, False)
+        return found
+
+    def report(self, step: Step) -> Dict[str, Any]:
+        """Return a planned node as data; in `verify`, with what its drift comes from."""
+        found = step_report(step)
+        row = self.rows.get(step.node.provides)
+        if row is not None and row["state"] != RESOLVED:
+            found["state"] = row["state"]
+        if self.order["mode"] == "verify" and (step.acts or step.removal):
+            found["drift"] = ["definition"] if step.removal else self.drift(step, row)
+            self.drifts[step.node.provides] = found["drift"]
+        return found
+
+    def drift(self, step: Step, row: Optional[Dict[str, Any]]) -> List[str]:
+        """Return what made a node need something done: its host, its definition, or both; or that it is "pending".
+
+        That is what no apply has completed yet. What is only triggered has it from what triggers it.
+        """
+        if row is None and self.ledger is not None and self.ledger.completed(self.playbook):
+            return ["definition"]
+        if row is None or not row["digest"]:
+            return ["pending"]
+        name = step.node.provides
+        found = {each for cause in step.triggered_by for each in self.drifts.get(cause, ())}
+        if row["digest"] != self.digest(step.node):
+            found.add("definition")
+        if not found or (row["after"] and row["after"] != self.now(Former(row, name))):
+            found.add("host")
+        return sorted(found, reverse=True)
+
+    def now(self, node: Node, facets: Optional[Facets] = None) -> str:
+        """Return a digest of what a node's real thing is at present, "" where its type can't tell."""
+        from statecfg.remote.machine.real import RealMachine
+
+        kind = REGISTRY.get(node.type)
+        if kind is None or "remember" not in kind.methods:
+            return ""
+        try:
+            found = encode_value(kind.run_remember(node, RealMachine(facets)), -1)
+            found.pop("context", None)
+        except Exception:  # it can't be looked at: then it is not what it was
+            return "unreadable"
+        return _digest(self.lineage, found)
+
+    def digest(self, node: Node) -> str:
+        """Return a digest of a node's definition; no secret can be guessed from it, as the lineage goes into it."""
+        found = self.digests.get(node.provides)
+        if found is None:
+            found = self.digests[node.provides] = _digest(self.lineage, [node.type, encode_value(node.attrs, -1)])
+        return found
+
+    # Hooks that run here
+
+    def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
+        """Return the files of hooks that run on this host and are not here yet."""
+        found: List[Blob] = []
+        for hook in self.hooks if self.acting else ():
+            if hook["where"] == "host" and not os.path.isdir(self.folder(hook)):
+                hook["decoded"] = {
+                    name: (mode, decode_value(body, blobs)) for name, (mode, body) in hook["files"].items()
+                }
+                found += [blob for _, blob in hook["decoded"].values()]
+        return found
+
+    def folder(self, hook: Mapping[str, Any]) -> str:
+        """Return where a hook's files are kept on this host: a directory for each state of them."""
+        return os.path.join(self.place, state.HOOKS, hook["digest"], hook["type"] + ".hook")
+
+    def install(self) -> None:
+        """Put the files of hooks in their place, all of a hook's or none. Raises StateError."""
+        for hook in self.hooks:
+            for_good = self.folder(hook) if hook.get("decoded") else ""
+            if not for_good or os.path.isdir(for_good):
+                continue
+            trial = "%s.%d" % (os.path.dirname(for_good), os.getpid())
+            try:
+                for name, (mode, blob) in sorted(hook["decoded"].items()):
+                    path = os.path.join(trial, name)
+                    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+                    storing.write(path, blob, mode)
+                os.makedirs(os.path.dirname(for_good), 0o700, exist_ok=True)
+                os.rename(trial, for_good)
+            except OSError as problem:
+                text = "the files of the hook %s can't be kept in %s: %s"
+                raise state.StateError(text % (hook["name"], for_good, problem.strerror)) from None
+
+    # The run
+
+    def begin(self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel) -> Lifecycle:
+        """Enter the run in the ledger, with all that its changes will owe; return what fires around it."""
+        from statecfg.remote.hooks.firing import Firing
+
+        assert self.ledger is not None
+        debts = [
+            (step.node.provides, cause, step.node.debt if isinstance(step.node, Kept) else None)
+            for step in (*plan.steps.values(), *plan.going())
+            for cause in plan.triggers(step.node)
+        ]
+        debts += [(name, cause, None) for name, cause in (self.following.later if self.following is not None else ())]
+        debts = [debt for debt in debts if plan.acts(debt[1])]
+        self.owing = {debt["node"] for debt in self.owed}.union(node for node, _, _ in debts)
+        self.ledger.begin(self.run, debts)
+        self.facets = facets
+        firing = Firing(self, channel)
+        self.life.attach(journal, firing.call, firing.tell, self.row)
+        return self.life
+
+    @property
+    def run(self) -> Dict[str, Any]:
+        """What the ledger holds of this run."""
+        return {"id": self.order["run"], **{key: self.order[key] for key in ("mode", "who", "playbook")}}
+
+    def row(self, node: Node) -> Dict[str, Any]:
+        """Return the record of a node that comes under management, with what stands in its place before it."""
+        from statecfg.remote.machine.guard import reading_only
+        from statecfg.remote.machine.real import RealMachine
+
+        former = self.going.renamed.get(node.provides)
+        found = dict(self.fields(node), name=node.provides, digest="", after="", state=PRE_CREATED, owing=[])
+        if former is not None:
+            same = ("memory", "owing", "digest", "after", "first_run", "since")
+            found.update({key: former[key] for key in same})
+            found["replaces"] = {key: former[key] for key in ("name", "claims")}
+            return found
+        kind = REGISTRY[node.type]
+        with reading_only():
+            others = self.others(node.type) if kind.compares() else ()
+            memory = kind.run_remember(node, RealMachine(self.facets), others)
+        for blob in contents(memory):
+            storing.keep(os.path.join(self.place, state.BEFORE), blob)
+        self.memories[node.provides] = found["memory"] = encode_value(memory, -1)
+        return found
+
+    def others(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
+        """Return attributes and memory of the nodes of a type under management, those of this run included."""
+        assert self.ledger is not None
+        folder = os.path.join(self.place, state.BEFORE)
+        if kind not in self.known:
+            self.known[kind] = [(attrs, stored(memory, folder)) for attrs, memory in self.ledger.memories(kind)]
+        fresh = (name for name in self.memories if self.nodes[name].type == kind)
+        return [*self.known[kind], *((self.nodes[name].attrs, stored(self.memories[name], folder)) for name in fresh)]
+
+    def learned(self, node: Node) -> Optional[Dict[str, Any]]:
+        """Return a node's memory with what its type has learned by what was done, None if that is nothing."""
+        from statecfg.remote.machine.real import RealMachine
+
+        row = self.rows.get(node.provides)
+        memory = self.memories.get(node.provides, row["memory"] if row is not None else None)
+        kind = REGISTRY.get(node.type)
+        if memory is None or kind is None or "learn" not in kind.methods:
+            return None
+        try:
+            folder = os.path.join(self.place, state.BEFORE)
+            more = kind.run_learn(node, stored(memory, folder), RealMachine(self.facets))
+        except Exception:  # then the undo finds out by itself, as far as it can
+            return None
+        return dict(memory, **encode_value(more, -1))
+
+    def without_secrets(self, node: Node) -> Dict[str, Any]:
+        """Return a node's attributes as the ledger keeps them: content by its digest, and a mask for each secret."""
+        attrs: Dict[str, Any] = kept({key: value for key, value in node.attrs.items() if value is not None})
+        for name in attrs:
+            if name in node.hides:
+                masked = self.mask_values(attrs[name])
+                # What a node type has made of a secret is not recognized: then nothing of it is kept.
+                attrs[name] = masked if secretive(masked) else "<secret %s>" % name
+            else:
+                attrs[name] = self.mask_written(attrs[name])
+        return attrs
+
+    def claimed(self, node: Node) -> List[str]:
+        """Return what a node claims, as the ledger keeps it."""
+        if not self.order.get("secrets"):
+            return claims(node)
+        return claims(Node(node.provides, node.type, (), dict(node.attrs, **self.without_secrets(node))))
+
+    def fields(self, node: Node) -> Dict[str, Any]:
+        """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
+        return {
+            "type": node.type,
+            "module": self.order["types"].get(node.type, ""),
+            "claims": self.claimed(node),
+            "attrs": self.without_secrets(node),
+            "requires": list(node.requires),
+            "triggers": list(node.triggers),
+            "tags": list(node.options.get("tags") or ()),
+            "protect": int(bool(node.options.get("protect"))),
+            "position": node.position,
+        }
+
+    def defined(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Dict[str, Any]]]:
+        """Return for nodes that are as defined what the ledger is to hold of them; None where it does already.
+
+        :param fresh: those whose real thing this run has changed, or sees for the first time
+        """
+        found: Dict[str, Optional[Dict[str, Any]]] = {}
+        for name in names:
+            node, row = self.nodes.get(name), self.rows.get(name)
+            if node is None:
+                continue
+            digest = self.digest(node)
+            same = row is not None and row["digest"] == digest and row["position"] == node.position
+            edges = row is not None and (list(node.requires), list(node.triggers)) == (row["requires"], row["triggers"])
+            if same and name not in fresh and edges:
+                protect = int(bool(node.options.get("protect")))
+                if protect == row["protect"] and list(node.options.get("tags") or ()) == row["tags"]:  # type: ignore[index]
+                    found[name] = None
+                    continue
+            after = row["after"] if row is not None and name not in fresh else self.now(node, self.facets)
+            entry = dict(self.fields(node), digest=digest, after=after)
+            memory = self.learned(node) if name in fresh else None
+            found[name] = entry if memory is None else dict(entry, memory=memory)
+        return found
+
+    def settle(self, plan: Plan, status: str) -> None:
+        """Enter a run that had nothing to do on the host, and what came under management by it."""
+        from statecfg.remote.machine.real import Facets
+
+        assert self.ledger is not None
+        self.facets = Facets()
+        account = state.Account()
+        sound = [name for name, step in plan.steps.items() if step.outcome == "unchanged"]
+        new = [name for name in sound if name not in self.rows]
+        for name in new:
+            row = self.row(plan.steps[name].node)
+            account.manage(dict(row, state=RESOLVED))
+        self.ledger.end(self.run, account, status, self.defined(sound, new))
+
+    def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
+        """Close the run in the ledger by what its journal says."""
+        assert self.ledger is not None
+        with open(journal.path, encoding="utf-8") as stream:
+            account = state.Account(stream.read().split("\n"))
+        fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == "changed")]
+        self.ledger.end(self.run, account, status, self.defined(sound, fresh))
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        if self.ledger is not None:
+            self.ledger.close()
+
+
+def _digest(lineage: str, value: Any) -> str:
+    return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]

@@ -1,0 +1,452 @@
+"""Planning: a real run on an imaginary machine. Every node is checked where its turn comes, its actions taken there."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.borg import written_at
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
+from statecfg.remote.ledger.removal import Former, contents
+from statecfg.remote.machine.changes import hidden, secretive
+from statecfg.remote.machine.guard import WriteAttempt, reading_only
+from statecfg.remote.machine.touching import Trace
+from statecfg.remote.machine.world import ANYTHING
+from statecfg.remote.run.following import Following, Kept
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import (
+        AbstractSet,
+        Any,
+        Callable,
+        Collection,
+        Dict,
+        FrozenSet,
+        Hashable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Set,
+        Tuple,
+    )
+
+    from statecfg.remote.graph.model import Node, Result
+    from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.machine.planned import Planned
+
+_NONE: FrozenSet[Any] = frozenset()
+_NOTHING = Trace()
+WAITS = "it stays: %s, which may need it to be undone, %s"
+
+
+class Step:
+    """A node with what the plan found for it.
+
+    :param outcome: "unchanged", "changed" (it would), "unknown" (see `known_after`), "failed" or "skipped"
+    :param stays: it left the definition, and can't be undone in this run
+    :param trace: what it looked at and touched, while its layer is planned
+    :param touched: the paths and inodes that it changes
+    :param shared: those that it looks at, and that another node of its layer changes
+    :param effects: what else it changes (see `Trace`)
+    """
+
+    __slots__ = (
+        *(
+            "changes",
+            "conflict",
+            "effects",
+            "known_after",
+            "node",
+            "outcome",
+            "reason",
+            "shared",
+            "spec",
+            "stays",
+            "touched",
+            "trace",
+        ),
+        "triggered_by",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.spec = ActionSpec()
+        self.outcome = "unchanged"
+        self.known_after: Optional[str] = None
+        self.changes: List[Dict[str, Any]] = []
+        self.reason = ""
+        self.stays = False
+        self.conflict = False  # it failed because nodes of this run exclude each other
+        self.triggered_by: Sequence[str] = ()
+        self.trace = Trace()
+        self.touched: Collection[Hashable] = ()
+        self.shared: Collection[Hashable] = ()
+        self.effects: Collection[Sequence[str]] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether the node has, or may have, something to do."""
+        return self.outcome in ("changed", "unknown")
+
+    @property
+    def removal(self) -> bool:
+        """Whether the node left the definition, and this is what takes it back."""
+        return isinstance(self.node, Former)
+
+    def settle(self, layer: AbstractSet[Hashable] = _NONE) -> None:
+        """Keep of the trace what the execution needs.
+
+        :param layer: the paths and inodes that the nodes of its layer change
+        """
+        trace, self.trace = self.trace, _NOTHING
+        if self.acts:
+            self.touched, self.effects = tuple(trace.touched), tuple(trace.effects)
+            self.shared = tuple(trace.looked & layer)
+
+    @property
+    def kept(self) -> bool:
+        """Whether this is what a removal triggers on something that stays."""
+        return isinstance(self.node, Kept)
+
+
+class Plan:
+    """The steps of all layers."""
+
+    def __init__(self) -> None:
+        self.layers: List[List[Step]] = []
+        self.steps: Dict[str, Step] = {}
+        self.removals: List[List[Step]] = []  # what goes before the layers come, in its order
+        self.left: List[List[Step]] = []  # what left the definition, and stays in this run
+        self.gone: Dict[str, Step] = {}  # the steps of what goes, by name
+        self.following: Mapping[str, Sequence[str]] = {}  # node → what goes and triggers it
+        self.settled: Set[str] = set()  # what owed an answer to a removal and needs none any more
+        self.staying: AbstractSet[str] = _NONE  # the claims of what stays under management
+        self.claimed: Mapping[str, Tuple[str, str]] = {}  # those of them that are other playbooks'
+
+    def going(self) -> Iterator[Step]:
+        """Yield the steps of what goes."""
+        for layer in self.removals:
+            yield from layer
+
+    def triggers(self, node: Node) -> List[str]:
+        """Return the names of the nodes whose change triggers a node; what goes is among them."""
+        return [*node.triggers, *self.following.get(node.provides, ())]
+
+    def acts(self, name: str) -> bool:
+        """Tell whether a node has, or may have, something to do in this run; one that it doesn't look at has not."""
+        step = self.triggering(name)
+        return step is not None and step.acts
+
+    def triggering(self, name: str) -> Optional[Step]:
+        """Return the step of a node that may trigger others, of what goes too."""
+        return self.steps.get(name) or self.gone.get(name)
+
+    def fingerprints(self, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
+        """Return a digest per node of what it would do: equal digests mean equal plans.
+
+        :param mask: takes secrets out of JSON data. Saved plans keep the digests, and from one of a secret it could be
+            guessed; that it has the same value, the controller sees for itself.
+        """
+        import hashlib
+        import json
+
+        from statecfg.remote.run.report import step_report
+
+        found = {}
+        for step in (*self.steps.values(), *self.going()):
+            if step.outcome != "unchanged" or step.removal:
+                # Where a node is written makes no difference to what it does.
+                said = dict(step_report(step), position="")
+                text = json.dumps(mask(said) if mask is not None else said, sort_keys=True)
+                found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return found
+
+
+class Planner:
+    """Works out what each node has to do.
+
+    :param types: node types by name
+    :param machine: the imagined machine that the plan acts on
+    :param owed: node → the nodes whose change it still has to answer, from runs that did not get to it
+    """
+
+    def __init__(
+        self, types: Mapping[str, NodeType[...]], machine: Planned, owed: Optional[Mapping[str, Sequence[str]]] = None
+    ) -> None:
+        self.types, self.machine, self.owed = types, machine, owed or {}
+        self.nodes: Dict[str, Node] = {}
+        self.leaving: Dict[str, Node] = {}
+        self.staying: AbstractSet[str] = _NONE
+        self.held: AbstractSet[str] = _NONE  # nodes whose former definition held a secret, which nobody knows any more
+        self.actions: List[Dict[str, List[Action]]] = []
+        # For each node, those it depends on that act: only these can make anything unknown to it.
+        self.acting: Dict[str, AbstractSet[str]] = {}
+        self.current = Plan()
+
+    def plan(
+        self,
+        layers: Sequence[Sequence[Node]],
+        going: Sequence[Sequence[Node]] = (),
+        left: Sequence[Sequence[Node]] = (),
+        looking: bool = True,
+        following: Optional[Following] = None,
+    ) -> Plan:
+        """Check all nodes, layer by layer, each against the host as the ones before will have left it.
+
+        :param going: what left the definition and goes first
+        :param left: what left the definition, and stays
+        :param looking: work out, too, what a later run that prunes would do to what stays
+        :param following: what the removals trigger
+        """
+        for layer in layers:
+            for node in layer:
+                self.nodes[node.provides] = node
+        plan = self.current = Plan()
+        plan.staying, plan.claimed = self.staying, self.machine.claimed
+        self.leaving = {node.provides: node for layer in going for node in layer}
+        for layer in going:
+            plan.removals.append(self.layer(layer, plan.gone))
+        if following is not None:
+            plan.following = following.triggers
+            steps = self.layer(following.kept, plan.gone)
+            plan.settled = {step.node.provides for step in steps if step.outcome == "unchanged"}.intersection(self.owed)
+            steps = [step for step in steps if step.outcome != "unchanged"]
+            plan.removals += [steps] if steps else []
+        for layer in layers:
+            plan.layers.append(self.layer(layer, plan.steps))
+            self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
+        known: Dict[str, Step] = {}
+        self.leaving = {node.provides: node for layer in left for node in layer}
+        self.staying = self.staying.difference(claim for node in self.leaving.values() for claim in node.row["claims"])  # type: ignore[attr-defined]  # all are Formers
+        for layer in left:
+            plan.left.append(self.layer(layer, known) if looking else [stays(node) for node in layer])
+        return plan
+
+    def layer(self, layer: Sequence[Node], known: Dict[str, Step]) -> List[Step]:
+        """Check the nodes of a layer; they will act side by side, so each is checked against what the layer finds.
+
+        Nodes that touch the same path act one after another, so each of them finds what the ones before it leave.
+
+        :param known: the steps of the layers before, by name; this layer's are added
+        """
+        self.machine.beside, self.machine.memo = [node for node in layer if not missing(node, known)], {}
+        steps = [self.ask(node, known) for node in layer]
+        touched: Set[Hashable] = set()
+        for at, step in enumerate(steps):
+            if touched and not touched.isdisjoint(step.trace.looked):
+                step = steps[at] = self.ask(step.node, known)
+            trace = step.trace
+            self.begin(step)
+            self.machine.trace = step.trace = trace
+            self.foresee(step)
+            touched |= step.trace.touched
+            known[step.node.provides] = step
+        for step in steps:
+            step.settle(touched)
+        return steps
+
+    def ancestors(self, node: Node, known: Mapping[str, Step]) -> AbstractSet[str]:
+        """Return the nodes it requires, directly or not, that act."""
+        if isinstance(node, Kept):  # it comes after all that goes
+            return frozenset(name for name, step in known.items() if step.acts)
+        sets = []
+        for name in node.sees if isinstance(node, Former) else node.requires:
+            above = self.acting.get(name, _NONE)
+            step = known.get(name)
+            sets.append(above | {name} if step is not None and step.acts else above)
+        if len(sets) > 1:
+            return frozenset().union(*sets)
+        return sets[0] if sets else _NONE
+
+    def ask(self, node: Node, known: Mapping[str, Step]) -> Step:
+        """Check one node where its turn comes; its actions are not taken yet."""
+        step = Step(node)
+        self.acting[node.provides] = self.ancestors(node, known)
+        why = missing(node, known)
+        if why:
+            step.outcome, step.reason = "skipped", why
+            return step
+        triggers = [(name, self.current.triggering(name)) for name in self.current.triggers(node)]
+        changing = [name for name, step in triggers if step is not None and step.outcome == "changed"]
+        undecided = [name for name, step in triggers if step is not None and step.outcome == "unknown"]
+        changing += [name for name in self.owed.get(node.provides, ()) if name not in changing]
+        self.begin(step, changing, undecided[0] if undecided else None)
+        self.decide(step)
+        if step.spec.steps and changing:
+            step.triggered_by = changing
+        return step
+
+    def begin(self, step: Step, triggers: Sequence[str] = (), undecided: Optional[str] = None) -> None:
+        """Let it be the node's turn on the imagined machine."""
+        name = step.node.provides
+        self.machine.turn(name, self.acting.get(name, _NONE), triggers, undecided)
+        step.trace = self.machine.trace
+
+    def decide(self, step: Step) -> None:
+        """Make the check; the machine's turn has begun."""
+        try:
+            step.spec = self.check(step.node)
+            step.known_after = step.spec.known_after
+        except Unknown as unknown:
+            step.outcome, step.known_after = "unknown", unknown.cause
+        except Stays as why:
+            step.outcome, step.reason, step.stays = "skipped", str(why), True
+        except (CheckError, OSError, WriteAttempt) as problem:
+            step.outcome, step.reason, step.conflict = "failed", describe(problem), isinstance(problem, Conflict)
+        except (Exception, SystemExit) as problem:  # a node type's own mistake: the node fails, others are planned
+            step.outcome, step.reason = "failed", "the check of %s failed: %s" % (step.node.type, trace(problem))
+
+    def foresee(self, step: Step) -> None:
+        """Take the actions that the check gave on the imagined machine, for those that come after to see."""
+        if step.outcome == "unknown":
+            # Whatever it will do, those that require it must not take the host for known.
+            self.machine.affect(ANYTHING)
+        for action in step.spec.steps:
+            result = self.imagine(action)
+            if result["status"] != "ok":
+                step.outcome, step.reason = "failed", "%s: %s" % (action.op, result["reason"])
+                return
+        if step.spec.steps:
+            step.outcome = "changed"
+            found = self.machine.changes.report()
+            node = step.node
+            held = secretive(node.attrs) if isinstance(node, Former) else node.provides in self.held and not node.hides
+            step.changes = hidden(found) if held else found
+
+    def check(self, node: Node) -> ActionSpec:
+        """Call the node type's check, which may only look. Raises what it raises."""
+        kind = self.types.get(node.type)
+        if isinstance(node, Former) and node.note:
+            return ActionSpec()  # only its record goes
+        if kind is None:
+            raise CheckError("no node type is called %s" % node.type)
+        with reading_only():
+            if isinstance(node, Kept):
+                return normalised(kind.methods["on_removal"](node, node.near, self.machine), node)
+            if isinstance(node, Former):
+                for blob in contents(node.row["memory"]) if secretive(node.attrs) else ():
+                    blob.secret = True
+                undo = kind.run_undo(node, node.row["memory"], self.machine, self.leaving, self.staying)
+                spec = normalised(undo, node)
+                return ActionSpec(spec.steps, left=spec.left)  # what goes, goes before all else as it is
+            nodes = self.nodes
+            if node.provides in self.current.following:  # a check may look at what goes and triggers it
+                nodes = dict(nodes)
+                nodes.update((name, self.current.gone[name].node) for name in self.current.following[node.provides])
+            return normalised(kind.run_check(node, nodes, self.actions, self.machine), node)
+
+    def imagine(self, action: Action) -> Result:
+        """Take an action on the imagined machine; what reaches past it has effects that nobody can foresee."""
+        before = self.machine.calls
+        try:
+            with reading_only():
+                result = settled(action.perform(self.machine))
+        except (WriteAttempt, Unknown):
+            self.machine.affect(ANYTHING)
+            return {"status": "ok"}
+        except OSError as problem:
+            return error(describe(problem))
+        except (Exception, SystemExit) as problem:
+            return error(trace(problem))
+        if self.machine.calls == before and result["status"] == "ok":
+            # It asked nothing of the machine, so it does its work past it and may do anything.
+            self.machine.affect(ANYTHING)
+        return result
+
+
+def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
+    """Return why a node's turn can't come, from how the nodes before it ended; "" if it can.
+
+    :param known: name → what has its `outcome`
+    :param was: "is" in a plan, "was" in a run
+    """
+    for names, why in ((node.requires, "%s, which it requires, %s"), (waits(node), WAITS)):
+        for name in names:
+            before = known.get(name)
+            if before is not None and before.outcome in ("failed", "skipped"):
+                return why % (name, "failed" if before.outcome == "failed" else was + " skipped")
+    return ""
+
+
+def waits(node: Node) -> Sequence[str]:
+    """Return the nodes that go before this one, as they may need it to be undone."""
+    return node.waits if isinstance(node, Former) else ()
+
+
+def stays(node: Node) -> Step:
+    """Return the step of a node that left the definition, and that this run does not look at."""
+    step = Step(node)
+    step.outcome, step.reason = "skipped", "it left the definition, and stays until somebody prunes"
+    return step
+
+
+def word(key: Any) -> str:
+    """Return a key or status as a plain name: Hy's `:shutdown-first` is `shutdown_first`."""
+    return str(getattr(key, "name", key)).lstrip(":").replace("-", "_")
+
+
+def normalised(found: Any, node: Node) -> ActionSpec:
+    """Return what a check gave as an action spec: a list of actions, a map, or a spec (the Borg document's forms)."""
+    if isinstance(found, ActionSpec):
+        return found
+    if found is None:
+        raise CheckError("the check of %s returned nothing; it must return a list of actions" % node.type)
+    if isinstance(found, (str, bytes, Action)) or not hasattr(found, "__iter__"):
+        raise CheckError("the check of %s returned %.80r instead of a list of actions" % (node.type, found))
+    if not hasattr(found, "items"):
+        return ActionSpec([as_action(item, node) for item in found])
+    plain = {word(key): value for key, value in found.items()}
+    wrong = sorted(set(plain) - {"actions", "shutdown_first"})
+    if wrong:
+        raise CheckError("the check of %s returned the unknown key %s" % (node.type, ", ".join(wrong)))
+    first = plain.get("shutdown_first")
+    return ActionSpec(
+        normalised(plain.get("actions") or [], node).actions,
+        as_action(first, node) if first is not None else None,
+    )
+
+
+def as_action(item: Any, node: Node) -> Action:
+    """Return an action; a plain map needs `fn`, a function of no arguments, and `op`, a name."""
+    if isinstance(item, Action):
+        return item
+    plain = {word(key): value for key, value in item.items()} if hasattr(item, "items") else {}
+    function = plain.get("fn")
+    if not callable(function) or plain.get("op") is None:
+        raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item))
+    args = {word(key): value for key, value in (plain.get("args") or {}).items()}
+    name = str(getattr(plain["op"], "name", plain["op"])).lstrip(":")
+    return Action(name, args, lambda machine: machine.outside(function), plain.get("body") or ())
+
+
+def settled(result: Any) -> Result:
+    """Return an action's result in the document's form; anything else is an error with a reason."""
+    plain = {word(key): value for key, value in result.items()} if hasattr(result, "items") else {}
+    status = word(plain.get("status"))
+    if status not in ("ok", "error"):
+        return error("the op returned %.80r instead of a result with a status" % (result,))
+    found = {"status": status}
+    if status == "error":
+        found["reason"] = str(plain.get("reason") or "no reason was given")
+    if plain.get("log"):
+        found["log"] = str(plain["log"])
+    return found
+
+
+def describe(problem: BaseException) -> str:
+    """Return what a problem says, without a class name where the words are meant for people."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return "%s: %s" % (problem.filename, problem.strerror) if problem.filename else problem.strerror
+    return str(problem)
+
+
+def trace(problem: BaseException) -> str:
+    """Return a problem of a node type's own code in one line: what, and where in its file."""
+    place = ""
+    step = problem.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if "statecfg/remote" not in name.replace("\\", "/"):
+            place = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
+        step = step.tb_next
+    return "%s: %s%s" % (type(problem).__name__, problem, place)

@@ -1,0 +1,130 @@
+"""Reports: what was planned and done, as the plain data that goes back to the controller (format 1)."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.ledger.removal import Former
+from statecfg.remote.machine.changes import content
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, Optional
+
+    from statecfg.remote.graph.model import Action, Result
+    from statecfg.remote.run.planning import Step
+
+PORTION = 1 << 20  # bytes of JSON in one frame of nodes
+SMALL = 4 << 10  # bytes of JSON of a node that is never cut
+WHOLE = 12 << 20  # bytes of JSON of a plan, and of what became of it, with differences; what comes after has none
+
+
+def shown(value: Any) -> Any:
+    """Return a value as a report shows it: content by its digest, long text cut, everything JSON."""
+    if isinstance(value, Blob):
+        return content(value)
+    if isinstance(value, bytes):
+        return shown(Blob.of(value))
+    if isinstance(value, str):
+        return str(value) if len(value) <= 2000 else shown(Blob.of(value))
+    if isinstance(value, dict):
+        return {str(key): shown(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(item) for item in value)
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and abs(value) < float("inf")):
+        return value
+    return repr(value)
+
+
+def action_report(action: Action, status: str = "planned", result: Optional[Result] = None) -> Dict[str, Any]:
+    """Return an action as data: op, args that are given, status, and reason and log where there are any."""
+    found = {
+        "op": action.op,
+        "args": {key: shown(value) for key, value in action.args.items() if value is not None},
+        "status": status,
+    }
+    for key in ("reason", "log"):
+        if result is not None and result.get(key):
+            found[key] = result[key]
+    return found
+
+
+def step_report(step: Step) -> Dict[str, Any]:
+    """Return a planned node as data."""
+    node = step.node
+    found: Dict[str, Any] = {
+        "name": node.provides,
+        "type": node.type,
+        "outcome": step.outcome,
+        "changes": shown(step.changes),
+        "actions": [action_report(action) for action in step.spec.actions],
+        "position": node.position,
+    }
+    if step.spec.shutdown_first is not None:
+        found["shutdown_first"] = action_report(step.spec.shutdown_first)
+    if step.known_after is not None:
+        found["known_after"] = step.known_after
+    if step.reason:
+        found["reason"] = step.reason
+    if step.triggered_by:
+        found["triggered_by"] = list(step.triggered_by)
+    if step.spec.left:
+        found["leaves"] = list(step.spec.left)
+    if isinstance(node, Former):
+        found["state"] = node.row["state"]
+        if node.note and not step.reason:
+            found["reason"] = node.note
+        if step.kept:
+            found["stays"] = True
+            del found["state"]
+    return found
+
+
+def portions(nodes: Iterable[Dict[str, Any]], spent: List[int]) -> Iterator[List[Dict[str, Any]]]:
+    """Yield reports of nodes in lists that fit into a frame each; one that would not fit by itself is cut.
+
+    :param spent: one number, the bytes of JSON so far, which is counted on: from `WHOLE` on, every large one is cut
+    """
+    import json
+
+    part: List[Dict[str, Any]] = []
+    size = 0
+    for node in nodes:
+        weight = len(json.dumps(node))
+        if weight > PORTION or (spent[0] > WHOLE and weight > SMALL):
+            node = cut(node)
+            weight = len(json.dumps(node))
+        if part and (size + weight > PORTION or len(part) == 200):
+            yield part
+            part, size = [], 0
+        part.append(node)
+        size += weight
+        spent[0] += weight
+    yield part
+
+
+def cut(node: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a node's report without its diffs, with the ends of its logs, and with its first changes only."""
+    changes = [{key: value for key, value in change.items() if key != "diff"} for change in node["changes"]]
+    if len(changes) > 1000:
+        more = {"object": "%d more" % (len(changes) - 1000), "field": "changes", "before": None, "after": None}
+        changes = [*changes[:1000], more]
+    actions = []
+    for action in node["actions"][:1000]:
+        logged = dict(action)
+        if len(action.get("log", "")) > 4096:
+            logged["log"] = "[…]\n" + action["log"][-4096:]
+        args = action["args"]
+        fits = sum(len(repr(value)) for value in args.values()) <= 4096
+        logged["args"] = args if fits else {key: ("%.200r" % (value,)) for key, value in args.items()}
+        actions.append(logged)
+    return dict(node, changes=changes, actions=actions)
+
+
+def summary(nodes: List[Dict[str, Any]]) -> Dict[str, int]:
+    """Count the nodes by outcome."""
+    counts: Dict[str, int] = {}
+    for node in nodes:
+        counts[node["outcome"]] = counts.get(node["outcome"], 0) + 1
+    return counts

@@ -1,0 +1,80 @@
+"""The tools' end of the agent's socket: one question, one answer."""
+
+from __future__ import annotations
+
+import _socket  # `socket` itself costs more than the rest of a tool's start, and adds nothing that is needed here
+import time
+
+from statecfg.remote.units import amp
+from statecfg.remote.units.tool_options import ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Mapping, Union
+
+WAIT = 60.0  # seconds for an answer: the agent may have to ask the controller
+# What the original answers by a message and exit status 0: hooks are written for that.
+PASSED_OVER = (
+    *("NoSuchUnit", "NoSuchKey", "NotRelationContext", "UnitRelationStateNotFound"),
+    *("MustSpecifyRelationName", "BrokenRelation"),
+)
+
+
+class AgentError(ToolError):
+    """The agent refused; the tool says so, and ends as the original does."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__("%s: %s" % (code, text), 0 if code in PASSED_OVER else 1)
+        self.code = code
+
+
+def ask(path: str, command: str, values: Mapping[str, Union[str, bytes]]) -> Dict[str, bytes]:
+    """Ask the agent at a socket; return the values of its answer. Raises ToolError."""
+    box: Dict[str, Union[str, bytes]] = dict(values)
+    box.update({amp.ASK: "1", amp.COMMAND: command})
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        question = amp.encode(box)
+        deadline = time.monotonic() + WAIT
+        line.settimeout(WAIT)
+        _connect(line, path, deadline)
+        line.sendall(question)
+        answer = _answer(line, deadline)
+    except amp.AmpError as problem:
+        raise ToolError(str(problem)) from None
+    except TimeoutError:
+        raise ToolError("the agent at %s gave no answer within %g s" % (path, WAIT)) from None
+    except OSError as problem:
+        raise ToolError("the agent at %s can't be asked: %s" % (path, problem.strerror or problem)) from None
+    finally:
+        line.close()
+    if amp.ERROR in answer:
+        code, text = (amp.decode_text(answer.get(name, b"")) for name in (amp.CODE, amp.TEXT))
+        raise AgentError(code, text)
+    return answer
+
+
+def _connect(line: _socket.socket, path: str, deadline: float) -> None:
+    while True:
+        try:
+            return line.connect(path)
+        except BlockingIOError:  # more are waiting to be let in than the kernel keeps
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
+            time.sleep(0.02)
+
+
+def _answer(line: _socket.socket, deadline: float) -> Dict[str, bytes]:
+    """Return the box that answers; raises TimeoutError where it does not come in time."""
+    decoder = amp.Decoder()
+    while True:
+        line.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            data = line.recv(65536)
+        except _socket.timeout:  # not yet a TimeoutError in Python 3.8
+            raise TimeoutError from None
+        if not data:
+            raise ToolError("the agent ended the conversation without an answer")
+        for box in decoder.feed(data):
+            if amp.ANSWER in box or amp.ERROR in box:
+                return box

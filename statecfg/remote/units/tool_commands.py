@@ -1,0 +1,287 @@
+"""What the tools that hooks call do: each asks the agent, and returns what is to be printed."""
+
+from __future__ import annotations
+
+from statecfg.remote.units import amp, tool_output
+from statecfg.remote.units.tool_options import USAGE, ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping, Sequence, Union
+
+    from statecfg.remote.units.tool_options import Line, Syntax
+
+    Text = Union[str, bytes]
+
+LEVELS = {"CRITICAL": 50, "FATAL": 50, "ERROR": 40, "WARNING": 30, "WARN": 30, "INFO": 20, "DEBUG": 10}
+LEVELS.update(TRACE=5, NOTSET=0)
+PIECE = 16_000  # characters of a message that one command takes in: at most four bytes each
+NOTHING = object()  # what a tool that prints nothing returns
+
+
+class Call:
+    """One call of a tool: its command line, its environment, and the agent to ask."""
+
+    def __init__(self, line: Line, syntax: Syntax, environment: Mapping[str, str]) -> None:
+        self.line, self.syntax, self.environment = line, syntax, environment
+        self.socket, self.client = "", ""
+
+    def connect(self, anonymous: bool) -> None:
+        """Find the agent and the hook that asks it. Raises ToolError.
+
+        :param anonymous: it may be asked on behalf of no hook
+        """
+        found = self.environment
+        self.socket = (
+            self.line.options.get("--socket") or found.get("JUJU_AGENT_SOCKET") or found.get("JUJU_SOCKET", "")
+        )
+        if not self.socket:
+            raise ToolError(self.syntax.usage() + "\nNo JUJU_AGENT_SOCKET/-s option found", USAGE)
+        self.client = self.line.options.get("--client-id") or found.get("JUJU_CLIENT_ID", "")
+        if not self.client and not anonymous:
+            raise ToolError(self.syntax.usage() + "\nNo JUJU_CLIENT_ID/--client_id option found", USAGE)
+
+    def ask(self, command: str, **values: Text) -> Dict[str, bytes]:
+        """Ask the agent on behalf of the hook. Raises ToolError."""
+        from statecfg.remote.units import tool_client
+
+        try:
+            return tool_client.ask(self.socket, command, {"client_id": self.client, **values})
+        except tool_client.AgentError as problem:
+            if problem.code == "NoSuchRelation":  # exit status 2, which libraries take for "there is none"
+                self.syntax.wrong("argument -r: %s" % problem)
+            raise
+
+    def data(self, command: str, **values: Text) -> Any:
+        """Ask the agent, and return the JSON that it answers. Raises ToolError."""
+        import json
+
+        answer = self.ask(command, **values)
+        try:
+            return json.loads(amp.gather("data", answer))
+        except (ValueError, RecursionError) as problem:
+            raise ToolError("the agent's answer is no JSON: %s" % problem) from None
+
+    def relation(self) -> str:
+        """Return the relation that was asked for, "" for the hook's own; refuse what only units have."""
+        if self.line.has("--app"):
+            self.syntax.wrong("argument --app: only units have settings, whole services have none")
+        return self.line.options.get("-r", "")
+
+    def name(self, number: int = 0) -> str:
+        """Return the name of the setting asked for, "" for all of them."""
+        word = self.line.word(number)
+        return "" if word == "-" else word
+
+
+def relation_get(call: Call) -> Any:
+    """Return the settings of a unit in a relation, or one of them, None where there is none of that name."""
+    unit = call.line.word(1) or call.environment.get("JUJU_REMOTE_UNIT", "")
+    found = call.data("relation_get", unit_name=unit, setting_name=call.name(), relation_id=call.relation())
+    # The wire has "" for a setting that is not there, as the original; one that is there is never empty.
+    found = found if found != "" else None
+    return {call.name(): found} if call.name() and call.line.options.get("--format") == "shell" else found
+
+
+def _assignments(call: Call) -> Dict[str, Text]:
+    import json
+
+    from statecfg.remote.units.tool_input import settings
+
+    found = settings(call.line.words, call.line.options.get("--file", ""))
+    return dict(amp.spread("json_blob", json.dumps(found, ensure_ascii=False)))
+
+
+def relation_set(call: Call) -> Any:
+    """Set settings of this unit in a relation."""
+    relation = call.relation()
+    call.ask("relation_set", **_assignments(call), relation_id=relation)
+    return None
+
+
+def relation_list(call: Call) -> Any:
+    """Return the units of the other side, or the name of their service."""
+    relation = call.line.options.get("-r", "")
+    if call.line.has("--app"):
+        return call.data("relation_service", relation_id=relation)
+    answer = call.ask("ListRelationsCommand", relation_id=relation)
+    return amp.decode_text(amp.gather("members", answer)).split()
+
+
+def relation_ids(call: Call) -> Any:
+    """Return the relations of a name."""
+    name = call.line.word(0) or call.environment.get("JUJU_RELATION", "")
+    return amp.decode_text(amp.gather("ids", call.ask("relation_ids", relation_name=name))).split()
+
+
+def config_get(call: Call) -> Any:
+    """Return the settings of the service, or one of them."""
+    return call.data("config_get", option_name="" if call.line.has("--all") else call.line.word(0))
+
+
+def unit_get(call: Call) -> Any:
+    """Return what is known of this unit."""
+    return amp.decode_text(call.ask("get_unit_info", setting_name=call.line.word(0)).get("data", b""))
+
+
+def juju_log(call: Call) -> Any:
+    """Write a message to the log of the run."""
+    from statecfg.remote.units import tool_client
+
+    level = _level("DEBUG" if call.line.has("--debug") else call.line.options.get("-l", "INFO"))
+    text = " ".join(call.line.words)
+    for start in range(0, len(text) or 1, PIECE):
+        values = {"level": str(level), "message": text[start : start + PIECE]}
+        if call.client:
+            values["client_id"] = call.client
+        tool_client.ask(call.socket, "LogCommand", values)
+    return NOTHING
+
+
+def _level(name: str) -> int:
+    """Return the number of a level; INFO, and a complaint, where nobody knows it."""
+    if name.isascii() and name.isdigit() and len(name) < 10:
+        return int(name)
+    if name.upper() not in LEVELS:
+        tool_output.complain("Invalid log level %s" % name)
+    return LEVELS.get(name.upper(), 20)
+
+
+def open_port(call: Call) -> Any:
+    """Note that a port of the host is to be reached."""
+    return _port(call, "open_port")
+
+
+def close_port(call: Call) -> Any:
+    """Note that a port of the host is not to be reached any more."""
+    return _port(call, "close_port")
+
+
+def _port(call: Call, command: str) -> Any:
+    port, protocol = _port_words(call)
+    call.ask(command, port=port, proto=protocol)
+    return None
+
+
+def _port_words(call: Call) -> Sequence[str]:
+    """Return the port, or FROM-TO, and the protocol that a word names. Raises ToolError."""
+    word = call.line.word(0)
+
+    def wrong(text: str) -> None:
+        call.syntax.wrong("argument PORT[/PROTOCOL]: " + text)
+
+    parts = word.split("/")
+    if word.lower() == "icmp":
+        return "", "icmp"
+    if len(parts) > 2:
+        wrong("Invalid format for port/protocol, got %r" % word)
+    numbers = []
+    ends = parts[0].split("-")
+    for text in ends if len(ends) == 2 and all(ends) else parts[:1]:
+        try:
+            # As the original: what int() of Python 2 took, with spaces and a sign.
+            numbers.append(int(text if text.isascii() and "_" not in text else ""))
+        except ValueError:
+            wrong("Invalid port, must be an integer, got %r" % text)
+        if not 1 <= numbers[-1] <= 65535:
+            wrong("Invalid port, must be from 1 to 65535, got %d" % numbers[-1])
+    if numbers[0] > numbers[-1]:
+        wrong("Invalid port range, must be from the lower to the higher one, got %r" % parts[0])
+    protocol = parts[1].lower() if len(parts) == 2 else "tcp"
+    if protocol not in ("tcp", "udp"):
+        wrong("Invalid protocol, must be 'tcp' or 'udp', got %r" % parts[1])
+    return "-".join(str(number) for number in dict.fromkeys(numbers)), protocol
+
+
+def opened_ports(call: Call) -> Any:
+    """Return what was opened."""
+    return call.data("opened_ports")
+
+
+def is_leader(call: Call) -> Any:
+    """Tell whether this unit speaks for its service."""
+    return call.ask("is_leader").get("leader") == b"1"
+
+
+def leader_get(call: Call) -> Any:
+    """Return what the leader set, or one setting of it."""
+    return call.data("leader_get", setting_name=call.name())
+
+
+def leader_set(call: Call) -> Any:
+    """Set what all units of this service read."""
+    call.ask("leader_set", **_assignments(call))
+    return NOTHING
+
+
+def _of_unit(call: Call) -> None:
+    if call.line.has("--application"):
+        raise ToolError("only units have a status, whole services have none")
+
+
+def status_set(call: Call) -> Any:
+    """Say how this unit is."""
+    _of_unit(call)
+    call.ask("status_set", status=call.line.word(0), message=call.line.word(1))
+    return NOTHING
+
+
+def status_get(call: Call) -> Any:
+    """Return how this unit said it is; in another format than `smart`, with its message."""
+    _of_unit(call)
+    found = call.data("status_get")
+    if call.line.has("--include-data"):
+        return found
+    if call.line.options.get("--format", "smart") == "smart":
+        return found["status"]
+    return {key: found[key] for key in ("message", "status")}
+
+
+def application_version_set(call: Call) -> Any:
+    """Say which version of its program a service runs."""
+    call.ask("application_version_set", version=call.line.word(0))
+    return NOTHING
+
+
+def goal_state(call: Call) -> Any:
+    """Return the units and relations that there will be."""
+    return call.data("goal_state")
+
+
+def network_get(call: Call) -> Any:
+    """Return the addresses of this unit; they are the same for all its relations."""
+    binding, options = call.line.word(0), call.line.options
+    found = call.data("network_get", binding=binding, relation_id=options.get("-r", ""))
+    if not found["ingress-addresses"]:
+        raise ToolError("no network config found for binding %r" % binding)
+    if "--egress-subnets" in options:
+        return found["egress-subnets"]
+    if {"--primary-address", "--bind-address", "--ingress-address"} & set(options):
+        return found["ingress-addresses"][0]
+    return found
+
+
+def storage_list(call: Call) -> Any:
+    """Return the storages of this unit."""
+    return call.data("storage_list")
+
+
+def storage_get(call: Call) -> Any:
+    """Return what is known of a storage."""
+    return call.data("storage_get", storage_id=call.line.options.get("-s", ""), attribute=call.line.word(0))
+
+
+def resource_get(call: Call) -> Any:
+    """Return where a file of the service is."""
+    return call.data("resource_get", name=call.line.word(0))
+
+
+def action(call: Call) -> Any:
+    """Refuse: hooks are no actions."""
+    raise ToolError("not running an action")
+
+
+def action_set(call: Call) -> Any:
+    """Do nothing but say so: charms call it in code that hooks and actions share."""
+    tool_output.complain("%s: not running an action, nothing is set" % call.syntax.tool)
+    return NOTHING

@@ -1,0 +1,52 @@
+"""The start of a tool: what its file runs, with the modules it may need at hand in `MODULES`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# The same as `importlib.machinery.ModuleSpec`, of what every Python has loaded already.
+from _frozen_importlib import ModuleSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType
+    from typing import Any, Dict, NoReturn, Optional, Tuple
+
+    Modules = Dict[str, Tuple[bool, CodeType]]
+
+
+class Finder:
+    """Imports the tools' modules from what the tool's file has read."""
+
+    modules: Modules = {}
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
+        """Return where a module comes from: here, where it is one of ours."""
+        loader: Any = cls
+        return ModuleSpec(name, loader, is_package=cls.modules[name][0]) if name in cls.modules else None
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        """Leave the making of the module to Python."""
+
+    @classmethod
+    def exec_module(cls, module: ModuleType) -> None:
+        """Run a module's code."""
+        exec(cls.modules[module.__name__][1], module.__dict__)  # noqa: S102 - ours, from where only we can write
+
+
+def run(modules: Modules) -> NoReturn:
+    """Call the tool that this program was started as, and end with its exit status."""
+    Finder.modules = modules
+    finder: Any = Finder
+    sys.meta_path.insert(0, finder)
+    from statecfg.remote.units.unit_tools import main
+
+    try:
+        status = main(os.path.basename(sys.argv[0]), sys.argv[1:])
+    except KeyboardInterrupt:
+        status = 130
+    # Everything is written: there is nothing that Python would still have to do.
+    os._exit(status)

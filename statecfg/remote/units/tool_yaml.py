@@ -1,0 +1,100 @@
+"""The YAML that charms' libraries hand to `relation-set --file`: a map of texts and nulls.
+
+Each stands at the left margin, or all of them in braces, as PyYAML wrote them until 2019.
+"""
+
+from __future__ import annotations
+
+import re
+
+from statecfg.remote.units.tool_options import ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Match, Optional
+
+NULLS = ("", "~", "null", "Null", "NULL")
+# The signs of YAML's escapes, each before the character that it stands for.
+ESCAPES = dict(zip('0abt\tnvfre "/\\N_LP', '\0\a\b\t\t\n\v\f\r\x1b "/\\\x85\xa0\u2028\u2029'))
+QUOTED = r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\""""
+# A plain text ends before a colon or after a space that a comment follows, and does not begin as other nodes do.
+REST = r"(?:[^\s:]|:(?=\S)|[ \t]+(?=[^\s:#]|:\S))*"
+PLAIN = r"""(?:[^\s\-?:,\[\]{}#&*!|>'"%@`]|[-?:](?=\S))""" + REST
+FOLDED = PLAIN + r"(?:(?:[ \t]*\n)+[ ]+[ \t]*(?:[^\s:#]|:(?=\S))" + REST + ")*"
+SKIPPED = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]*(?:#[^\n]*)?\Z|\.\.\.\s*\Z)?")
+ENTRY = re.compile(
+    r"(?:\?[ ]+(?P<long>" + QUOTED + "|" + FOLDED + r")[ \t]*\n|(?P<key>" + QUOTED + "|" + PLAIN + r"))[ \t]*"
+    r":(?=[ \n]|\Z)[ \t]*(?:\n[ \t\n]*[ ]+(?=[^\s#]))?(?P<value>" + QUOTED + "|" + FOLDED + r")?"
+    r"(?:[ \t]+#[^\n]*)?[ \t]*(?:\n|\Z)",
+    re.DOTALL,
+)
+# In braces, a plain text has no comma, bracket or brace, and may go on at the left margin.
+INSIDE = r"(?:[^\s:,\[\]{}]|:(?=[^\s,\[\]{}])|\s+(?=[^\s:#,\[\]{}]|:[^\s,\[\]{}]))*"
+BRACED = QUOTED + r"""|(?:[^\s\-?:,\[\]{}#&*!|>'"%@`]|[-?:](?=[^\s,\[\]{}]))""" + INSIDE
+ITEM = re.compile(
+    r"\s*(?:(?:\?\s+)?(?P<key>" + BRACED + r")\s*:(?:\s*(?P<value>" + BRACED + r"))?\s*(?P<end>[,}])|(?P<last>\}))",
+    re.DOTALL,
+)
+BREAK = r"[ \t]*\n[ \t\n]*"
+IN_QUOTES = re.compile(r"\\(?:x(?P<x>..)|u(?P<u>.{4})|U(?P<U>.{8})|\n[ \t]*|(?P<sign>.))|" + BREAK, re.DOTALL)
+
+
+def parse(text: str, name: str) -> Dict[str, str]:
+    """Return the map that a text is, "" where the value is null. A plain value is taken as the text it is.
+
+    Raises ToolError, with the line, where it is anything else.
+    """
+    text = text.replace("\r\n", "\n")
+    place = 4 if text.startswith(("---\n", "--- {")) else 0
+    found: Dict[str, str] = {}
+    inside = over = False
+    while True:
+        skipped = None if inside else SKIPPED.match(text, place)
+        place = skipped.end() if skipped is not None else place
+        if place >= len(text) and not inside:
+            return found
+        if text[place : place + 1] == "{" and not (found or inside or over):
+            inside, place = True, place + 1
+        where = "%s:%d" % (name, text.count("\n", 0, place) + 1)
+        entry = None if over else (ITEM if inside else ENTRY).match(text, place)
+        if entry is None:
+            raise ToolError("%s: only KEY: VALUE is taken here, where VALUE is a text or null" % where)
+        over = inside and (entry.group("last") or entry.group("end")) == "}"
+        inside, place = inside and not over, entry.end()
+        if over and entry.group("last"):
+            continue
+        try:
+            key, value = _text(entry.groupdict().get("long") or entry.group("key")), entry.group("value") or ""
+            if key in found:
+                raise ToolError("%s: %s stands twice" % (where, key))
+            found[key] = "" if value in NULLS else _text(value)
+        except (ValueError, OverflowError) as problem:
+            raise ToolError("%s: %s" % (where, problem)) from None
+
+
+def _text(scalar: str) -> str:
+    """Return what a node says. Raises ValueError, OverflowError."""
+    if scalar[0] == "'":
+        return re.sub(BREAK, _fold, scalar[1:-1]).replace("''", "'")
+    if scalar[0] == '"':
+        return IN_QUOTES.sub(_unescape, scalar[1:-1])
+    return re.sub(BREAK, _fold, scalar)
+
+
+def _fold(breaks: Match[str]) -> str:
+    """Return what line breaks and the spaces around them stand for."""
+    return "\n" * (breaks.group().count("\n") - 1) or " "
+
+
+def _unescape(found: Match[str]) -> str:
+    if not found.group().startswith("\\"):
+        return _fold(found)
+    digits: Optional[str] = found.group("x") or found.group("u") or found.group("U")
+    if digits:
+        return chr(int(digits, 16))
+    sign: Optional[str] = found.group("sign")
+    if sign is None:
+        return ""  # an escaped line break
+    if sign not in ESCAPES:
+        raise ValueError("nobody knows the escape \\%s" % sign)
+    return ESCAPES[sign]

@@ -1,0 +1,230 @@
+"""The agent's socket: programs on this host ask and change settings of units through it, while hooks run.
+
+Boxes of AMP (see `amp`), a command each; the names and shapes of the first part are those of the original, so that
+its command-line tools work here. `c` stands for `client_id`, a name with `?` may be left out. Every answer of JSON is
+one document in `data`. What is too long for one value goes on in `data.1`, `data.2` …, in requests as in answers.
+
+=========================  ============================================  =========================================
+command                    arguments                                     answer
+=========================  ============================================  =========================================
+relation_get               c, relation_id?, unit_name, setting_name      data: JSON; all settings for a name of ""
+relation_set               c, relation_id?, json_blob                    nothing; "" or blanks delete
+ListRelationsCommand       c, relation_id?                               members: unit names, a space between
+relation_ids               c, relation_name                              ids: relation ids, a space between
+config_get                 c, option_name                                data: JSON; all for "", null for none
+get_unit_info              c, setting_name                               data: the text itself
+open_port, close_port      c, port ("80", "1-9"; "" for icmp), proto     nothing
+LogCommand                 c?, level (a number), message                 nothing
+is_leader                  c                                             leader: "1" or "0"; data: true or false
+leader_get                 c, setting_name                               data: JSON; all for "", null for none
+leader_set                 c, json_blob                                  nothing
+status_set                 c, status, message                            nothing
+status_get                 c                                             data: JSON {status, message, status-data}
+goal_state                 c                                             data: JSON {relations, units}
+opened_ports               c                                             data: JSON list of "80/tcp", "icmp" …
+network_get                c, binding, relation_id?                      data: JSON as Juju's network-get gives
+application_version_set    c, version                                    nothing (it is logged)
+relation_service           c, relation_id?                               data: JSON name of the other side, or null
+resource_get               c, name                                       always the error NoSuchResource
+storage_list               c                                             data: JSON, an empty list
+storage_get                c, storage_id, attribute                      always the error NoSuchStorage
+=========================  ============================================  =========================================
+
+Errors: NoSuchClient, NoSuchUnit, NoSuchKey, NotRelationContext, MustSpecifyRelationName, NoSuchRelation,
+UnitRelationStateNotFound, BrokenRelation, NotLeader, NoSuchResource, NoSuchStorage, InvalidSetting, InvalidStatus,
+InvalidPort, TooLong (an answer that no box holds; more changes than a hook may make), NotReached (the controller gave
+no answer), UNHANDLED (no such command), UNKNOWN (what was sent is no such request).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import tempfile
+import threading
+import time
+
+from statecfg.remote.ledger import state
+from statecfg.remote.units import amp
+from statecfg.remote.units.unit_context import COMMANDS, UnitError, integer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Mapping, Union
+
+    from statecfg.remote.units.unit_context import Context
+
+NAME = "agent.sock"
+LONGEST_PATH = 100  # bytes of a socket's path; the kernel takes 107
+MOST = 256  # connections at a time; of more, those wait that came last
+IDLE = 600.0  # seconds until a connection on which nothing comes is closed
+
+
+class Agent:
+    """The socket of one run, in a directory that nobody else may enter. Any thread may call.
+
+    :param place: the directory of our state
+    :param log: takes what programs say outside of any hook: level, text
+    """
+
+    def __init__(self, place: str, log: Callable[[int, str], None]) -> None:
+        self.log = log
+        # The name is one that the next run sweeps away where this one is killed.
+        self.folder = tempfile.mkdtemp(prefix="%s%d-" % (state.SPOOL, os.getpid()), dir=place)
+        if len(os.fsencode(os.path.join(self.folder, NAME))) > LONGEST_PATH:
+            os.rmdir(self.folder)
+            self.folder = tempfile.mkdtemp(prefix="statecfg-agent-")
+        self.path = os.path.join(self.folder, NAME)
+        self._contexts: Dict[str, Context] = {}
+        self._lock = threading.Condition()
+        self._open: Dict[socket.socket, bool] = {}  # connection → it has been answered and asks nothing; oldest first
+        self._closing = False
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(self.path)
+        os.chmod(self.path, 0o600)
+        self._socket.listen(1024)
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def begin(self, context: Context) -> str:
+        """Let a hook in; return its client id."""
+        token = os.urandom(16).hex()
+        with self._lock:
+            self._contexts[token] = context
+        return token
+
+    def end(self, token: str) -> None:
+        """Forget a client id: from now on, nobody is let in with it."""
+        with self._lock:
+            self._contexts.pop(token, None)
+
+    def close(self) -> None:
+        """Take the socket away, and end every connection."""
+        self._closing = True
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
+        with self._lock:
+            for connection in self._open:
+                _shut(connection)
+        os.unlink(self.path)
+        os.rmdir(self.folder)
+
+    def _listen(self) -> None:
+        while not self._closing:
+            try:
+                connection = self._socket.accept()[0]
+            except OSError:  # it was shut, or this process has no descriptor to give: some come back soon
+                time.sleep(0 if self._closing else 0.05)
+                continue
+            with self._lock:
+                while len(self._open) >= MOST and not self._closing:
+                    for idle in [each for each, idle in self._open.items() if idle][:1]:
+                        _shut(idle)
+                    self._lock.wait(0.1)
+                self._open[connection] = False
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Answer what comes on a connection, until it ends or is no AMP."""
+        try:
+            pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if uid in (0, os.geteuid()):
+                self._converse(connection, pid)
+        except (OSError, amp.AmpError):  # it went away, said nothing for too long, or speaks something else
+            return
+        finally:
+            with self._lock:
+                del self._open[connection]
+                connection.close()
+                self._lock.notify_all()
+
+    def _converse(self, connection: socket.socket, pid: int) -> None:
+        connection.settimeout(IDLE)
+        decoder = amp.Decoder()
+        while True:
+            data = connection.recv(65536)
+            if not data:
+                return
+            with self._lock:
+                self._open[connection] = False
+            for box in decoder.feed(data):
+                answer = self.answer(box, pid)
+                if amp.ASK in box:
+                    connection.sendall(amp.encode(answer))
+            with self._lock:
+                del self._open[connection]
+                self._open[connection] = not decoder.partial
+
+    def answer(self, box: Mapping[str, bytes], pid: int) -> Dict[str, Union[str, bytes]]:
+        """Return the answer to a command, an error as the protocol has it.
+
+        :param pid: the process that sent it
+        """
+        tag = amp.decode_text(box.get(amp.ASK, b""))
+        try:
+            return {amp.ANSWER: tag, **_fitting(self._call(box, pid))}
+        except UnitError as problem:
+            return {amp.ERROR: tag, amp.CODE: problem.code, amp.TEXT: problem.text}
+
+    def _call(self, box: Mapping[str, bytes], pid: int) -> Dict[str, str]:
+        # The tag is the asker's own and goes back as it came, whatever its bytes. Settings are taken as they are meant
+        # or not at all; a message or a name may have been said by a program that knows nothing of UTF-8.
+        try:
+            arguments = {
+                key: amp.gather(key, box).decode("utf-8", "strict" if key == "json_blob" else "replace")
+                for key in box
+                if key != amp.ASK
+            }
+        except UnicodeDecodeError:
+            raise UnitError("UNKNOWN", "Unknown Error") from None
+        command = arguments.get(amp.COMMAND, "")
+        if command == "LogCommand":
+            return self._said(arguments, pid)
+        if command not in COMMANDS:
+            raise UnitError("UNHANDLED", "Unhandled Command: %.80r" % command)
+        if "client_id" not in arguments or any(each not in arguments for each in COMMANDS[command][1]):
+            raise UnitError("UNKNOWN", "Unknown Error")
+        with self._lock:
+            context = self._contexts.get(arguments["client_id"])
+        if context is None:
+            raise UnitError("NoSuchClient", "unknown client id")
+        return context.call(command, arguments)
+
+    def _said(self, arguments: Mapping[str, str], pid: int) -> Dict[str, str]:
+        """Take in a line for the log, of the hook that its sender belongs to, where it belongs to one."""
+        level, text = integer(arguments.get("level", "")), arguments.get("message")
+        if level is None or text is None:
+            raise UnitError("UNKNOWN", "Unknown Error")
+        try:
+            session = os.getsid(pid)
+        except OSError:  # it is gone already
+            session = 0
+        with self._lock:
+            contexts = list(self._contexts.values())
+            named = self._contexts.get(arguments.get("client_id", ""))
+        found = [each for each in contexts if each.session == session != 0]
+        if not found and len(contexts) == 1:
+            found = contexts
+        context = named or (found[0] if found else None)
+        (context.log if context else self.log)(level, text)
+        return {}
+
+
+def _shut(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # the other side was faster
+        pass
+
+
+def _fitting(answer: Mapping[str, str]) -> Dict[str, Union[str, bytes]]:
+    """Return an answer as a box has room for it. Raises UnitError where no box has."""
+    found: Dict[str, Union[str, bytes]] = {}
+    for key, text in answer.items():
+        found.update(amp.spread(key, text))
+    size = sum(map(len, found.values()))
+    if size > amp.BOX_LIMIT - amp.VALUE_LIMIT:
+        raise UnitError("TooLong", "the answer has %d bytes, more than a box holds" % size)
+    return found

@@ -1,0 +1,164 @@
+"""The files of units on this host: each unit's own copy of its charm, put in its place file by file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat as st
+
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.ledger import storing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Tuple, Union
+
+    Content = Union[Blob, str]
+    Files = Mapping[str, Tuple[int, Content]]
+
+UNITS = "units"
+CHARM = "charm"
+INSTALLED = "installed"  # the file that says which charm's files are there
+ARRIVING = "arriving"  # the file that is being written
+GONE = "gone-"  # what the name of a unit's directory begins with once it is to be removed
+_UNIT = re.compile(r"[a-z][a-z0-9-]*/[0-9]+")
+
+
+def folder(place: str, unit: str) -> str:
+    """Return the directory of a unit: its charm is in `charm`. Raises ValueError where that is no unit's name."""
+    if not _UNIT.fullmatch(unit):
+        raise ValueError("%.80r is no unit's name" % unit)
+    return os.path.join(place, UNITS, unit.replace("/", "-"))
+
+
+def charm_dir(place: str, unit: str) -> str:
+    """Return the directory in which a unit's hooks run."""
+    return os.path.join(folder(place, unit), CHARM)
+
+
+def installed(place: str, unit: str) -> str:
+    """Return the digest of the charm that a unit has here, "" where it has none, or not all of one."""
+    return str(_record(folder(place, unit))["digest"]) if os.path.isdir(charm_dir(place, unit)) else ""
+
+
+def lacking(place: str, unit: str, files: Files) -> List[str]:
+    """Return the names of a charm's files that are not here as they should be, in order."""
+    base = charm_dir(place, unit)
+    return sorted(name for name, (mode, content) in files.items() if not _same(os.path.join(base, name), mode, content))
+
+
+def install(place: str, unit: str, digest: str, files: Files) -> None:
+    """Put a charm's files in their place, each whole or not at all; those of the charm before that it lacks go.
+
+    What hooks have made stays. Cut off half-way, it is no charm until it is installed again.
+
+    :param files: path in the charm → mode and content; of a symbolic link, its target
+    :raises OSError: where the host can't keep it
+    :raises LookupError: where a hook has changed a file whose content did not come with this run
+    :raises ValueError: where a path leads out of the charm
+    """
+    own = folder(place, unit)
+    for name in files:
+        if name.startswith("/") or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+            raise ValueError("%.80r is no path in a charm" % name)
+    former = set(_record(own)["names"])
+    os.makedirs(os.path.join(own, CHARM), exist_ok=True)
+    _write_record(own, "", sorted(former | set(files)))
+    for name in lacking(place, unit, files):
+        _put(own, name, *files[name])
+    for name in sorted(former - set(files)):
+        _take_away(os.path.join(own, CHARM), name)
+    _write_record(own, digest, sorted(files))
+
+
+def remove(place: str, unit: str) -> None:
+    """Remove all that a unit has here. Raises OSError."""
+    own = folder(place, unit)
+    if os.path.lexists(own):
+        gone = os.path.join(place, UNITS, "%s%s" % (GONE, os.path.basename(own)))
+        if os.path.lexists(gone):
+            shutil.rmtree(gone)
+        os.rename(own, gone)
+        shutil.rmtree(gone)
+
+
+def directories(place: str) -> List[str]:
+    """Return the directories of the units that are here, those that were being removed not among them."""
+    try:
+        names = sorted(os.listdir(os.path.join(place, UNITS)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [os.path.join(place, UNITS, name) for name in names if not name.startswith(GONE)]
+
+
+def _record(own: str) -> Dict[str, Any]:
+    try:
+        with open(os.path.join(own, INSTALLED), encoding="utf-8") as stream:
+            found: Dict[str, Any] = json.load(stream)
+            return found
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # what is damaged counts for nothing
+        return {"digest": "", "names": []}
+
+
+def _write_record(own: str, digest: str, names: List[str]) -> None:
+    trial = os.path.join(own, ARRIVING)
+    with open(trial, "w", encoding="utf-8") as stream:
+        json.dump({"digest": digest, "names": names}, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.rename(trial, os.path.join(own, INSTALLED))
+
+
+def _same(path: str, mode: int, content: Content) -> bool:
+    """Tell whether a file of a charm stands at a path."""
+    try:
+        info = os.lstat(path)
+        if isinstance(content, str):
+            return st.S_ISLNK(info.st_mode) and os.readlink(path) == content
+        if not st.S_ISREG(info.st_mode) or info.st_mode & 0o7777 != mode & 0o777 or info.st_size != content.size:
+            return False
+        digest = hashlib.sha256()
+        with open(path, "rb") as stream:
+            for piece in iter(lambda: stream.read(1 << 20), b""):
+                digest.update(piece)
+        return digest.hexdigest() == content.sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _put(own: str, name: str, mode: int, content: Content) -> None:
+    above = os.path.join(own, CHARM)
+    path = os.path.join(above, name)
+    for part in name.split("/")[:-1]:
+        above = os.path.join(above, part)
+        if os.path.islink(above) or not os.path.isdir(above):
+            if os.path.lexists(above):
+                os.unlink(above)
+            os.mkdir(above, 0o755)
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    trial = os.path.join(own, ARRIVING)
+    if os.path.lexists(trial):
+        os.unlink(trial)
+    if isinstance(content, str):
+        os.symlink(content, trial)
+    else:
+        storing.write(trial, content, 0o600)
+        os.chmod(trial, mode & 0o777)
+    os.rename(trial, path)
+
+
+def _take_away(base: str, name: str) -> None:
+    """Remove a file of a former charm, and the directories that are empty then."""
+    path = os.path.join(base, name)
+    above = os.path.dirname(path)
+    if os.path.realpath(above) != os.path.join(os.path.realpath(base), os.path.dirname(name)).rstrip("/"):
+        return  # a hook has put a link in the way: what it leads to is not ours
+    if os.path.islink(path) or os.path.isfile(path):
+        os.unlink(path)
+    while above != base and os.path.isdir(above) and not os.listdir(above):
+        os.rmdir(above)
+        above = os.path.dirname(above)

@@ -1,0 +1,303 @@
+"""Runs a hook of a unit: in its charm, its environment closed, what it says logged as it comes, its end known."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+from statecfg.remote.hooks.hook_run import command, missing_interpreter
+from statecfg.remote.machine import process
+from statecfg.remote.machine.process import CHILDREN, kill_marked
+from statecfg.remote.units import unit_files, unit_home
+from statecfg.remote.units.unit_context import DEBUG, ERROR, INFO
+from statecfg.remote.wire.channel import LONGEST_LINE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import selectors
+    import subprocess
+    from typing import Any, Callable, Dict, List, Mapping, Optional
+
+HELD = 5.0  # seconds that the output of what a hook left running is still read; the original's
+MOST = 64 << 20  # bytes that a hook may say in all
+CLIENT = "JUJU_CLIENT_ID"  # the variable with the client id
+RECORD = "running"  # the file in a unit's directory that says which hook of it runs
+DISPATCH = "dispatch"  # a charm's program that takes the place of all its hooks, where it has one
+# What tools that build charms for juju 2 and later leave in them: hooks of these fail where they miss the newer names.
+BUILT = (DISPATCH, "layer.yaml", "charmcraft.yaml", "manifest.yaml", "src/charm.py")
+LIKE = "2.8.0"  # the first version of juju that ran `dispatch`: libraries make links to all hooks for those before
+
+
+class Hook:
+    """One hook, about to run.
+
+    :param path: its file
+    :param charm: the directory it runs in
+    :param name: what it is called in the log
+    :param timeout: seconds; past it all of it gets TERM, and KILL 5 s later
+    :param log: takes what is said, one or more whole lines at a time: level, text
+    """
+
+    def __init__(self, path: str, charm: str, name: str, timeout: float, log: Callable[[int, str], None]) -> None:
+        self.path, self.charm, self.name, self.timeout, self.log = path, charm, name, timeout, log
+        self.reason = ""  # why it was stopped
+        self.said = 0  # bytes
+        self._mark, self._kills, self._due = "", 0, 0.0
+
+    def run(self, environment: Mapping[str, str], started: Callable[[int], None], ended: Callable[[], None]) -> str:
+        """Run it to its end; return what is wrong, "" where it succeeded. Source of the texts: the original.
+
+        :param environment: has the client id, which nothing else on the host has: what the hook starts is known by it
+        :param started: gets the number of its process, which is that of its session
+        :param ended: is called as soon as that process is no more; what it started may run on
+        """
+        if not os.path.isfile(self.path) or not os.access(self.path, os.X_OK):
+            ended()
+            return "Error processing %r: hook is not executable" % self.path
+        self._mark = environment[CLIENT]
+        record = os.path.join(os.path.dirname(self.charm), RECORD)
+        _write(record, self._mark, 0)
+        try:
+            child = self._start(environment)
+            if child is None:
+                ended()
+                return self._judge(1)
+            try:
+                started(child.pid)
+                _write(record, self._mark, child.pid)
+                self._attend(child, record, ended)
+            except BaseException:
+                self._kill(child.pid, signal.SIGKILL)
+                child.wait()
+                raise
+            finally:
+                for stream in (child.stdout, child.stderr):
+                    if stream is not None:
+                        stream.close()
+        finally:
+            _forget(record)
+        return self._judge(-signal.SIGKILL if child.returncode is None else child.returncode)
+
+    def _start(self, environment: Mapping[str, str]) -> Optional[subprocess.Popen[bytes]]:
+        import subprocess
+
+        try:
+            child = subprocess.Popen(
+                command(self.path),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.charm,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
+            why = getattr(problem, "strerror", None) or problem
+            self.log(ERROR, "%s can't be started: %s%s\n" % (self.path, why, missing_interpreter(self.path)))
+            return None
+        assert child.stdin is not None
+        child.stdin.close()
+        return child
+
+    def _judge(self, status: int) -> str:
+        how = "exit code %d." % status if status >= 0 else "signal %d." % -status
+        self.log(DEBUG, "hook %s exited, %s" % (self.name, how))
+        return "Error processing %r: %s" % (self.path, self.reason or how) if status or self.reason else ""
+
+    def _attend(self, child: subprocess.Popen[bytes], record: str, ended: Callable[[], None]) -> None:
+        """Log what it says until it is over, and stop it where it must be."""
+        import selectors
+
+        deadline = time.monotonic() + self.timeout
+        over = 0.0
+        with selectors.DefaultSelector() as waiting:
+            for stream, level in ((child.stdout, INFO), (child.stderr, ERROR)):
+                assert stream is not None
+                os.set_blocking(stream.fileno(), False)
+                waiting.register(stream, selectors.EVENT_READ, _Said(level, self.log))
+            voices = [key.data for key in waiting.get_map().values()]
+            # What it left running may hold its output for ever: that is not waited for.
+            while not over or (waiting.get_map() and self.said <= MOST and time.monotonic() - over < HELD):
+                self._listen(waiting, 0.05 if over else 0.1)
+                if not over and _ended(child, 0 if waiting.get_map() else 0.1):
+                    over = time.monotonic()
+                    _forget(record)  # what it leaves running from here on is meant to stay
+                    ended()
+                    if self.reason:
+                        self._kill(child.pid, signal.SIGKILL)
+                elif not over and self._overdue(child.pid, deadline):
+                    ended()
+                    break
+        for voice in voices:
+            voice.end()
+
+    def _listen(self, waiting: selectors.BaseSelector, wait: float) -> None:
+        for key, _ in waiting.select(wait) if waiting.get_map() else ():
+            piece = os.read(key.fd, 65536)
+            self.said += len(piece)
+            if piece:
+                key.data.add(piece)
+            else:
+                waiting.unregister(key.fileobj)
+
+    def _overdue(self, pid: int, deadline: float) -> bool:
+        """Stop it where its time is over or it says too much, harder each time; return True where nothing stops it."""
+        now = time.monotonic()
+        if not self.reason:
+            if self.said > MOST:
+                self.reason = "output limit: more than %d bytes, stopped" % MOST
+            elif now > deadline:
+                self.reason = "still running after %g s, stopped" % self.timeout
+            elif CHILDREN.stopping:
+                self.reason = "stopped: the run was cut off"
+            else:
+                return False
+        elif now < self._due:
+            return False
+        if self._kills > 1:
+            self.reason += "; it can't be killed (process %d)" % pid
+            return True
+        self._kill(pid, signal.SIGKILL if self._kills else signal.SIGTERM)
+        self._kills, self._due = self._kills + 1, now + process.GRACE
+        return False
+
+    def _kill(self, group: int, number: int) -> None:
+        """Signal its group, and the descendants that left it."""
+        try:
+            os.killpg(group, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+        kill_marked(CLIENT, self._mark, number)
+
+
+class _Said:
+    """What comes from one of a hook's two outputs. Whole lines are logged, in however many pieces they were written."""
+
+    def __init__(self, level: int, log: Callable[[int, str], None]) -> None:
+        import codecs
+
+        self.level, self.log = level, log
+        self.decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self.rest = ""
+
+    def add(self, piece: bytes) -> None:
+        text = self.rest + self.decode(piece)
+        end = text.rfind("\n") + 1 if len(text) < LONGEST_LINE else len(text)
+        self.rest = text[end:]
+        if end:
+            self.log(self.level, text[:end])
+
+    def end(self) -> None:
+        text = self.rest + self.decode(b"", True)
+        if text:
+            self.log(self.level, text)
+
+
+def environment(step: Mapping[str, Any], charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
+    """Return the environment of a hook: a closed set, with the names of the document and those of the original.
+
+    Those of juju 2 are there as well for the hooks of charms that were built for it.
+
+    :param step: what is run, as the controller sent it
+    :param charm: the charm's directory
+    :param tools: the directory of the command-line tools
+    :param token: the client id
+    """
+    found = {
+        "PATH": os.pathsep.join([tools, process.PATH]),
+        "DEBIAN_FRONTEND": "noninteractive",
+        "APT_LISTCHANGES_FRONTEND": "none",
+        "CHARM_DIR": charm,
+        "JUJU_CHARM": step["charm"],
+        "JUJU_SERVICE": step["service"],
+        "JUJU_UNIT_NAME": step["unit"],
+        "JUJU_LOCAL_UNIT": step["unit"],
+        "JUJU_SOCKET": socket,
+        "JUJU_AGENT_SOCKET": socket,
+        CLIENT: token,
+    }
+    relation = step.get("relation")
+    if relation:
+        found["JUJU_RELATION"], found["JUJU_RELATION_ID"] = relation["name"], relation["id"]
+        found["JUJU_REMOTE_UNIT"] = "" if relation.get("broken") else relation.get("remote") or ""
+        found["JUJU_MEMBERS"] = " ".join(relation.get("members") or ())
+    if any(os.path.lexists(os.path.join(charm, name)) for name in BUILT):
+        found.update(_newer(step, charm))
+    return found
+
+
+def _newer(step: Mapping[str, Any], charm: str) -> Dict[str, str]:
+    """Return the variables that juju 2 has added."""
+    hook = step["hook"]
+    found = {
+        "JUJU_HOOK_NAME": hook,
+        "JUJU_DISPATCH_PATH": "hooks/" + hook,
+        "JUJU_CHARM_DIR": charm,
+        "JUJU_VERSION": LIKE,
+    }
+    relation = step.get("relation")
+    if relation:
+        found["JUJU_REMOTE_APP"] = step["services"][relation["id"]]
+        if hook.endswith("-relation-departed"):
+            found["JUJU_DEPARTING_UNIT"] = relation["remote"]
+    return found
+
+
+def end_left(place: str) -> List[str]:
+    """End the hooks that still run because the run they belonged to was killed; return which units' they were.
+
+    The caller holds the lock of this host, so that no other run has any.
+    """
+    found = []
+    for own in [own for home in unit_home.homes(place) for own in unit_files.directories(home)]:
+        record = os.path.join(own, RECORD)
+        try:
+            with open(record, encoding="utf-8") as stream:
+                left = json.load(stream)
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # what a power cut tore is of no process any more
+            continue
+        if left["pid"] and left["since"] == _since(left["pid"]):
+            try:
+                os.killpg(left["pid"], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        kill_marked(CLIENT, left["mark"], signal.SIGKILL)
+        os.unlink(record)
+        service, _, number = os.path.basename(own).rpartition("-")
+        found.append("%s/%s" % (service, number))
+    return found
+
+
+def _write(record: str, mark: str, pid: int) -> None:
+    """Write down what runs, whole or not at all. It need not outlast the machine: no hook does."""
+    with open(record + ".new", "w", encoding="utf-8") as stream:
+        json.dump({"mark": mark, "pid": pid, "since": _since(pid) if pid else ""}, stream)
+    os.rename(record + ".new", record)
+
+
+def _forget(record: str) -> None:
+    if os.path.exists(record):
+        os.unlink(record)
+
+
+def _since(pid: int) -> str:
+    """Return what tells a process from others of the same number, later ones and those of another boot; "" for none."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as stream:
+            ticks = stream.read().rpartition(")")[2].split()[19]
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            return "%s %s" % (ticks, stream.read().strip())
+    except FileNotFoundError:
+        return ""
+
+
+def _ended(child: subprocess.Popen[bytes], wait: float) -> bool:
+    import subprocess
+
+    try:
+        child.wait(wait)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

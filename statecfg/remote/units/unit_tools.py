@@ -1,0 +1,183 @@
+"""The tools that hooks call, `relation-get`, `config-get` and the others: which there are, and how a call goes."""
+
+from __future__ import annotations
+
+import os
+
+from statecfg.remote.units import tool_commands as do
+from statecfg.remote.units import tool_output
+from statecfg.remote.units.tool_options import FAILED, USAGE, Option, Syntax, ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+
+RELATION = Option(("-r", "--relation"), "ID", "the relation, as relation-ids shows it, instead of the hook's own", "-r")
+OF_SERVICE = Option(("--app",), "", "settings of the whole service: refused, since only units have any")
+OTHER_SERVICE = Option(("--app",), "", "the name of the service on the other side")
+STATUS_OF_SERVICE = Option(
+    ("--application",), "", "the status of the whole service: refused, since only units have one"
+)
+FROM_FILE = Option(("--file",), "FILE", "set what a file has: a map of texts and nulls in YAML, or JSON; - is stdin")
+ADDRESSES = tuple(
+    Option(("--%s" % name,), "", "print that one only")
+    for name in ("primary-address", "bind-address", "ingress-address", "egress-subnets")
+)
+PAIRS = "[KEY=VALUE | KEY=@FILE | KEY=@- | @FILE | -]…"
+PORT = "PORT[-PORT][/tcp | /udp] | icmp"
+
+
+class Tool:
+    """A tool: what it does, what it takes, and what it can print beside the common formats.
+
+    :param anonymous: it may be called on behalf of no hook
+    """
+
+    def __init__(
+        self,
+        run: Callable[[do.Call], Any],
+        syntax: Syntax,
+        formatters: Optional[Mapping[str, tool_output.Formatter]] = None,
+        anonymous: bool = False,
+    ) -> None:
+        self.run, self.syntax, self.formatters, self.anonymous = run, syntax, formatters or {}, anonymous
+
+
+def _log(name: str) -> Tool:
+    options = (
+        Option(
+            ("-l", "--level", "--log-level"),
+            "LEVEL",
+            "CRITICAL, ERROR, WARNING, INFO, DEBUG, TRACE or a number; INFO is what it is",
+        ),
+        Option(("--debug",), "", "as -l DEBUG"),
+    )
+    syntax = Syntax(name, "Write a message to the log of the run.", "MESSAGE…", 1, None, options, lenient=True)
+    return Tool(do.juju_log, syntax, anonymous=True)
+
+
+def _of_actions(kind: str) -> Sequence[Tool]:
+    refuse = "Refuse, since hooks are no actions."
+    leave = "Do nothing but say so, since hooks are no actions."
+    return (
+        *(
+            Tool(do.action, Syntax("%s-%s" % (kind, verb), refuse, "[WORD]…", 0, None, lenient=True))
+            for verb in ("get", "fail")
+        ),
+        Tool(do.action_set, Syntax("%s-set" % kind, leave, "[WORD]…", 0, None, lenient=True)),
+    )
+
+
+_RELATION_GET = (
+    "Print the settings of a unit in a relation, or one of them; UNIT is $JUJU_REMOTE_UNIT where none is given."
+)
+_RELATION_SET = (
+    "Set settings of this unit in a relation; an empty value deletes. Seen by others when the hook has ended well."
+)
+_LEADER_SET = "Set what all units of this service can read; for the leader only."
+_NETWORK_GET = "Print the addresses of this unit, which are the same for every binding."
+_RELATION_IDS = "Print the relations of a name, by default $JUJU_RELATION."
+_LIST = (
+    Tool(
+        do.relation_get,
+        Syntax("relation-get", _RELATION_GET, "[NAME | -] [UNIT]", 0, 2, (RELATION, OF_SERVICE)),
+        {"shell": tool_output.shell},
+    ),
+    Tool(do.relation_set, Syntax("relation-set", _RELATION_SET, PAIRS, 0, None, (RELATION, OF_SERVICE, FROM_FILE))),
+    Tool(
+        do.relation_list,
+        Syntax("relation-list", "Print the units of the other side.", "", 0, 0, (RELATION, OTHER_SERVICE)),
+        {"eval": tool_output.members},
+    ),
+    Tool(do.relation_ids, Syntax("relation-ids", _RELATION_IDS, "[NAME]", 0, 1)),
+    Tool(
+        do.config_get,
+        Syntax(
+            *("config-get", "Print the settings of the service, or one of them.", "[NAME]", 0, 1),
+            options=(Option(("--all", "-a"), "", "all settings, as without a name"),),
+        ),
+    ),
+    Tool(do.unit_get, Syntax("unit-get", "Print an address of this unit.", "private-address | public-address", 1, 1)),
+    _log("juju-log"),
+    _log("function-log"),
+    _log("action-log"),
+    Tool(do.open_port, Syntax("open-port", "Note that a port of this host is to be reached.", PORT, 1, 1)),
+    Tool(do.close_port, Syntax("close-port", "Note that a port is not to be reached any more.", PORT, 1, 1)),
+    Tool(do.opened_ports, Syntax("opened-ports", "Print the ports that were opened.", "")),
+    Tool(do.is_leader, Syntax("is-leader", "Print whether this unit speaks for its service.", "")),
+    Tool(do.leader_get, Syntax("leader-get", "Print what the leader set, or one setting of it.", "[NAME | -]", 0, 1)),
+    Tool(do.leader_set, Syntax("leader-set", _LEADER_SET, PAIRS, 0, None, (FROM_FILE,))),
+    Tool(
+        do.status_set,
+        Syntax("status-set", "Say how this unit is.", "STATUS [MESSAGE]", 1, 2, (STATUS_OF_SERVICE,)),
+    ),
+    Tool(
+        do.status_get,
+        Syntax(
+            *("status-get", "Print how this unit said it is.", ""),
+            options=(STATUS_OF_SERVICE, Option(("--include-data",), "", "the message as well")),
+        ),
+    ),
+    Tool(
+        do.application_version_set,
+        Syntax("application-version-set", "Say which version of its program the service runs.", "VERSION", 1, 1),
+    ),
+    Tool(do.goal_state, Syntax("goal-state", "Print the units and relations that there will be.", "")),
+    Tool(do.network_get, Syntax("network-get", _NETWORK_GET, "BINDING", 1, 1, (RELATION, *ADDRESSES))),
+    Tool(
+        do.storage_list,
+        Syntax("storage-list", "Print the storages of this unit, of which there are none.", "[NAME]", 0, 1),
+    ),
+    Tool(
+        do.storage_get,
+        Syntax(
+            *("storage-get", "Refuse, since units have no storage.", "[NAME]", 0, 1),
+            options=(Option(("-s",), "ID", "the storage; the agent's socket is --socket alone"),),
+        ),
+    ),
+    Tool(
+        do.resource_get,
+        Syntax("resource-get", "Refuse, since services have no resources: a playbook declares files.", "NAME", 1, 1),
+    ),
+    *_of_actions("action"),
+    *_of_actions("function"),
+)
+TOOLS: Dict[str, Tool] = {tool.syntax.tool: tool for tool in _LIST}
+
+
+def main(name: str, arguments: Sequence[str]) -> int:
+    """Call a tool; return its exit status: 0, 1 where it failed, 2 where it was called in a wrong way.
+
+    What the agent refuses in the way that juju's of 2012 did, ends with a message and 0, as there.
+    """
+    tool = TOOLS[name]
+    try:
+        _call(tool, arguments)
+        return 0
+    except ToolError as problem:
+        text = str(problem) if problem.status == USAGE else "%s: error: %s" % (name, problem)
+        tool_output.complain(text)
+        return problem.status
+    except OSError as problem:
+        tool_output.complain("%s: error: %s: %s" % (name, problem.filename or "stdout", problem.strerror))
+        return FAILED
+
+
+def _call(tool: Tool, arguments: Sequence[str]) -> None:
+    line = tool.syntax.parse(arguments)
+    if line.has("--help"):
+        tool_output.put(1, tool.syntax.help_text().encode())
+        return
+    path = line.options.get("--output", "")
+    try:
+        sink = tool_output.sink(path)
+    except OSError as problem:
+        tool.syntax.wrong("argument -o/--output: can't open '%s': %s" % (path, problem))
+    call = do.Call(line, tool.syntax, os.environ)
+    call.connect(tool.anonymous)
+    found = tool.run(call)
+    if found is not do.NOTHING:
+        try:
+            tool_output.write(found, line.options.get("--format", "smart"), sink, tool.formatters)
+        except OSError as problem:
+            raise ToolError("%s: %s" % ("stdout" if sink == 1 else path, problem.strerror)) from None

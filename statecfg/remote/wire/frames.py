@@ -1,0 +1,261 @@
+"""Frames: what crosses between controller and host, each a JSON header and an optional body of bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from hashlib import sha256
+
+from statecfg.remote.graph.model import Blob, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+PROTOCOL = 1
+HEAD = struct.Struct(">IIB")  # bytes of header, bytes of body, flags
+PACKED = 1  # flag: header and body are compressed together
+CONTROL_LIMIT = 4 << 20  # bytes of one header
+BODY_LIMIT = 256 << 10  # bytes of one body: a piece of content
+PACKED_LIMIT = CONTROL_LIMIT + BODY_LIMIT  # bytes of header and body, packed
+PACK_FROM = 512  # bytes from which compressing pays
+INLINE = 4096  # bytes of content that travel inside their node
+DEPTH = 128  # levels of nesting: what a hook prints may have 100, and stands inside of a frame
+DIGITS = 40  # of a number
+GREETING = b"statecfg-executor "
+NOISE = 64 << 10  # bytes a chatty login shell may print before us
+
+
+class ProtocolError(Exception):
+    """The other side sent what is no frame of ours."""
+
+
+def encode(header: Mapping[str, Any], body: bytes = b"") -> bytes:
+    """Return a frame. The header holds JSON types only."""
+    try:
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError as problem:
+        raise ProtocolError("a frame can't be written as JSON: %s" % problem) from None
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) > CONTROL_LIMIT or len(body) > BODY_LIMIT:
+        raise ProtocolError("a frame of %d and %d bytes is over the limit" % (len(data), len(body)))
+    if len(data) + len(body) >= PACK_FROM:
+        packed = zlib.compress(data + body, 1)
+        if len(packed) < len(data) + len(body):
+            return HEAD.pack(len(data), len(packed), PACKED) + packed
+    return HEAD.pack(len(data), len(body), 0) + data + body
+
+
+class Decoder:
+    """Turns a stream of bytes back into frames, refusing too large a length before making room for it."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.volume = 0  # bytes of headers taken in, unpacked
+
+    def feed(self, data: bytes) -> List[Tuple[Dict[str, Any], bytes]]:
+        """Take in bytes; return the frames they complete. Raises ProtocolError."""
+        return list(self.take(data))
+
+    def take(self, data: bytes) -> Iterator[Tuple[Dict[str, Any], bytes]]:
+        """Take in bytes; yield the frames they complete, each unpacked only when its turn comes."""
+        self.buffer += data
+        while len(self.buffer) >= HEAD.size:
+            first, second, flags = HEAD.unpack_from(self.buffer)
+            most = PACKED_LIMIT if flags & PACKED else BODY_LIMIT
+            if not 0 < first <= CONTROL_LIMIT or second > most or flags > PACKED:
+                raise ProtocolError("not a frame: lengths %d and %d" % (first, second))
+            end = HEAD.size + (second if flags & PACKED else first + second)
+            if len(self.buffer) < end:
+                break
+            data = bytes(self.buffer[HEAD.size : end])
+            del self.buffer[:end]
+            if flags & PACKED:
+                data = _unpack(data, first + BODY_LIMIT + 1)
+            if len(data) < first:
+                raise ProtocolError("a frame is shorter than it says")
+            self.volume += first
+            self.weigh(data[:first])
+            yield _header(data[:first]), data[first:]
+
+    def weigh(self, header: bytes) -> None:
+        """Refuse a header that would take too much memory once it is decoded. Raises ProtocolError."""
+
+    def partial(self) -> str:
+        """Say what an ended stream left unfinished, "" where nothing."""
+        if not self.buffer:
+            return ""
+        if len(self.buffer) < HEAD.size:
+            return "inside a frame's head (got %d of %d bytes)" % (len(self.buffer), HEAD.size)
+        first, second, flags = HEAD.unpack_from(self.buffer)
+        total = HEAD.size + (second if flags & PACKED else first + second)
+        return "inside a frame (got %d of %d bytes)" % (len(self.buffer), total)
+
+
+def _unpack(data: bytes, limit: int) -> bytes:
+    unpacker = zlib.decompressobj()
+    try:
+        plain = unpacker.decompress(data, limit)
+    except zlib.error as problem:
+        raise ProtocolError("a frame can't be unpacked: %s" % problem) from None
+    if unpacker.unconsumed_tail or unpacker.unused_data or not unpacker.eof:
+        raise ProtocolError("a packed frame is over the limit or cut")
+    return plain
+
+
+def _header(text: bytes) -> Dict[str, Any]:
+    try:
+        _check_depth(text)
+        header = json.loads(
+            text.decode("utf-8", "surrogatepass"),
+            parse_constant=_constant,
+            parse_int=_integer,
+            parse_float=_float,
+            object_pairs_hook=_object,
+        )
+    except (ValueError, RecursionError) as problem:
+        raise ProtocolError("a frame's header is no JSON: %s" % problem) from None
+    if not isinstance(header, dict) or not isinstance(header.get("type"), str):
+        raise ProtocolError("a frame's header is no map with a type")
+    return header
+
+
+_TEXTS = re.compile(rb'"[^"]*"?')  # can't backtrack, also where the text has no end
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+def without_texts(text: bytes) -> bytes:
+    """Return JSON without the texts in it, which may be no JSON at all."""
+    return _TEXTS.sub(b"", text.replace(b"\\\\", b"").replace(b'\\"', b""))
+
+
+def _check_depth(text: bytes) -> None:
+    """Refuse what is nested too deep before anything walks it. Raises ValueError."""
+    if text.count(b"[") + text.count(b"{") <= DEPTH:
+        return
+    depth = 0
+    for bracket in without_texts(text).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH:
+            raise ValueError("it is nested more than %d levels deep" % DEPTH)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError("a number has %d digits" % len(digits))
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if abs(value) == float("inf"):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _constant(name: str) -> Any:
+    raise ValueError("%s is no JSON" % name)
+
+
+def _object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blob]] = None) -> Any:
+    """Return a value as JSON types; content becomes its digest, with its bytes beside it where they are few.
+
+    :param blobs: collects the content that does not travel inside, by digest
+    :raises TypeError: where the value has no form in JSON
+    """
+    if isinstance(value, Blob):
+        found: Dict[str, Any] = {"$blob": [value.sha256, value.size]}
+        if value.size <= inline:
+            data = value.read()
+            try:
+                found["text"] = data.decode("utf-8")
+            except UnicodeDecodeError:
+                from base64 import b64encode
+
+                found["base64"] = b64encode(data).decode("ascii")
+        elif blobs is not None:
+            blobs[value.sha256] = value
+        return found
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (list, tuple)) or type(value).__name__ == "PVector":
+        return [encode_value(item, inline, blobs) for item in value]
+    if hasattr(value, "items"):
+        found = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError("a key is %.80r, and only text can be one" % (key,))
+            found["$" + key if key.startswith("$") else str(key)] = encode_value(item, inline, blobs)
+        return found
+    raise TypeError("%.80r can't be sent to a host: only text, numbers, lists and maps can" % (value,))
+
+
+def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
+    """Return a value as it was before `encode_value`; equal content is one blob, collected in `blobs`."""
+    if isinstance(value, list):
+        return [decode_value(item, blobs) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$blob" not in value:
+        return {key[1:] if key.startswith("$") else key: decode_value(item, blobs) for key, item in value.items()}
+    sha256, size = value["$blob"]
+    blob = blobs.get(sha256)
+    if blob is None:
+        data = None
+        if "text" in value:
+            data = value["text"].encode("utf-8")
+        elif "base64" in value:
+            from base64 import b64decode
+
+            data = b64decode(value["base64"])
+        if data is not None:
+            blob = Blob.of(data)
+            if blob.sha256 != sha256:
+                raise ProtocolError("content does not match its digest %s" % sha256[:12])
+        else:
+            blob = Blob(sha256, size)
+        blobs[sha256] = blob
+    return blob
+
+
+def decode_node(found: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
+    """Return the node that a wire node describes."""
+    return Node(
+        found["provides"],
+        found["type"],
+        found.get("requires", ()),
+        decode_value(found.get("attrs", {}), blobs),
+        found.get("triggers", ()),
+        found.get("produces_ops", ()),
+        found.get("position", ""),
+        found.get("options", {}),
+        found.get("hides", ()),
+    )
+
+
+def pieces(blob: Blob) -> Any:
+    """Yield the content frames of a blob: pieces with their digest, the last one marked.
+
+    Raises ProtocolError where the file it is read from is not what it was any more.
+    """
+    sent = 0
+    digest = sha256()
+    for piece in blob.chunks(BODY_LIMIT // 2):
+        sent += len(piece)
+        digest.update(piece)
+        if sent < blob.size:
+            yield encode({"type": "blob", "sha256": blob.sha256, "last": False}, piece)
+    if sent != blob.size or digest.hexdigest() != blob.sha256:
+        raise ProtocolError("%s has changed since it was read first" % (blob.path or "the content"))
+    yield encode({"type": "blob", "sha256": blob.sha256, "last": True}, piece if sent else b"")

@@ -1,0 +1,393 @@
+"""What a host may say: every frame as a frozen class, read strictly. The executor's half is `remote/wire.py`.
+
+Controller and executor are the same version, since the executor comes from the controller; so an unknown key is not
+news from another version but a host that does not run our executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from statecfg.remote.units import unit_context
+from statecfg.run.strict import Free, Strict
+
+FACTS = 256 << 10  # bytes of memory for the facts of a host
+HOOK = 8 << 20  # bytes of memory for what one hook says, and for the attributes of the resource it is about
+SETTINGS = 4 * unit_context.MOST  # bytes of memory for what a unit's hook changes: its limit counts JSON
+ARGUMENTS = 4 << 20  # bytes of memory for the arguments of an action, and for each side of a change
+HELD_BY = 16 << 10  # bytes of memory for what the holder of a host's lock wrote of itself
+
+Outcome = Literal["unchanged", "changed", "unknown", "failed", "skipped"]
+Part = Literal["removals", "layers", "left"]
+Where = Literal["host", "controller"]
+
+
+@dataclass(frozen=True)
+class Action(Strict):
+    """An action of a node: planned, or with how it ended."""
+
+    op: str
+    args: Annotated[Mapping[str, Any], Free(ARGUMENTS, map=True)]
+    status: Literal["planned", "ok", "error", "not-attempted", "unknown"]
+    reason: str | None = None
+    log: str | None = None
+
+
+@dataclass(frozen=True)
+class Shutdown(Action):
+    """An action that was taken before all others, and of which node."""
+
+    node: str = ""
+
+
+@dataclass(frozen=True)
+class Change(Strict):
+    """One field that a node changes."""
+
+    object: str
+    field: str
+    before: Annotated[Any, Free(ARGUMENTS)] = None
+    after: Annotated[Any, Free(ARGUMENTS)] = None
+    diff: str | None = None
+
+
+@dataclass(frozen=True)
+class Node(Strict):
+    """What a host plans to do about a node, or has done."""
+
+    name: str
+    type: str
+    outcome: Outcome
+    changes: tuple[Change, ...]
+    actions: tuple[Action, ...]
+    position: str
+    reason: str | None = None
+    known_after: str | None = None
+    shutdown_first: Action | None = None
+    triggered_by: tuple[str, ...] = ()
+    state: Literal["PRE_CREATED", "RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"] | None = None
+    drift: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+    stays: bool = False
+
+
+@dataclass(frozen=True)
+class Debt(Strict):
+    """A trigger that an earlier run left undone."""
+
+    node: str
+    cause: str
+    since: float
+    run: str
+
+
+@dataclass(frozen=True)
+class Firing(Strict):
+    """A hook that would fire."""
+
+    hook: str
+    event: str
+    name: str
+    where: Where
+
+
+@dataclass(frozen=True)
+class Past(Strict):
+    """A run that the host remembers."""
+
+    run: str
+    started: float
+    mode: str
+    who: str
+    playbook: str
+    status: str
+    summary: Mapping[str, int]
+    ended: float | None = None
+    outcomes: Mapping[str, str] | None = None
+    actions: tuple[PastAction, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PastAction(Strict):
+    """An action of a run that the host remembers."""
+
+    node: str
+    op: str
+    status: str
+    reason: str
+
+
+# Frames
+
+
+class Frame(Strict):
+    """One frame; its `type` is the key in `KINDS`."""
+
+
+@dataclass(frozen=True)
+class Hello(Frame):
+    """The executor has begun."""
+
+    protocol: int
+    pid: int | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True)
+class Beat(Frame):
+    """The host is alive."""
+
+
+@dataclass(frozen=True)
+class Need(Frame):
+    """The host lacks the executor, content, or node types: one of them."""
+
+    bundle: str | None = None
+    blobs: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Planned(Frame):
+    """A piece of one layer of the plan."""
+
+    layer: int
+    nodes: tuple[Node, ...]
+    part: Part = "layers"
+    fingerprints: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Plan(Frame):
+    """The plan is complete."""
+
+    owed: tuple[Debt, ...] = ()
+    seconds: float = 0.0
+    waits: bool = False
+    hooks: tuple[Firing, ...] = ()
+    facts: Annotated[Mapping[str, Any], Free(FACTS, map=True)] | None = None
+    ledger: str = ""
+
+
+@dataclass(frozen=True)
+class ActionEvent(Frame):
+    """An action began or ended."""
+
+    node: str
+    op: str
+    index: int
+    event: Literal["started", "finished"]
+    status: Literal["ok", "error"] | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Output(Frame):
+    """Something that a program of a node printed."""
+
+    node: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Finished(Frame):
+    """A node has come to its end."""
+
+    node: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Layer(Frame):
+    """What became of a layer, or of a piece of it."""
+
+    layer: int
+    nodes: tuple[Node, ...]
+    part: Literal["removals", "layers"] = "layers"
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class Fired(Frame):
+    """A hook was fired."""
+
+    hook: str
+    event: str
+    name: str
+    where: Where
+    status: Literal["ok", "failed", "continued", "owed"]
+    error: str | None = None
+    severity: str | None = None
+    entry: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
+    metadata: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
+
+
+@dataclass(frozen=True)
+class Resource(Strict):
+    """A resource as a hook is told of it."""
+
+    name: str
+    type: str
+    state: str
+    position: str
+    attributes: Annotated[Mapping[str, Any], Free(HOOK, map=True)]
+    tags: tuple[str, ...]
+    playbook: str
+    outcome: str | None = None
+
+
+@dataclass(frozen=True)
+class Hook(Frame):
+    """The host asks for a hook that runs on the controller."""
+
+    id: int
+    hook: str
+    event: str
+    seconds: float
+    resource: Resource
+
+
+@dataclass(frozen=True)
+class Calling(Frame):
+    """The host calls a hook that runs there."""
+
+    hook: str
+    event: str
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Login(Frame):
+    """sshd was restarted, and the host wants to know whether a new login works."""
+
+
+@dataclass(frozen=True)
+class Amended(Frame):
+    """A node whose layer was reported has failed after all."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class UnitsPhase(Frame):
+    """The host waits for the hooks of its units."""
+
+    phase: Literal["before", "after"]
+    ok: bool
+
+
+@dataclass(frozen=True)
+class UnitAsk(Frame):
+    """A unit's hook asks for settings."""
+
+    id: int
+    ask: int
+    node: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UnitPort(Frame):
+    """A unit's hook opens or closes a port."""
+
+    id: int
+    open: bool
+    port: str
+
+
+@dataclass(frozen=True)
+class UnitStatus(Frame):
+    """A unit's hook says how the unit is."""
+
+    id: int
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class UnitLog(Frame):
+    """A line of a unit's hook."""
+
+    unit: str
+    hook: str
+    level: int
+    text: str
+    id: int | None = None
+
+
+@dataclass(frozen=True)
+class Settings(Strict):
+    """Settings that a unit's hook sets and deletes."""
+
+    set: Mapping[str, str] | None = None
+    delete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnitChanges(Strict):
+    """Everything that a unit's hook changes."""
+
+    relations: Mapping[str, Settings] | None = None
+    leader: Settings | None = None
+
+
+@dataclass(frozen=True)
+class UnitDone(Frame):
+    """A unit's hook has ended."""
+
+    id: int
+    ok: bool
+    ran: bool
+    error: str
+    seconds: float
+    changes: Annotated[UnitChanges, Free(SETTINGS)]
+
+
+@dataclass(frozen=True)
+class End(Frame):
+    """The run is over on this host. Only this makes a result."""
+
+    status: Literal["ok", "failed", "locked", "refused"]
+    warnings: tuple[str, ...] = ()
+    shutdown: tuple[Shutdown, ...] = ()
+    holder: Annotated[Mapping[str, Any], Free(HELD_BY, map=True)] | None = None
+    differs: tuple[str, ...] = ()
+    facts: Annotated[Mapping[str, Any], Free(FACTS, map=True)] | None = None
+    declined: bool = False
+    halted: str = ""
+    error: str = ""
+    trace: str = ""
+    unchanged: bool = False
+    refusal: str = ""
+    ledger: str = ""
+    history: tuple[Past, ...] = ()
+
+
+KINDS: Mapping[str, type[Frame]] = {
+    "hello": Hello,
+    "beat": Beat,
+    "need": Need,
+    "planned": Planned,
+    "plan": Plan,
+    "action": ActionEvent,
+    "output": Output,
+    "finished": Finished,
+    "layer": Layer,
+    "fired": Fired,
+    "hook": Hook,
+    "calling": Calling,
+    "login": Login,
+    "amended": Amended,
+    "units": UnitsPhase,
+    "unit-ask": UnitAsk,
+    "unit-port": UnitPort,
+    "unit-status": UnitStatus,
+    "unit-log": UnitLog,
+    "unit-done": UnitDone,
+    "end": End,
+}
+UNITS = (UnitsPhase, UnitAsk, UnitPort, UnitStatus, UnitLog, UnitDone)
+TYPES = {kind: name for name, kind in KINDS.items()}

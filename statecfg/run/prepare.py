@@ -1,0 +1,480 @@
+"""From a playbook to jobs: which hosts, what graph each gets, compiled; nothing is contacted."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from statecfg.hooks.failure import HookFailure
+from statecfg.playbook.inventory import LOCAL
+from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report, suggest
+
+if TYPE_CHECKING:
+    from statecfg.graph.compile import Definition
+    from statecfg.graph.graph import Graph, Node
+    from statecfg.playbook.declared import ServiceWork
+    from statecfg.playbook.inventory import Host, Inventory
+    from statecfg.playbook.plays import Play
+    from statecfg.playbook.project import Project
+    from statecfg.playbook.secrets import Secret
+    from statecfg.playbook.services import Relation
+    from statecfg.run.fleet import Job
+
+    _Evaluated = tuple[Graph, Mapping[str, Mapping[str, Any]], Mapping[str, Secret]]
+
+
+AT_ONCE = 16  # hosts whose hooks are asked side by side
+SLOW = ("SC0323", "SC0507")  # a time limit was reached
+
+
+class Reshape(Protocol):
+    """What may change the graphs of hosts before they are compiled, such as HTTP hooks (`hooks.reconcile`)."""
+
+    def concerns(self, host: str) -> Sequence[str]:
+        """Return the names of what would change the graph of a host."""
+
+    def reshape(
+        self, host: Host, playbook: str, graph: Graph, variables: Mapping[str, Any], secrets: Mapping[str, str]
+    ) -> Graph:
+        """Return the graph of a host as it is to be. Raises HookFailure and InvalidInput."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done.
+
+    `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
+    `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for;
+    `failed` the hosts that have no job because a hook failed; `services` and `relations` all of the playbook, also
+    where a limit leaves out hosts of theirs; `warnings` what the user should know, and is not wrong; `everywhere` the
+    names of all hosts of the playbook, whatever the limit; `inventory` the one that has them.
+    """
+
+    project: Project
+    jobs: Sequence[Job]
+    playbook: Path | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    missing: Sequence[str] = ()
+    failed: Sequence[HookFailure] = ()
+    services: Sequence[ServiceWork] = ()
+    relations: Sequence[Relation] = ()
+    warnings: Sequence[str] = ()
+    everywhere: frozenset[str] = frozenset()
+    inventory: Inventory | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What narrows a playbook down, or changes it.
+
+    `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra`
+    variables that win over all others; `prune` whether what left the definition is to go; `instance` what tells this
+    use of the playbook from others on the same hosts, "" for the playbook by itself; `given` the names of `extra` that
+    the user wrote, so that one that nothing reads is a mistake; `added` gives, by service, the hosts that have units of
+    it which were added by hand: they get the service's resources, too.
+    """
+
+    inventory: Path | None = None
+    limit: str | None = None
+    tags: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    prune: bool = False
+    instance: str = ""
+    given: frozenset[str] = frozenset()
+    added: Callable[[], Mapping[str, Sequence[str]]] | None = None
+
+
+def offline(path: Path, choice: Choice) -> Work:
+    """Return the jobs of a playbook to be looked at, not sent: secrets that are not here need not be."""
+    from statecfg.playbook import secrets
+
+    with secrets.placeholders() as missing:
+        work = playbook(path, choice)
+    return replace(work, missing=tuple(sorted(missing)))
+
+
+def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work:
+    """Return the jobs of a playbook, one for each host that it names and the limit leaves.
+
+    :param reshape: asked for the graph of each host, after all of them were found to be right
+    Raises InvalidInput with everything that is wrong, at every stage and of all hosts at once.
+    """
+    from statecfg.playbook.output import to_stderr
+
+    with to_stderr():
+        return _playbook(path, choice, reshape)
+
+
+def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
+    from statecfg.graph import opaque
+    from statecfg.playbook import project_inputs
+    from statecfg.run import bundle
+
+    failed: list[HookFailure] = []
+    found: tuple[Sequence[ServiceWork], Sequence[Relation]] = (), ()
+    with opaque.recording() as used:
+        with collecting() as wrong, going_on():
+            chosen = _chosen(path, choice)
+            project, jobs = chosen.project, _jobs(path, choice, chosen)
+            found = chosen.services(choice)
+            if reshape is not None and not wrong:
+                jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
+            # What travels with them is checked, too; the run finds it made.
+            bundle.build({name for job in jobs for name in job.definition.types})
+            project_inputs.note(project, found[0])
+        if wrong:
+            raise InvalidInput(sorted(wrong, key=_order))
+    jobs = [_hiding(job, found[0], chosen.added) for job in jobs]
+    revealed = [(name, value.reveal()) for name, value in used.items()]
+    known = opaque.by_name([*revealed, *(each for job in jobs for each in job.definition.secrets.items())])
+    work = Work(
+        project,
+        jobs,
+        path,
+        known,
+        failed=failed,
+        services=found[0],
+        relations=found[1],
+        warnings=chosen.warnings,
+    )
+    return replace(work, everywhere=chosen.everywhere, inventory=chosen.inventory)
+
+
+def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:
+    """Return a job whose host knows the secrets of its units, so that it shows them to nobody."""
+    mine = [each for each in services if job.host.name in (*each.hosts, *added.get(each.service.name, ()))]
+    hidden = {name: text for each in mine for name, text in each.hidden.items()}
+    definition = replace(job.definition, secrets={**job.definition.secrets, **hidden})
+    return replace(job, definition=definition) if hidden else job
+
+
+def _order(item: Problem) -> tuple[str, int, int]:
+    file, line, column = item.places[0] if item.places else ("", 0, 0)
+    return file, line, column or 0
+
+
+def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
+    from statecfg.run.fleet import Job
+
+    project = chosen.project
+    name, whose = project.relative(path), owner(project, path, choice.instance)
+    jobs: list[Job] = []
+    wrong = _Shared()
+    for host, plays in chosen.hosts:
+        definition = None
+        with collecting() as found, going_on():
+            definition = _definition(host, plays, project, choice)
+        wrong.add(host.name, found)
+        if any(item.code in SLOW for item in found):
+            break  # it would take as long for every other host
+        # With tags, a host that has nothing of them is left alone.
+        if definition is not None and (definition.layers or not choice.tags):
+            prune = choice.prune or any(each.prune for play in plays for each in (play, *play.others))
+            jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
+    report(*wrong.problems())
+    if chosen.hosts and not jobs and not wrong.problems():
+        report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
+    return jobs
+
+
+def owner(project: Project, path: Path, instance: str = "") -> str:
+    """Return the name under which hosts remember whose resources they are: PROJECT/PATH, the same in every checkout.
+
+    The project is called as its settings say, or as its directory is; an instance stands behind `#`.
+    """
+    relative = project.relative(path) + (f"#{instance}" if instance else "")
+    return relative if relative.startswith("/") else f"{project.name}/{relative}"
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A playbook as it was read, and each host with its plays; where there are none, that was reported.
+
+    `added` are the hosts of units added by hand, by service; `everywhere` all hosts of the plays, whatever the limit.
+    """
+
+    project: Project
+    inventory: Inventory | None = None
+    plays: Sequence[Play] = ()
+    relations: Sequence[Relation] = ()
+    hosts: Sequence[tuple[Host, list[Play]]] = ()
+    warnings: tuple[str, ...] = ()
+    added: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    everywhere: frozenset[str] = frozenset()
+
+    def services(self, choice: Choice) -> tuple[Sequence[ServiceWork], Sequence[Relation]]:
+        """Return the services that are to be deployed, and their relations; report what is wrong with them."""
+        if self.inventory is None or not (self.relations or any(play.service for play in self.plays)):
+            return (), ()
+        from statecfg.playbook import declared
+
+        found = declared.services(self.plays, self.inventory, choice.extra)
+        return found, declared.relations(found, self.relations)
+
+
+def _chosen(path: Path, choice: Choice) -> _Chosen:
+    from statecfg import dialects
+    from statecfg.playbook import project as projects
+
+    project = projects.find(path)
+    inventory, found = None, None
+    with going_on():
+        inventory = project.inventory(choice.inventory, secrets=True)
+    with going_on():
+        found = dialects.read(path, project)
+    if found is None or inventory is None:
+        return _Chosen(project)
+    services = choice.added is not None and any(play.service is not None for play in found.plays)
+    added = choice.added() if services and choice.added is not None else {}
+    hosts = _hosts(found.plays, inventory, choice.limit, added)
+    everywhere = frozenset(host.name for host, _ in hosts)
+    if choice.limit is not None:
+        with collecting(), going_on():  # what is wrong was reported above
+            everywhere = frozenset(host.name for host, _ in _hosts(found.plays, inventory, None, added))
+    warnings = _unread(path, choice, project, inventory)
+    return _Chosen(project, inventory, found.plays, found.relations, hosts, warnings, added, everywhere)
+
+
+def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) -> tuple[str, ...]:
+    """Report variables of the command line that nothing declares or reads; return warnings if that is not certain."""
+    from statecfg.dialects.variable_names import Names
+
+    if not choice.given:
+        return ()
+    known = Names(str(project.root))
+    known.add(os.path.abspath(path))
+    declared = {name for host in inventory.hosts.values() for name in host.vars} | known.found
+    unread = sorted(choice.given - declared - known.maybe)
+    if not known.complete:
+        return tuple(f"the playbook does not seem to read `{name}`, which -e sets" for name in unread)
+    for name in unread:
+        detail = f"-e sets `{name}`, and neither the playbook nor the inventory declares or reads it"
+        report(problem("SC0424", detail, suggest(name, sorted(declared), "they have")))
+    return ()
+
+
+def _reshaped(
+    path: Path, choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape
+) -> tuple[list[Job], list[HookFailure]]:
+    """Return the jobs with the graphs that hooks make of them, and the hooks that failed.
+
+    Hosts wait for their hooks side by side: a service that does not answer holds all of them up as long as one.
+    """
+    kept = {job.host.name: job for job in jobs}
+    failed: list[HookFailure] = []
+    if not any(reshape.concerns(name) for name in kept):
+        return list(kept.values()), failed
+    project = chosen.project
+    mine = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
+    asked = [_Asked(host, _evaluated(host, plays, choice)) for host, plays in mine]
+    _side_by_side([partial(each.ask, reshape, owner(project, path, choice.instance)) for each in asked])
+    for each in asked:
+        name = each.host.name
+        if each.failure is not None:
+            del kept[name]
+            failed.append(each.failure)
+            continue
+        with collecting() as found, going_on():
+            report(*each.found)
+            if each.graph is not None:
+                definition = _compiled(each.host, each.graph, each.evaluated, project)
+                kept[name] = replace(kept[name], definition=definition)
+        # Before the hooks nothing was wrong with it.
+        told = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
+        report(*(replace(item, detail=item.detail + told) for item in found))
+    return list(kept.values()), failed
+
+
+class _Asked:
+    """A host whose hooks are asked; `graph` is what they made of it, None where they failed or it is no graph."""
+
+    def __init__(self, host: Host, evaluated: _Evaluated) -> None:
+        self.host, self.evaluated = host, evaluated
+        self.graph: Graph | None = None
+        self.failure: HookFailure | None = None
+        self.found: list[Problem] = []
+
+    def ask(self, reshape: Reshape, playbook: str) -> None:
+        """Ask the hooks."""
+        graph, own, used = self.evaluated
+        variables = {name: value for play in own.values() for name, value in play.items()}
+        known = {name: value.reveal() for name, value in used.items()}
+        with collecting() as self.found, going_on():
+            try:
+                self.graph = reshape.reshape(self.host, playbook, graph, variables, known)
+            except HookFailure as error:
+                self.failure = error
+
+
+def _side_by_side(calls: Sequence[Callable[[], None]]) -> None:
+    """Make calls in threads, some at a time, each in a copy of this context; raise what one of them raises."""
+    left = [(contextvars.copy_context(), call) for call in reversed(calls)]
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        while not raised:
+            try:
+                context, call = left.pop()
+            except IndexError:
+                return
+            try:
+                context.run(call)
+            except BaseException as error:  # raised again below, where somebody can hear it
+                raised.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(calls)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():  # a plain join would hold up Ctrl-C
+            thread.join(0.5)
+    if raised:
+        raise raised[0]
+
+
+class _Shared:
+    """Problems of many hosts, each once, with the hosts that have it where not all do."""
+
+    def __init__(self) -> None:
+        self.hosts = 0
+        self.found: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
+
+    def add(self, host: str, problems: Iterable[Problem]) -> None:
+        """Add the problems of one host."""
+        self.hosts += 1
+        for item in problems:
+            key = (item.code, item.places, item.detail.replace(host, "\0"))
+            self.found.setdefault(key, (item, []))[1].append(host)
+
+    def problems(self) -> list[Problem]:
+        """Return the problems in the order they were found."""
+        return [self._told(item, names) for item, names in self.found.values()]
+
+    def _told(self, item: Problem, names: list[str]) -> Problem:
+        # Secrets are looked for once, on this machine.
+        shared = len(names) == self.hosts or item.code.startswith("SC042")
+        if shared or (len(names) == 1 and names[0] in item.detail):
+            return item
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        first, line, rest = item.detail.partition("\n")
+        return replace(item, detail=f"{first} (on {shown}){line}{rest}")
+
+
+def hosts(pattern: str, choice: Choice) -> Work:
+    """Return the hosts of a pattern as jobs with nothing to do. Raises InvalidInput."""
+    from statecfg.graph.compile import Definition
+    from statecfg.playbook import project as projects
+    from statecfg.run.fleet import Job
+
+    project = projects.find(Path.cwd())
+    chosen = project.inventory(choice.inventory).select(pattern, choice.limit)
+    return Work(project, [Job(host, Definition([]), "") for host in chosen])
+
+
+def _hosts(
+    plays: Iterable[Play], inventory: Inventory, limit: str | None, added: Mapping[str, Sequence[str]]
+) -> list[tuple[Host, list[Play]]]:
+    """Return each host with its plays, in the order in which the plays name them.
+
+    :param added: hosts that a service has beside those of its pattern; one that the inventory does not have is left out
+    """
+    found: dict[str, tuple[Host, list[Play]]] = {}
+    all_plays = list(plays)
+    several = len(all_plays) > 1
+    left = not all_plays
+    for play in all_plays:
+        hosts: Sequence[Host] | None = None
+        with going_on():
+            more = _more(added.get(play.service.name, ()), inventory, limit) if play.service is not None else []
+            hosts = inventory.select(play.hosts, limit, play.position, empty_ok=several or bool(more))
+            hosts = [*hosts, *(host for host in more if host not in hosts)]
+        left = left or hosts is None
+        for host in hosts or ():
+            found.setdefault(host.name, (host, []))[1].append(play)
+    if not found and not left:
+        report(problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position))
+    return list(found.values())
+
+
+def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list[Host]:
+    """Return the hosts of these names that the inventory has and a limit leaves."""
+    there = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
+    return [host for name in there for host in inventory.select(name, limit, empty_ok=True)]
+
+
+def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:
+    evaluated = _evaluated(host, plays, choice)
+    return _compiled(host, evaluated[0], evaluated, project)
+
+
+def _evaluated(host: Host, plays: Sequence[Play], choice: Choice) -> _Evaluated:
+    """Return the graph of a host, by node name the variables of its play, and the secrets that went into both."""
+    from statecfg.graph import opaque
+
+    # A secret inside a text, such as a rendered template, is known only from its having been revealed.
+    with opaque.recording() as used:
+        graph, own = _graph(host, plays, choice)
+    return graph, own, dict(used)
+
+
+def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project) -> Definition:
+    """Return the definition of a host: of the graph that was evaluated, or of what became of it."""
+    from statecfg.graph import opaque
+    from statecfg.graph.compile import WireContext, compile_graph
+
+    _, own, known = evaluated
+    with opaque.recording() as used:
+        definition = compile_graph(graph, WireContext(host.name, host.vars, host.groups, project.root, own))
+    found = opaque.by_name((name, value.reveal()) for name, value in (*known.items(), *used.items()))
+    return replace(definition, secrets=opaque.by_name([*found.items(), *definition.secrets.items()]))
+
+
+def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:
+    """Return the graph of a host, and by node name the variables of the play that declares the node."""
+    from statecfg.graph.graph import merge_graphs
+    from statecfg.playbook.plays import HostContext, Vars, evaluate
+
+    made: list[Graph] = []
+    own: dict[str, Mapping[str, Any]] = {}
+    for play, given in _with_others(host, plays, choice):
+        merged = play.variables(host.vars, given, host.name, host.groups)
+        context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
+        made.append(evaluate(play, context))
+        own.update((node.provides, merged) for node in made[-1].nodes())
+    graph = merge_graphs(*made)
+    return (tagged(graph, choice.tags) if choice.tags else graph), own
+
+
+def _with_others(host: Host, plays: Sequence[Play], choice: Choice) -> Iterator[tuple[Play, Mapping[str, Any]]]:
+    """Yield each play, and those that its service takes from another playbook, with the variables that win over all.
+
+    A service's variables win over those of the plays it takes.
+    """
+    for play in plays:
+        yield play, choice.extra
+        if play.others:
+            merged = play.variables(host.vars, choice.extra, host.name, host.groups)
+            own = {name: merged[name] for name in play.vars}
+            yield from ((other, {**own, **choice.extra}) for other in play.others)
+
+
+def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
+    """Return the nodes that have one of the tags, and all that they require, directly or through others."""
+    from statecfg.graph.graph import Graph as Graphs
+
+    wanted = frozenset(tags)
+    nodes = {node.provides: node for node in graph.nodes()}
+    left = [node for node in nodes.values() if node.broken or wanted.intersection(node.options.get("tags") or ())]
+    kept: dict[str, Node] = {}
+    while left:
+        node = left.pop()
+        if node.provides not in kept:
+            kept[node.provides] = node
+            left.extend(nodes[name] for name in node.requires if name in nodes)
+    return Graphs(None, [Graphs(node) for node in nodes.values() if node.provides in kept])

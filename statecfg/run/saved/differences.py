@@ -1,0 +1,161 @@
+"""Says how what is here differs from what a saved plan was made from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.playbook import inputs
+from statecfg.playbook.inputs import Inputs
+from statecfg.problems import InvalidInput, StalePlan, problem
+from statecfg.run.saved import digests
+
+if TYPE_CHECKING:
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.playbook.project import Project
+
+AGAIN = "plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE"
+MOST = 50  # differences that are shown
+CHANGED = "has changed since the plan was made"
+
+Plan = Mapping[str, Any]
+
+
+def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
+    """Return the error for a plan that does not fit.
+
+    :param name: what messages call the plan
+    :param found: the differences
+    """
+    shown = [f"≠ {text}" for text in found[:MOST]]
+    shown += [f"… and {len(found) - MOST:,} more"] if len(found) > MOST else []
+    return StalePlan([problem("SC0432", "\n".join([f"{name} is not a plan of what is here now:", *shown]), help)])
+
+
+def of_project(plan: Plan, project: Project) -> list[str]:
+    """Return the difference of a plan's project and this one, at most one."""
+    here = project.settings.name or project.root.name
+    if plan["project"] != here:
+        return [
+            f"project: the plan is of `{plan['project']}`, and {project.root} is " + (f"`{here}`" if here else "none")
+        ]
+    if not (project.root / plan["playbook"]).is_file():
+        return [f"playbook {plan['playbook']}: {project.root} has no such file"]
+    return []
+
+
+def of_files(plan: Plan, project: Project, moved: Mapping[str, Path]) -> list[str]:
+    """Return how the files that a plan was made from differ from those that are here. Runs nothing of them.
+
+    :param moved: path in the plan → where the file is here, for those outside the project
+    """
+    found = []
+    for each in plan["inputs"]:
+        path = moved.get(each["path"]) or project.root / each["path"]
+        now = inputs.digest(path)
+        if now != each["sha256"]:
+            what = CHANGED if now else f"{path} can't be read" if os.path.lexists(path) else f"there is no {path}"
+            found.append(f"{_named(each['kind'], each['path'])}: {what}")
+    return found
+
+
+def of_inputs(plan: Plan, project: Project, read: Inputs, moved: Mapping[str, Path]) -> list[str]:
+    """Return how the files that were read now differ from those that were read for the plan."""
+    there = {str(path): name for name, path in moved.items()}
+    now = {there.get(path) or project.relative(Path(path)): (kind, sha256) for kind, path, sha256 in read}
+    before = {each["path"]: (each["kind"], each["sha256"]) for each in plan["inputs"]}
+    found = [f"{_named(kind, path)}: is not used any more" for path, (kind, _) in before.items() if path not in now]
+    for path, (kind, sha256) in now.items():
+        if path not in before:
+            found.append(f"{_named(kind, path)}: was not used when the plan was made")
+        elif before[path][1] != sha256:
+            found.append(f"{_named(kind, path)}: {CHANGED}")
+    return found
+
+
+def _named(kind: str, path: str) -> str:
+    return f"{kind} {path}"
+
+
+def of_inventory(plan: Plan, inventory: Inventory) -> list[str]:
+    """Return how an inventory differs from that of the plan, in what it says of the plan's hosts."""
+    found = []
+    for name, host in plan["hosts"].items():
+        try:
+            (now,) = inventory.select(name)
+        except InvalidInput:
+            found.append(f"{name}: is not in the inventory any more")
+            continue
+        found += [f"{name}: {text}" for text in _of_host(host["inventory"], digests.of_host(now, plan["salt"]))]
+    return found
+
+
+def _of_host(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[str]:
+    for key in (key for key in now if key != "vars" and before.get(key) != now[key]):
+        yield f"its {key.replace('_', ' ')} was {_value(before.get(key))} and is {_value(now[key])}"
+    was, is_now = before.get("vars") or {}, now["vars"]
+    for name in sorted({*was, *is_now}):
+        if was.get(name) != is_now.get(name):
+            how = "has changed" if name in was and name in is_now else "is new" if name in is_now else "is gone"
+            yield f"its variable `{name}` {how}"
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value or "not set")
+
+
+def of_secrets(plan: Plan, secrets: Mapping[str, str]) -> list[str]:
+    """Return which secrets have another value than when the plan was made, and which are new or gone."""
+    before = plan["secrets"]
+    found = [f"secret `{name}`: is not used any more" for name in before if name not in secrets]
+    for name, value in secrets.items():
+        if name not in before:
+            found.append(f"secret `{name}`: was not used when the plan was made")
+        elif not digests.is_secret(value, before[name]):
+            found.append(f"secret `{name}`: has another value than when the plan was made")
+    return found
+
+
+def of_executor(plan: Plan, now: str, version: str) -> list[str]:
+    """Return the difference of the code that hosts run, at most one."""
+    if plan["executor"] == now:
+        return []
+    return [
+        f"statecfg: this {version} has other code for hosts than the {version} that made the plan "
+        f"(executor {plan['executor'][:12]} then, {now[:12]} now)"
+    ]
+
+
+def of_definitions(plan: Plan, now: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the planned hosts that can't be applied as planned, each with what differs."""
+    found: dict[str, list[str]] = {}
+    for name, host in plan["hosts"].items():
+        status = host["report"]["status"]
+        if name not in now:
+            found[name] = ["the playbook does not name this host any more"]
+        elif status != "ok":
+            found[name] = [_NO_PLAN.get(status, f"when the plan was made, its outcome was `{status}`")]
+        elif host["definition"] != now[name]["definition"]:
+            found[name] = _nodes(host["nodes"], now[name]["nodes"])
+    return found
+
+
+_NO_PLAN = {
+    "unreachable": "it could not be reached when the plan was made",
+    "failed": "a check failed on it when the plan was made",
+    "cancelled": "the planning run was stopped before this host had its turn",
+    "locked": "another run held it when the plan was made",
+}
+BY_ITSELF = (
+    "No input has changed: the playbook itself gives another result this time. It may use random values, the time, the "
+    "environment, a file that it opens itself, or the order of a set."
+)
+
+
+def _nodes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    found = [f"{name}: its definition has changed" for name in before if before[name] != now.get(name, before[name])]
+    found += [f"{name}: is not defined any more" for name in before if name not in now]
+    found += [f"{name}: was not defined when the plan was made" for name in now if name not in before]
+    return found or ["the order of its resources has changed"]

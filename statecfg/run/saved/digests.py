@@ -1,0 +1,128 @@
+"""Digests of what a plan was made from: none of them lets anybody guess a secret quickly."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets as randomness
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from statecfg.graph.compile import digest
+from statecfg.graph.types import hidden
+from statecfg.remote.machine.redact import Redactor
+
+if TYPE_CHECKING:
+    from statecfg.graph.compile import Definition
+    from statecfg.playbook.inventory import Host
+    from statecfg.remote.graph.model import Blob
+    from statecfg.run.fleet import Job
+
+Json = dict[str, Any]
+
+# About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's least values for scrypt.
+COST: Mapping[str, int] = {"n": 1 << 14, "r": 8, "p": 1}
+_SEARCHED = 1 << 20  # bytes of content in which every spelling of a secret is looked for; in more, the value itself
+_FIELDS = ("address", "port", "user", "proxy_jump", "become", "become_user", "python", "transport", "groups")
+
+
+def executor(jobs: Iterable[Job]) -> str:
+    """Return the digest of the executor with the node types of all jobs."""
+    from statecfg.run import bundle
+
+    return bundle.build({name for job in jobs for name in job.definition.types}).sha256
+
+
+def definitions(jobs: Iterable[Job], secrets: Mapping[str, str]) -> dict[str, Json]:
+    """Return by host the digest of its definition, and by node name the digest of each node.
+
+    :param secrets: name → value: the digests are of definitions in which the name stands for the value
+    """
+    masked = _Masked(secrets)
+    return {job.host.name: masked.of(job.definition) for job in jobs}
+
+
+class _Masked:
+    """Takes secrets out of definitions."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self.redactor = Redactor(secrets) if secrets else None
+        self.values = [value.encode("utf-8", "surrogateescape") for value in secrets.values()]
+
+    def of(self, definition: Definition) -> Json:
+        layers = definition.layers
+        if self.redactor is not None:
+            layers = [[self.value(node, definition.blobs) for node in layer] for layer in layers]
+            layers = self.redactor.value(layers)
+        nodes = {node["provides"]: digest([[node]])[:16] for layer in layers for node in layer}
+        return {"definition": digest(layers), "nodes": nodes}
+
+    def value(self, value: Any, blobs: Mapping[str, Blob]) -> Any:
+        """Return a value in which content that holds a secret shows its digest no more."""
+        if isinstance(value, dict):
+            if "$blob" in value:
+                return self.content(value, blobs)
+            return {key: self.value(item, blobs) for key, item in value.items()}
+        return [self.value(item, blobs) for item in value] if isinstance(value, list) else value
+
+    def content(self, value: Json, blobs: Mapping[str, Blob]) -> Json:
+        assert self.redactor is not None
+        sha256, size = value["$blob"]
+        if size > _SEARCHED:
+            blob = blobs.get(sha256)
+            return {"$blob": ["secret", size]} if blob is not None and blob.holds(self.values) else value
+        if "base64" in value:
+            data = base64.b64decode(value["base64"])
+        else:
+            data = value["text"].encode() if "text" in value else blobs[sha256].read()
+        text = data.decode("utf-8", "surrogateescape")
+        clean = self.redactor.text(text)
+        return value if clean == text else {"$blob": [hashlib.sha256(clean.encode(errors="replace")).hexdigest(), 0]}
+
+
+def of_secrets(secrets: Mapping[str, str]) -> dict[str, Json]:
+    """Return for each secret a random salt and the slow digest of its value with that salt."""
+    found = {}
+    for name, value in sorted(secrets.items()):
+        salt = randomness.token_bytes(16)
+        found[name] = {"salt": salt.hex(), "scrypt": _slow(value, salt).hex()}
+    return found
+
+
+def is_secret(value: str, known: Mapping[str, Any]) -> bool:
+    """Return whether a secret has the value whose digest is `known`."""
+    try:
+        salt, wanted = bytes.fromhex(known["salt"]), bytes.fromhex(known["scrypt"])
+    except ValueError:
+        return False
+    return hmac.compare_digest(_slow(value, salt), wanted)
+
+
+def _slow(value: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(value.encode("utf-8", "surrogateescape"), salt=salt, maxmem=64 << 20, dklen=32, **COST)
+
+
+def of_host(host: Host, salt: str) -> Json:
+    """Return what an inventory says of a host: its address and the like as they are, variables as digests.
+
+    :param salt: of the plan; with it, equal variables of two plans don't look equal
+    """
+    said: Json = {key: getattr(host, key) for key in _FIELDS}
+    said["groups"] = list(host.groups)
+    return {**said, "vars": {name: _of_variable(value, salt) for name, value in sorted(host.vars.items())}}
+
+
+def _of_variable(value: Any, salt: str) -> str:
+    text = json.dumps(_plain(value), sort_keys=True, default=repr)
+    return hashlib.sha256(f"{salt}{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with the names of secrets in place of them: their values are compared by themselves."""
+    if hidden(value):
+        return ["secret", value.name]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,77 @@
+"""Hosts of a saved plan: what is expected of them, and how one that refused differs from its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from statecfg.run.conversation import HOST_KEY
+
+STALE = {
+    "summary": "this is not what was planned; nothing was done",
+    "detail": "",
+    "hint": "Plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE",
+}
+
+
+def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return how a host that refused differs from its plan, node by node.
+
+    Parameters: `planned` its report in the plan; `now` its report with `differs`, the names of the nodes.
+    """
+    before, after = _by_name(planned), _by_name(now)
+    went, goes = _going(planned), _going(now)
+    return [
+        "units: the hooks that are due are others now, or their charms or settings are"
+        if name == "units"
+        else name
+        if name.startswith(f"{HOST_KEY}: ")
+        else f"{name}: {_moved(before.get(name), after.get(name), (name in went, name in goes))}"
+        for name in now.get("differs") or []
+    ]
+
+
+def _by_name(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    layers = (*(report.get("removals") or ()), *(report.get("layers") or ()))
+    return {node["name"]: node for layer in layers for node in layer}
+
+
+def _going(report: Mapping[str, Any]) -> set[str]:
+    return {node["name"] for layer in report.get("removals") or () for node in layer}
+
+
+def _moved(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, goes: tuple[bool, bool]) -> str:
+    was, now = _deed(before, goes[0]), _deed(after, goes[1])
+    if was != now:
+        return f"planned: {was}; now: {now}"
+    return f"planned and now: {was}, but from another state or to another one"
+
+
+def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
+    """Return in a few words what would be done to a node; `goes` says that it is to be removed."""
+    if node is None:
+        return "not there"
+    if goes:
+        ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
+        return f"removed ({ops})" if ops else "forgotten"
+    fields: dict[str, None] = dict.fromkeys(str(change.get("field")) for change in node.get("changes") or ())
+    ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
+    if not ops:
+        return "nothing to do"
+    absent = all(change.get("before") is None for change in node.get("changes") or ())
+    return f"{ops} ({'it is not there' if absent else ', '.join(fields)})" if fields else ops
+
+
+def expected(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return for each host the fingerprint of what each node would do."""
+    return {name: host["report"].get("fingerprints") or {} for name, host in plan["hosts"].items()}
+
+
+def peers(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return for each host the key that it showed when the plan was made."""
+    return {name: str(host["report"].get("peer") or "") for name, host in plan["hosts"].items()}
+
+
+def refusal(differs: Sequence[str]) -> dict[str, Any]:
+    """Return the report of a host that was refused without a visit."""
+    return {"status": "refused", "layers": [], "summary": {}, "error": dict(STALE), "differs": list(differs)}

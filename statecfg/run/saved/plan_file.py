@@ -1,0 +1,125 @@
+"""The file of a saved plan: JSON whose first line names its format, the version that made it, and a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from statecfg.problems import InvalidInput, StalePlan, problem
+from statecfg.problems.positions import Place
+from statecfg.run.saved import shape
+
+FORMAT = "statecfg plan"
+VERSION = 2
+LARGEST = 256 * 1024 * 1024  # bytes
+_MAKE = "statecfg plan PLAYBOOK --out FILE"
+_AGAIN = f"make another one: {_MAKE}"
+_OURS = re.compile(rb'\s*\{\s*"format":\s*"%b"' % FORMAT.encode())
+_FIRST = re.compile(
+    rb'\{"format": "%b", "version": ([0-9]{1,9}), "statecfg": "([^"\\\n]{1,100})", "sha256": "([0-9a-f]{64})",\n'
+    % FORMAT.encode()
+)
+_EARLIER = re.compile(rb'\s*\{\s*"format":\s*"%b",\s*"version":\s*1,' % FORMAT.encode())
+
+Json = dict[str, Any]
+
+
+def text(plan: Mapping[str, Any], statecfg: str) -> bytes:
+    """Return a plan as the content of its file.
+
+    :param plan: JSON data
+    :param statecfg: the version of statecfg that made it
+    The checksum is the SHA-256 of the whole content without the checksum itself.
+    """
+    body = json.dumps(plan, indent=1).encode().removeprefix(b"{\n") + b"\n"
+    said = f'{{"format": "{FORMAT}", "version": {VERSION}, "statecfg": {json.dumps(statecfg)}, "sha256": "'
+    head, tail = said.encode(), b'",\n' + body
+    return head + hashlib.sha256(head + tail).hexdigest().encode() + tail
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a plan's file with mode 0600: all of it or nothing. Raises InvalidInput."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _wrong(str(path), f"can't be written: {error.strerror}", "choose another file") from None
+    try:
+        # mkstemp made it with mode 0600, and it keeps that.
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync(path.parent)
+    except OSError as error:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise _wrong(str(path), f"can't be written: {error.strerror}", "choose another file") from None
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def is_plan(head: bytes) -> bool:
+    """Return whether a file is a saved plan, by the first bytes of its content."""
+    return _OURS.match(head) is not None
+
+
+def parse(data: bytes, name: str, statecfg: str) -> Json:
+    """Return the plan in the content of a file, checked.
+
+    :param name: what messages call the file
+    :param statecfg: our own version
+    :raises StalePlan: another version of statecfg made it
+    :raises InvalidInput: it is damaged, was edited, or is no plan
+    """
+    if len(data) > LARGEST:
+        raise _wrong(name, f"is larger than {LARGEST:,} bytes")
+    if not is_plan(data[:200]):
+        help = f"a plan comes from: {_MAKE}; a playbook ends in .hy, .py, .yml or .yaml"
+        raise _wrong(name, "is not a saved plan", help)
+    first = _FIRST.match(data)
+    if first is None:
+        if _EARLIER.match(data[:200]):
+            _of_another_version(name, "statecfg 0.3.0 or older", statecfg)
+        raise _wrong(name, "is damaged or was edited: its first line is not as statecfg writes it")
+    maker = first[2].decode("ascii", "replace")
+    if maker != statecfg or int(first[1]) != VERSION:
+        shown = f"statecfg {maker}" + (f" (plan format {int(first[1])})" if maker == statecfg else "")
+        _of_another_version(name, shown, statecfg)
+    head, tail = data[: first.start(3)], data[first.end(3) :]
+    if hashlib.sha256(head + tail).hexdigest().encode() != first[3]:
+        raise _wrong(name, "is damaged or was edited: its checksum does not fit its content")
+    try:
+        plan = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(name, f"is damaged: {error}") from None
+    if wrong := shape.misshapen(plan):
+        raise _wrong(name, f"is damaged: `{wrong}` is missing or wrong")
+    # It names what is run here; that is never anything outside the project.
+    for key in ("playbook", "directory"):
+        if os.path.isabs(plan[key]) or ".." in Path(plan[key]).parts:
+            raise _wrong(name, f"is damaged: `{key}` is outside the project")
+    plan["sha256"] = first[3].decode()
+    return dict(plan)
+
+
+def _of_another_version(name: str, maker: str, ours: str) -> NoReturn:
+    detail = f"{name} was made by {maker}; this is statecfg {ours}"
+    help = f"plan again with statecfg {ours}, or apply it with the version that made it"
+    raise StalePlan([problem("SC0432", detail, help)])
+
+
+def _wrong(name: str, what: str, help: str = _AGAIN) -> InvalidInput:
+    return InvalidInput([problem("SC0430", f"{name} {what}", help, Place(name, 0))])

@@ -1,0 +1,92 @@
+"""The shape of a saved plan: what has to be in it for everything that reads it to rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.playbook import inputs
+
+# A type, a set of texts, `[…]` a list of such, `(…,)` a map from any name to such, or a map of keys, where `?key`
+# may be missing or null.
+Shape = Any
+
+_ACTION = {"op": str, "args": dict}
+_NODE = {
+    "name": str,
+    "outcome": frozenset({"unchanged", "changed", "failed", "skipped", "unknown"}),
+    "changes": [{"object": str, "field": str, "?diff": str}],
+    "actions": [_ACTION],
+    "?position": str,
+    "?reason": str,
+    "?state": str,
+    "?known_after": str,
+    "?shutdown_first": _ACTION,
+    "?triggered_by": [str],
+    "?leaves": [str],
+}
+_HOOK = {"hook": str, "?remote": str, "?relation": str}
+_REPORT = {
+    "status": frozenset({"ok", "failed", "unreachable", "unknown", "refused", "locked", "cancelled"}),
+    "summary": (int,),
+    "?peer": str,
+    "?layers": [[_NODE]],
+    "?removals": [[_NODE]],
+    "?left": [[_NODE]],
+    "?fingerprints": (str,),
+    "?units": [{"unit": str, "?due": [_HOOK]}],
+    "?hooks": [{"hook": str, "event": str, "name": str, "where": str}],
+    "?owed": [{"node": str, "cause": str, "?run": str}],
+    "?shutdown": [_ACTION],
+    "?warnings": [str],
+    "?error": {"summary": str},
+    "?holder": dict,
+    "?differs": [str],
+}
+PLAN: Shape = {
+    "run": str,
+    "made": {"at": str, "by": str, "?commit": str, "?modified": [str]},
+    "project": str,
+    "playbook": str,
+    "directory": str,
+    "store": str,
+    "salt": str,
+    "executor": str,
+    "choices": {
+        "tags": [str],
+        "extra_vars": [str],
+        "prune": bool,
+        "?inventory": str,
+        "?limit": str,
+        "?become": bool,
+        "?become_user": str,
+        "?user": str,
+        "?ssh_config": str,
+    },
+    "inputs": [{"kind": frozenset(inputs.KINDS), "path": str, "sha256": str}],
+    "secrets": ({"salt": str, "scrypt": str},),
+    "hosts": ({"definition": str, "nodes": (str,), "inventory": {"vars": (str,)}, "report": _REPORT},),
+}
+
+
+def misshapen(value: Any, shape: Shape = PLAN, where: str = "") -> str:
+    """Return the name of the first part that is missing or of the wrong shape, such as `hosts.web1.report`, or ""."""
+    if isinstance(shape, type | frozenset):
+        right = type(value) is shape if isinstance(shape, type) else isinstance(value, str) and value in shape
+        return "" if right and not (isinstance(value, str) and "\0" in value) else where or "the whole"
+    if not isinstance(value, list if isinstance(shape, list) else dict):
+        return where or "the whole"
+    for name, item, kind in _parts(value, shape):
+        if wrong := misshapen(item, kind, f"{where}.{name}".removeprefix(".")):
+            return wrong
+    return ""
+
+
+def _parts(value: Any, shape: Shape) -> list[tuple[str, Any, Shape]]:
+    if isinstance(shape, list):
+        return [(str(number), item, shape[0]) for number, item in enumerate(value)]
+    if isinstance(shape, tuple):
+        return [(str(name), item, shape[0]) for name, item in value.items()]
+    assert isinstance(shape, Mapping)
+    needed = [(key, kind) for key, kind in shape.items() if key[0] != "?" or value.get(key[1:]) is not None]
+    return [(key.removeprefix("?"), value.get(key.removeprefix("?")), kind) for key, kind in needed]
