@@ -16,8 +16,8 @@ BYTES = 1 << 30
 
 def measure(size: int) -> dict[str, float]:
     """Return seconds for each step and the peak of memory, for a graph of `size` nodes in 20 layers."""
-    from statecfg.graph.compile import WireContext, compile_graph
     from statecfg.graph.graph import Graph, merge_graphs
+    from statecfg.playbook.compile import WireContext, compile_graph
     from statecfg.resources import file
 
     start = time.perf_counter()

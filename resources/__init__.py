@@ -6,6 +6,7 @@ import os
 import sys
 from importlib import import_module
 
+from statecfg.remote.graph.names import named
 from statecfg.remote.graph.nodetype import REGISTRY
 
 TYPE_CHECKING = False
@@ -47,12 +48,12 @@ def __getattr__(name: str) -> NodeType[...]:
     if path is None:
         raise _unknown(name)
     if path.endswith(".hy"):
-        import_module("statecfg.dialects").load_module(__name__ + "." + name, path)
+        named("load_module")(__name__ + "." + name, path)
     else:
         import_module(__name__ + "." + name)
     kind = REGISTRY.get(name)
     if kind is None:
-        raise import_module("statecfg.graph.kinds").not_there(name, path)
+        raise named("no_node_type_in")(name, path)
     setattr(sys.modules[__name__], name, kind)
     return kind
 
@@ -77,7 +78,7 @@ def add_directory(directory: str) -> None:
         return
     twice = sorted(set(available()).intersection(available_in(directory)))
     if twice:
-        import_module("statecfg.graph.kinds").report_twice(twice, directory)
+        named("report_twice")(twice, directory)
     __path__.append(directory)
 
 
@@ -97,10 +98,9 @@ def _file(name: str) -> Any:
 
 
 def _unknown(name: str) -> Exception:
-    # Hosts have no controller half; there it can only be a mistake of a node type's author.
-    try:
-        kinds = import_module("statecfg.graph.kinds")
-    except ImportError:
+    # On a host, only a mistake of a node type's author can lead here.
+    unknown = named("unknown_node_type")
+    if unknown is None:
         return AttributeError("no node type %s in resources/" % name)
-    problem: Exception = kinds.unknown(name, sys._getframe(2))
+    problem: Exception = unknown(name, sys._getframe(2))
     return problem

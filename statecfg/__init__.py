@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from statecfg.graph.compile import Definition, compile_graph
-    from statecfg.graph.context import WireContext
     from statecfg.graph.graph import Graph, Node, layers, merge_graphs
+    from statecfg.playbook.compile import Definition, compile_graph
+    from statecfg.playbook.context import WireContext
     from statecfg.playbook.plays import HostContext, Play, play
     from statecfg.playbook.secrets import Secret, secret
     from statecfg.playbook.services import deploy, relate
@@ -32,7 +32,7 @@ _HOMES = {
     "ActionSpec": "statecfg.remote.graph.model",
     "Blob": "statecfg.remote.graph.model",
     "CheckError": "statecfg.remote.graph.model",
-    "Definition": "statecfg.graph.compile",
+    "Definition": "statecfg.playbook.compile",
     "Graph": "statecfg.graph.graph",
     "HostContext": "statecfg.playbook.plays",
     "InvalidInput": "statecfg.problems",
@@ -46,10 +46,10 @@ _HOMES = {
     "Problem": "statecfg.problems",
     "Secret": "statecfg.playbook.secrets",
     "Unknown": "statecfg.remote.graph.model",
-    "WireContext": "statecfg.graph.context",
+    "WireContext": "statecfg.playbook.context",
     "World": "statecfg.remote.machine.world",
     "collecting": "statecfg.problems",
-    "compile_graph": "statecfg.graph.compile",
+    "compile_graph": "statecfg.playbook.compile",
     "deploy": "statecfg.playbook.services",
     "error": "statecfg.remote.graph.model",
     "layers": "statecfg.graph.graph",
@@ -62,6 +62,16 @@ _HOMES = {
     "relate": "statecfg.playbook.services",
     "secret": "statecfg.playbook.secrets",
     "table": "statecfg.remote.graph.nodetype",
+}
+# What the half that travels to hosts calls by name. A host has only what lives in `statecfg.remote`.
+_CALLED = {
+    "RealMachine": "statecfg.remote.machine.real",
+    "add_validators": "statecfg.graph.validators",
+    "declare": "statecfg.graph.declare",
+    "load_module": "statecfg.dialects",
+    "no_node_type_in": "statecfg.graph.kinds",
+    "report_twice": "statecfg.graph.kinds",
+    "unknown_node_type": "statecfg.graph.kinds",
 }
 
 __all__ = [
@@ -103,9 +113,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    home = _HOMES.get(name) or _CALLED.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(home), name)
     return value
 
 

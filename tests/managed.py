@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg.graph.compile import WireContext, compile_graph
 from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.remote.wire.frames import Decoder
 
 Json = dict[str, Any]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from statecfg.graph.compile import Definition, WireContext, compile_graph
-from statecfg.graph.context import HELD
 from statecfg.graph.graph import EMPTY, Graph, merge_graphs
 from statecfg.graph.types import MAX_DEPTH
+from statecfg.playbook.compile import Definition, WireContext, compile_graph
+from statecfg.playbook.context import HELD
 from statecfg.problems import InvalidInput, positions
 from statecfg.problems.positions import Place
 from statecfg.remote.graph.model import Blob
@@ -69,7 +69,7 @@ def test_digest_depends_on_meaning_alone() -> None:
 
 def test_bytes_are_the_same_in_every_process() -> None:
     script = (
-        "import json, tests.kinds as k; from statecfg.graph.compile import *\n"
+        "import json, tests.kinds as k; from statecfg.playbook.compile import *\n"
         "g = k.t_rich('/x', owner='web', env={c: c for c in 'qwertzuiop'}, tags=['a'])\n"
         "d = compile_graph(g, WireContext()); print(d.digest, json.dumps(d.layers))"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg.graph.compile import WireContext, compile_graph
 from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput, Problem
 from statecfg.resources import directory, file, line_in_file, symlink
 

@@ -140,7 +140,7 @@ def test_broken_node_gives_no_echoes() -> None:
         user = t_plain("b", requires=[graph, "t_path:a"])
     assert [item.code for item in found] == ["SC0202"]
     assert graph.node.broken and not user.node.broken
-    from statecfg.graph.compile import WireContext, compile_graph
+    from statecfg.playbook.compile import WireContext, compile_graph
 
     assert compile_graph(user, WireContext())
 
@@ -176,10 +176,8 @@ def is_name(value: Any) -> bool:
 def test_documents_validators_check_and_transform() -> None:
     module = "tests.borg"
     validators.forget(module)
-    validators.make_validators(module, {"env": [(lambda value: isinstance(value, dict),)]})
-    validators.make_validators(
-        module, {"user": [(is_name, str, str.lower)], "block?": [(lambda v: v in (True, None),)]}
-    )
+    validators.add_validators(module, {"env": [(lambda value: isinstance(value, dict),)]})
+    validators.add_validators(module, {"user": [(is_name, str, str.lower)], "block?": [(lambda v: v in (True, None),)]})
     kind = process(module)
     node = kind("/bin/x", {"user": "WEB", "env": {"A": "1"}, "provides": "svc", ":block?": True}).node
     assert dict(node.attrs) == {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.run import frames, testimony
 from statecfg.run.strict import Free, Invalid, Strict, weigh
 

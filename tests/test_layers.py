@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statecfg.graph import graph as graphs
-from statecfg.graph.compile import WireContext, compile_graph
 from statecfg.graph.graph import layers, merge_graphs
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.remote.wire.frames import INLINE
 from tests.kinds import chain, of_edges, refused, t_path, t_plain
 

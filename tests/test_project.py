@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from statecfg import dialects
 from statecfg.playbook import project
 from statecfg.problems import InvalidInput
 
@@ -16,7 +17,7 @@ def test_found_upward(tmp_path):
     (tmp_path / "inventory.yml").write_text("hosts: [web1]")
     found = project.find(deep / "web.yml")
     assert (found.root, found.inventory_file, found.resources) == (tmp_path, tmp_path / "inventory.yml", None)
-    assert list(found.inventory().hosts) == ["web1"]
+    assert list(dialects.inventory(found).hosts) == ["web1"]
     assert found.relative(deep / "web.yml") == "playbooks/more/web.yml"
     (tmp_path / "resources").mkdir()
     (tmp_path / "statecfg.toml").write_text('inventory = "hosts/all.yml"\nforks = 4\nlock_timeout = 3\n')
@@ -28,7 +29,7 @@ def test_found_upward(tmp_path):
 def test_directory_called_playbooks(tmp_path):
     (tmp_path / "playbooks").mkdir()
     assert project.find(tmp_path / "playbooks" / "web.yml").root == tmp_path
-    assert list(project.find(tmp_path).inventory().hosts) == []
+    assert list(dialects.inventory(project.find(tmp_path)).hosts) == []
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from statecfg.dialects import load
-from statecfg.graph.compile import compile_graph
-from statecfg.graph.context import WireContext
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
 from statecfg.playbook.plays import HostContext, Vars, evaluate
 from statecfg.problems import InvalidInput, Problem
 from tests.command import statecfg

@@ -13,8 +13,8 @@ import pytest
 
 from statecfg.dialects import load
 from statecfg.graph import declare
-from statecfg.graph.compile import WireContext, compile_graph
 from statecfg.graph.graph import merge_graphs
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.plays import HostContext, evaluate
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare

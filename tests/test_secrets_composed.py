@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from statecfg.graph.compile import WireContext, compile_graph
 from statecfg.graph.opaque import Secret
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput, tokens
 from statecfg.remote.wire.frames import decode_value
 from statecfg.resources import command, file, line_in_file

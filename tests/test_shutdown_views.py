@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from statecfg.graph.compile import compile_graph
-from statecfg.graph.context import WireContext
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
 from statecfg.resources import process
 from statecfg.run import testimony
 from statecfg.views import markdown

@@ -187,7 +187,7 @@ def test_a_line_that_is_cut_short_gives_the_real_reason(place: str) -> None:
     """The first write is short, as the file may not grow; the second says why."""
     script = f"""
 import resource, sys
-sys.path.insert(0, {str(Path(state.__file__).parents[2])!r})
+sys.path.insert(0, {str(Path(state.__file__).parents[3])!r})
 from statecfg.remote.ledger.state import Journal, left_over
 journal = Journal({place!r}, "r")
 journal.add(node="a", op="write")

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from statecfg import problems, resources
-from statecfg.graph.compile import compile_graph
-from statecfg.graph.context import WireContext
 from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
 from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine

@@ -11,9 +11,9 @@ import pytest
 
 from statecfg import dialects, resources
 from statecfg.graph import schema
-from statecfg.graph.compile import compile_graph
-from statecfg.graph.context import WireContext
 from statecfg.graph.graph import EMPTY_VECTOR, Graph
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
 from statecfg.playbook.plays import HostContext
 from statecfg.playbook.secrets import secret
 

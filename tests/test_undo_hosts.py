@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from statecfg import resources
-from statecfg.graph.compile import compile_graph
-from statecfg.graph.context import WireContext
 from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
 from statecfg.remote.wire.frames import encode_value
 from tests import hosts
 from tests.command import reach, statecfg

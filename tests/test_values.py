@@ -179,7 +179,8 @@ def test_an_annotation_without_meaning_is_refused(annotation: str) -> None:
 
 
 def test_the_module_needs_nothing_but_the_standard_library() -> None:
-    root = pathlib.Path(values.__file__).parents[2]
-    script = f"import sys; sys.path.insert(0, {str(root)!r}); import statecfg.remote.graph.values as v; print(v.mode('0644'))"
+    root = pathlib.Path(values.__file__).parents[3]
+    load = "import statecfg.remote.graph.values as v; print(v.mode('0644'))"
+    script = f"import sys; sys.path.insert(0, {str(root)!r}); {load}"
     out = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "420"

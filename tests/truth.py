@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg.graph.compile import WireContext, compile_graph
 from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.resources import (
     command,

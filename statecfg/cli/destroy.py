@@ -46,7 +46,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, session
-    from statecfg.graph.compile import for_undoing
+    from statecfg.playbook.compile import for_undoing
 
     if hosts is None and not Path(playbook).exists():
         raise click.BadParameter(f"there is no file {playbook!r}; with --hosts, none is needed.", param_hint="PLAYBOOK")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from statecfg import dialects
 from statecfg.cli import exit_codes, options
 from statecfg.cli.hook_store import HookStore
 from statecfg.cli.options import Command, Group
@@ -120,7 +121,7 @@ def create(
     if left:
         raise click.UsageError(f"Too many arguments: {' '.join(left)}")
     with HookStore(store) as known:
-        chosen, wrong = hook_arguments.checked(name, kind, spec, known.project.inventory())
+        chosen, wrong = hook_arguments.checked(name, kind, spec, dialects.inventory(known.project))
         with collecting() as found:
             report(*wrong)
             with going_on():

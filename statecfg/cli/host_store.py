@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from statecfg import dialects
+
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
@@ -28,7 +30,7 @@ class HostStore:
         from statecfg.playbook import project
 
         self.project: Project = project.find(Path.cwd())
-        self.inventory = self.project.inventory(Path(place.inventory) if place.inventory else None)
+        self.inventory = dialects.inventory(self.project, Path(place.inventory) if place.inventory else None)
         self._url = place.store
 
     def __enter__(self) -> HostStore:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from statecfg import dialects
 from statecfg.cli import options
 from statecfg.cli.options import Command
 
@@ -35,7 +36,7 @@ def command(pattern: str, inventory: str | None, variables: bool, as_json: bool,
     from statecfg.views import inventory as view
     from statecfg.views import stream
 
-    known = project.find(Path.cwd()).inventory(Path(inventory) if inventory else None)
+    known = dialects.inventory(project.find(Path.cwd()), Path(inventory) if inventory else None)
     hosts = known.select(pattern)
     won: dict[str, dict[str, Any]] = {host.name: known.who_won(host.name) for host in hosts}
     if as_json:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from statecfg import dialects
 from statecfg.cli.options import Selection
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def bus(
         from statecfg.hooks.bus import Bus
 
         who = f"{getpass.getuser()}@{socket.gethostname()}"
-        made = Bus(project, project.inventory(file), run, who, no_hooks, store)
+        made = Bus(project, dialects.inventory(project, file), run, who, no_hooks, store)
         made.reconciler.tell = lambda text: click.echo(text, err=True)
         made.begin(mode, playbook)
         _warn(made)
@@ -140,7 +141,7 @@ def preview(start: Path, chosen: Selection, store: str | None = None, services: 
     def make() -> Preview:
         from statecfg.hooks.preview import Preview
 
-        made = Preview(project, project.inventory(file), playbook, store)
+        made = Preview(project, dialects.inventory(project, file), playbook, store)
         _warn(made)
         return made
 
@@ -161,7 +162,7 @@ def _warn(found: Bus | Preview) -> None:
 
 def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Later | None) -> dict[str, Any]:
     """Return a report with what hooks did before the hosts were talked to, or would do."""
-    from statecfg.hooks import failure
+    from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
     if events is not None and report["mode"] in ("plan", "apply") and work.playbook is not None:

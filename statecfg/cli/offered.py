@@ -14,6 +14,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from statecfg import dialects
+
 _PATTERN = re.compile(r"(?P<before>.*[,:])?(?P<sign>[!&]?)(?P<name>[^,:]*)", re.S)
 # `tags: [a, b]`, `tags=["a"]`, `:tags ["a"]`, `tags: a`, and a list with a line for each.
 _TAGS = re.compile(r"""\btags["']?[ \t]*[:=]?[ \t]*(?:\[([^\]]*)\]|((?:\n\s*-\s*\S+)+)|([\w.-]+))""")
@@ -39,7 +41,7 @@ def _hosts(file: str | None) -> list[str]:
 
     try:
         with secrets.placeholders():
-            inventory = project.find(Path.cwd()).inventory(Path(file) if file else None)
+            inventory = dialects.inventory(project.find(Path.cwd()), Path(file) if file else None)
             return [ALL, *sorted({*inventory.groups, *(host.name for host in inventory.select(ALL))} - {ALL})]
     except (InvalidInput, OSError):
         return []

@@ -43,7 +43,7 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     how: Conversation = take(Conversation, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session, show
-    from statecfg.playbook import inputs
+    from statecfg.problems import inputs
 
     show.check_files(out)
     if out and chosen.prune_hosts:

@@ -39,7 +39,7 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
 
 def _jobs(work: Work, playbook: Path, left: Sequence[Json]) -> list[Any]:
     """Return jobs that define nothing, for the hosts that left the playbook and have an address."""
-    from statecfg.graph.compile import Definition
+    from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
 
     inventory = work.inventory

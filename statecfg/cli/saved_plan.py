@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from statecfg import dialects
 from statecfg.cli import session
 from statecfg.cli.main import VERSION
 from statecfg.cli.options import Conversation, Output, Selection
 from statecfg.cli.session import Finished
-from statecfg.playbook import inputs
+from statecfg.problems import inputs
 
 if TYPE_CHECKING:
-    from statecfg.playbook.inputs import Inputs
     from statecfg.playbook.project import Project
+    from statecfg.problems.inputs import Inputs
     from statecfg.run.prepare import Work
 
 STDIN = "-"
@@ -323,7 +324,7 @@ def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[st
 
     try:
         with secrets.placeholders():
-            inventory = project.inventory(Path(selection.inventory) if selection.inventory else None)
+            inventory = dialects.inventory(project, Path(selection.inventory) if selection.inventory else None)
             return [f"  {text}" for text in differences.of_inventory(plan, inventory)]
     except InvalidInput:
         return []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from statecfg import dialects
 from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, Conversation, Group, Output, take
 from statecfg.cli.service_store import ServiceStore
@@ -94,7 +95,7 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
 
     with ServiceStore(store) as known:
         row = known.service(service)
-        hosts = known.project.inventory().hosts
+        hosts = dialects.inventory(known.project).hosts
         if host is not None and host != LOCAL and host not in hosts:
             raise InvalidInput(
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]

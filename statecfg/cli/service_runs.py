@@ -16,7 +16,7 @@ def retry(playbook: Path, how: Conversation, output: Output, store: str | None) 
     Raises InvalidInput, StoreError.
     """
     from statecfg.cli import lifecycle, session
-    from statecfg.graph.compile import Definition
+    from statecfg.playbook.compile import Definition
 
     chosen = Selection()
     with lifecycle.bus(playbook, chosen, "apply", False, store) as events:

@@ -90,9 +90,9 @@ class ServiceStore:
         """Check ends of a relation that is to be, as those that a playbook declares. Raises InvalidInput."""
         from dataclasses import replace
 
-        from statecfg.playbook import declared
         from statecfg.playbook.services import Endpoint, Relation
         from statecfg.problems import InvalidInput, collecting
+        from statecfg.run import declared
 
         known = {name: each.endpoints for name, each in self.shown.services.items()}
         with collecting() as found:

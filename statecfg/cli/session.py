@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
     from statecfg.playbook.inventory import Host
+    from statecfg.run.deployment import Deployment
     from statecfg.run.prepare import Choice, Work
-    from statecfg.units.deployment import Deployment
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def converse(
 
 def _deployment(work: Work, deploys: bool) -> Deployment | None:
     """Return the services of a playbook; None where only some of its resources are looked at."""
-    from statecfg.units import deployment
+    from statecfg.run import deployment
 
     jobs = work.jobs
     if not jobs or any(job.partial and job.definition.layers for job in jobs):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from statecfg.playbook import inputs
+from statecfg.problems import inputs
 
 
 def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from importlib import import_module
@@ -9,11 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statecfg.playbook import inputs
-from statecfg.problems import InvalidInput, Place, going_on, problem, report, suggest_file
+from statecfg.problems import InvalidInput, Place, going_on, inputs, problem, report, suggest_file
 
 if TYPE_CHECKING:
+    from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.plays import Play
+    from statecfg.playbook.project import Project
     from statecfg.playbook.services import Playbook
 
 LOADERS = {".py": "python", ".hy": "hy_playbook", ".yml": "yaml", ".yaml": "yaml"}
@@ -74,6 +76,24 @@ def _with_others(play: Play, project: Any, file: str) -> Play:
         hint = "declare services and relations in one playbook, beside each other"
         report(problem("SC0716", detail, hint, place, *more))
     return replace(play, others=tuple(found.plays))
+
+
+def inventory(project: Project, path: Path | None = None, secrets: bool = False) -> Inventory:
+    """Return the inventory: the file at `path`, or the project's own, or one that knows only `@local`.
+
+    :param secrets: whether missing secrets of the inventory are an error
+    :raises InvalidInput: with everything that is wrong in the file
+    """
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.playbook.secrets import placeholders
+
+    file = path or project.inventory_file
+    if file is None:
+        return Inventory()
+    inputs.note("inventory", file)
+    with contextlib.nullcontext() if secrets else placeholders():
+        found: Inventory = import_module("statecfg.dialects.yaml_inventory").load(file)
+        return found
 
 
 def load_module(name: str, path: str | Path) -> ModuleType:

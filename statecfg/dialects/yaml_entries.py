@@ -14,9 +14,9 @@ from statecfg.dialects import yaml_text as tree
 from statecfg.graph import kinds, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
-from statecfg.playbook import inputs, secrets
+from statecfg.playbook import secrets
 from statecfg.playbook.user_code import explained, guarded
-from statecfg.problems import InvalidInput, Problem, going_on, nearest, positions, problem, report, suggest_file
+from statecfg.problems import InvalidInput, Problem, going_on, inputs, nearest, positions, problem, report, suggest_file
 from statecfg.problems.positions import Place
 from statecfg.remote.graph.nodetype import NodeType
 

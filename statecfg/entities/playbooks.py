@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg import dialects
 from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Place, Problem, problem
 from statecfg.store import StoreError
@@ -153,7 +154,7 @@ def _destroyed(asked: _Asked) -> Iterator[Json]:
 
 def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[Json]:
     """Remove what the entity has on the hosts that the store knows it is on, but for those that are kept."""
-    from statecfg.graph.compile import Definition
+    from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
     from statecfg.run.prepare import Work
     from statecfg.store import hosts, opened
@@ -162,7 +163,7 @@ def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -
         names = [each.name for each in hosts.every(store) if asked.owner in each.playbooks and each.name not in kept]
     if not names:
         return
-    inventory = asked.project.inventory(asked.choice.inventory)
+    inventory = dialects.inventory(asked.project, asked.choice.inventory)
     nothing = Definition([], secrets=dict(secrets or {}))
     title = asked.owner.partition("/")[2]
     jobs = [Job(inventory.host(name), nothing, title, owner=asked.owner) for name in names]
@@ -183,7 +184,7 @@ def _refuse_other_hosts(asked: _Asked, work: Work) -> None:
     """Refuse a playbook that would reach a host which its behavior does not declare. Raises InvalidInput."""
     if asked.allowed is None:
         return
-    inventory = asked.project.inventory(asked.choice.inventory)
+    inventory = dialects.inventory(asked.project, asked.choice.inventory)
     allowed = {host.name for host in inventory.select(asked.allowed)}
     others = sorted({job.host.name for job in work.jobs} - allowed)
     if others:
@@ -196,7 +197,7 @@ def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
     """Yield the event bus of a run of the entity's."""
     from statecfg.hooks.bus import Bus
 
-    inventory = asked.project.inventory(asked.choice.inventory)
+    inventory = dialects.inventory(asked.project, asked.choice.inventory)
     bus = Bus(asked.project, inventory, uuid.uuid4().hex[:12], asked.who, url=asked.store, cancel=asked.cancel)
     with contextlib.closing(bus):
         bus.begin(mode, asked.owner)
@@ -207,9 +208,9 @@ def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
 
 def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
     """Run on all hosts, enter the run, and return its report."""
-    from statecfg.hooks import failure
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
+    from statecfg.run import hook_failure as failure
     from statecfg.transport import Settings
 
     settings = asked.project.settings

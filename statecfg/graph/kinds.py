@@ -28,7 +28,7 @@ def known() -> list[str]:
     return sorted({*REGISTRY, *import_module("statecfg.resources").available()})
 
 
-def unknown(name: str, frame: FrameType | None) -> InvalidInput:
+def unknown_node_type(name: str, frame: FrameType | None) -> InvalidInput:
     """Return the error of a name that no node type has, at the place of the frame that wanted it."""
     return _problem(name, positions.of_frame(frame))
 
@@ -39,7 +39,7 @@ def _problem(name: str, place: Place) -> InvalidInput:
     return InvalidInput([problem("SC0106", f"there is no node type `{name}`", hint, place)])
 
 
-def not_there(name: str, path: str) -> InvalidInput:
+def no_node_type_in(name: str, path: str) -> InvalidInput:
     """Return the error of a file in resources/ that does not define the node type it is named after."""
     help = f"a file in resources/ is named after its node type; one that only helps others begins with `_`: _{name}"
     return InvalidInput([problem("SC0119", f"{path} defines no node type `{name}`", help, Place(path, 1))])

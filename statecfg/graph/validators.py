@@ -12,7 +12,7 @@ Clause = Sequence[Callable[[Any], Any]]
 _MODULES: dict[str, dict[str, list[Clause]]] = {}
 
 
-def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
+def add_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
     """Define validators for attributes of the node types of a module.
 
     :param module: the module's `__name__`

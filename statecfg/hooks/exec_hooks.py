@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from statecfg import dialects
 from statecfg.hooks import exec_input, exec_types, waited
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
 from statecfg.hooks.line import Line, never
@@ -382,7 +383,7 @@ def of_project(project: Project, store: Store, inventory: Inventory | None = Non
     settings = project.settings
     keep = {"input": settings.store_hook_input, "output": settings.store_hook_output}
     kept = frozenset(name for name, wanted in keep.items() if wanted)
-    within = selecting(project.inventory() if inventory is None else inventory)
+    within = selecting(dialects.inventory(project) if inventory is None else inventory)
     return Engine(store, exec_types.of_project(project), within, exec_types.execution_path(project), kept)
 
 

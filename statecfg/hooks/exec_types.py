@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks.registration import EVENTS
-from statecfg.hooks.trust import others_could_change, together
+from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, nearest, problem, suggest
 from statecfg.problems.positions import Place
 from statecfg.remote.hooks import hook_result, hook_run

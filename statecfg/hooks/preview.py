@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from statecfg.hooks.registration import Registration
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
+    from statecfg.run.deployment import Deployment
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
-    from statecfg.units.deployment import Deployment
 
 Json = dict[str, Any]
 

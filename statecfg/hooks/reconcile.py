@@ -15,15 +15,16 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from statecfg import dialects
 from statecfg.hooks import conditions, exchange, http_hooks, registration, waited
 from statecfg.hooks.address import AddressError, resolve
 from statecfg.hooks.children import Children
 from statecfg.hooks.described import described, digest, leak
-from statecfg.hooks.failure import HookFailure
 from statecfg.hooks.held import Held
 from statecfg.hooks.http_hooks import FINALIZE, PRE_RECONCILE, Failure, Reply
 from statecfg.hooks.registration import HttpHook, Registration
 from statecfg.problems import InvalidInput
+from statecfg.run.hook_failure import HookFailure
 from statecfg.store import Busy, objects
 from statecfg.store.objects import Reconciled
 
@@ -293,7 +294,7 @@ def retry_due(store: Store, project: Project, now: float | None = None) -> list[
     :raises InvalidInput: a registration or the inventory is wrong
     """
     due = objects.owed(store, time.time() if now is None else now)
-    reconciler = Reconciler(store, registration.load(project), uuid.uuid4().hex, project.inventory())
+    reconciler = Reconciler(store, registration.load(project), uuid.uuid4().hex, dialects.inventory(project))
     found: list[Json] = []
     for item in due:
         about = {"host": item.host, "playbook": item.playbook}

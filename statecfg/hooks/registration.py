@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import trust
+from statecfg.playbook import trust
 from statecfg.problems import InvalidInput, Problem, collecting, durations, going_on, problem, report
 from statecfg.problems.positions import NOWHERE, Place
 

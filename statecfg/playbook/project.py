@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -11,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.playbook import inputs
-from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
 from statecfg.problems.positions import Place
 
 if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Inventory
+    pass
 
 SETTINGS_FILE = "statecfg.toml"
 INVENTORY_FILE = "inventory.yml"
@@ -100,24 +98,6 @@ class Project:
             return self.root / os.path.expanduser(self.settings.inventory)
         default = self.root / INVENTORY_FILE
         return default if default.exists() else None
-
-    def inventory(self, path: Path | None = None, secrets: bool = False) -> Inventory:
-        """Read the inventory: the file at `path`, or the project's own, or one that knows only `@local`.
-
-        :param secrets: its secrets are needed; otherwise those that are not here need not be
-        :raises InvalidInput: with everything that is wrong in it
-        """
-        from statecfg.playbook.inventory import Inventory
-        from statecfg.playbook.secrets import placeholders
-
-        file = path or self.inventory_file
-        if file is None:
-            return Inventory()
-        from statecfg.dialects import yaml_inventory
-
-        inputs.note("inventory", file)
-        with contextlib.nullcontext() if secrets else placeholders():
-            return yaml_inventory.load(file)
 
     def relative(self, path: Path) -> str:
         """Return a path as messages and reports show it: relative to the project where it lies inside."""

@@ -98,8 +98,9 @@ def _build(wanted: tuple[tuple[str, str], ...]) -> Bundle:
 
 def _public_names() -> str:
     """Return the source of `statecfg` on hosts: of its names, those whose homes are there, imported when first used."""
-    homes = {name: home for name, home in sorted(statecfg._HOMES.items()) if home.startswith("statecfg.remote.")}
-    kept = {name: home for name, home in homes.items() if home.rpartition(".")[2] not in _STAYS}
+    homes = sorted({**statecfg._HOMES, **statecfg._CALLED}.items())
+    travel = {name: home for name, home in homes if home.startswith("statecfg.remote.")}
+    kept = {name: home for name, home in travel.items() if home.rpartition(".")[2] not in _STAYS}
     return f"""from importlib import import_module
 _HOMES = {kept!r}
 def __getattr__(name):

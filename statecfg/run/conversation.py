@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
 from statecfg.remote.wire import frames as wire
 from statecfg.run import frames

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
 from statecfg.run import bundle
 from statecfg.run.conversation import PATIENCE, Conversation, Events, Gate, Late, Order, Unjoined
@@ -19,7 +19,7 @@ from statecfg.transport import Settings
 from statecfg.transport.become import Become
 
 if TYPE_CHECKING:
-    from statecfg.units.deployment import Deployment
+    from statecfg.run.deployment import Deployment
 
 __all__ = ["Become", "Event", "Job", "Options", "Report", "run"]
 

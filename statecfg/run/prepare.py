@@ -11,19 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from statecfg.hooks.failure import HookFailure
+from statecfg import dialects
 from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report, suggest
+from statecfg.run.hook_failure import HookFailure
 
 if TYPE_CHECKING:
-    from statecfg.graph.compile import Definition
     from statecfg.graph.graph import Graph, Node
-    from statecfg.playbook.declared import ServiceWork
+    from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
     from statecfg.playbook.secrets import Secret
     from statecfg.playbook.services import Relation
+    from statecfg.run.declared import ServiceWork
     from statecfg.run.fleet import Job
 
     _Evaluated = tuple[Graph, Mapping[str, Mapping[str, Any]], Mapping[str, Secret]]
@@ -113,8 +114,7 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
 
 def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     from statecfg.graph import opaque
-    from statecfg.playbook import project_inputs
-    from statecfg.run import bundle
+    from statecfg.run import bundle, project_inputs
 
     failed: list[HookFailure] = []
     found: tuple[Sequence[ServiceWork], Sequence[Relation]] = (), ()
@@ -212,20 +212,19 @@ class _Chosen:
         """Return the services that are to be deployed, and their relations; report what is wrong with them."""
         if self.inventory is None or not (self.relations or any(play.service for play in self.plays)):
             return (), ()
-        from statecfg.playbook import declared
+        from statecfg.run import declared
 
         found = declared.services(self.plays, self.inventory, choice.extra)
         return found, declared.relations(found, self.relations)
 
 
 def _chosen(path: Path, choice: Choice) -> _Chosen:
-    from statecfg import dialects
     from statecfg.playbook import project as projects
 
     project = projects.find(path)
     inventory, found = None, None
     with going_on():
-        inventory = project.inventory(choice.inventory, secrets=True)
+        inventory = dialects.inventory(project, choice.inventory, secrets=True)
     with going_on():
         found = dialects.read(path, project)
     if found is None or inventory is None:
@@ -368,12 +367,12 @@ class _Shared:
 
 def hosts(pattern: str, choice: Choice) -> Work:
     """Return the hosts of a pattern as jobs with nothing to do. Raises InvalidInput."""
-    from statecfg.graph.compile import Definition
     from statecfg.playbook import project as projects
+    from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
 
     project = projects.find(Path.cwd())
-    chosen = project.inventory(choice.inventory).select(pattern, choice.limit)
+    chosen = dialects.inventory(project, choice.inventory).select(pattern, choice.limit)
     return Work(project, [Job(host, Definition([]), "") for host in chosen])
 
 
@@ -426,7 +425,7 @@ def _evaluated(host: Host, plays: Sequence[Play], choice: Choice) -> _Evaluated:
 def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project) -> Definition:
     """Return the definition of a host: of the graph that was evaluated, or of what became of it."""
     from statecfg.graph import opaque
-    from statecfg.graph.compile import WireContext, compile_graph
+    from statecfg.playbook.compile import WireContext, compile_graph
 
     _, own, known = evaluated
     with opaque.recording() as used:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.remote.hooks.lifecycle import ALL_HOOKS
 from statecfg.remote.run.report import summary
 from statecfg.remote.wire.frames import PROTOCOL

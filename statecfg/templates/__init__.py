@@ -19,8 +19,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
 from statecfg.graph.opaque import Value, cleaned, found
-from statecfg.playbook import inputs
-from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
 from statecfg.problems.positions import Place
 from statecfg.problems.tokens import Lost
 from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch

@@ -13,9 +13,9 @@ from statecfg.store import services
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from statecfg.run.deployment import Deployment
     from statecfg.store.database import Store
     from statecfg.store.unit_records import Step
-    from statecfg.units.deployment import Deployment
 
 Json = dict[str, Any]
 

@@ -21,8 +21,8 @@ from statecfg.units.inbox import Inbox
 
 if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob
+    from statecfg.run.deployment import Deployment
     from statecfg.store.database import Store
-    from statecfg.units.deployment import Deployment
 
 MOST = 25  # times that a unit's hook runs about the same remote unit in one run: more don't settle
 LOGGED = 200  # lines of hooks that wait to be entered in the store

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import threading
 
     from statecfg.remote.graph.model import Blob
+    from statecfg.run.deployment import Deployment
     from statecfg.run.fleet import Job
     from statecfg.store.database import Store
-    from statecfg.units.deployment import Deployment
 
 Json = dict[str, Any]
 

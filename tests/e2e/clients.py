@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
 from statecfg.run import fleet
 from statecfg.transport import Settings

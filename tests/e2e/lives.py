@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet
 from tests.e2e import crashes, rig

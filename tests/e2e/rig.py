@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg.graph.compile import Definition, WireContext, compile_graph
 from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Inventoried
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet

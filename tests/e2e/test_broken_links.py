@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.resources import file
 from statecfg.run import bundle
 from tests.e2e import rig

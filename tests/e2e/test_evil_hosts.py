@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.graph.compile import Definition
+from statecfg.playbook.compile import Definition
 from statecfg.remote.wire import frames as wire
 from statecfg.resources import file
 from statecfg.run import listening

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.wire import frames as wire
+from statecfg.run.deployment import Deployment
 from statecfg.run.outbox import MOST, Outbox
 from statecfg.run.outgoing import told
 from statecfg.store import opened
@@ -20,7 +21,6 @@ from statecfg.transport import TransportError
 from statecfg.transport.local import LocalConnection, LocalStream
 from statecfg.units import inbox
 from statecfg.units.coordinator import Coordinator
-from statecfg.units.deployment import Deployment
 from tests.hosts import processes
 
 Json = dict[str, Any]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.playbook import charms
-from statecfg.playbook.charms import LINK, Charm
 from statecfg.problems import InvalidInput, Problem, collecting
+from statecfg.run import charms
+from statecfg.run.charms import LINK, Charm
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "playbooks/charms"
 

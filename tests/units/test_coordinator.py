@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from statecfg.playbook import charms
+from statecfg.run import charms
+from statecfg.run.deployment import Deployment
 from statecfg.store import opened
 from statecfg.store.unit_records import Declared
 from statecfg.units.coordinator import Coordinator
-from statecfg.units.deployment import Deployment
 from statecfg.views import units as view
 from statecfg.views.lines import plain
 from tests.hosts import processes

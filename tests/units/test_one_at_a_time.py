@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from statecfg.run.deployment import Deployment
 from statecfg.store import opened
 from statecfg.store.unit_records import Declared
 from statecfg.units.coordinator import Coordinator
-from statecfg.units.deployment import Deployment
 
 
 def test_a_host_gets_the_next_hook_when_the_one_before_has_ended(tmp_path: Path) -> None:

@@ -547,7 +547,7 @@ def test_old_files_are_swept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("python", [*OLDEST, sys.executable])
 def test_the_same_files_from_every_run(python: str, tmp_path: Path) -> None:
     """As a host installs them: another process, other hashes, the same directory; and they work with its Python."""
-    root = str(Path(tool_files.__file__).parents[2])
+    root = str(Path(tool_files.__file__).parents[3])
     script = "import sys; sys.path[:0] = sys.argv[1:2]; sys.dont_write_bytecode = True\n"
     script += "from statecfg.remote import tool_files; print(tool_files.install(sys.argv[2]))"
     found = {

@@ -6,6 +6,7 @@ import sys
 import threading
 
 from statecfg.remote.graph.model import Keyword
+from statecfg.remote.graph.names import named
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType, Schema, register
 from statecfg.remote.graph.ops import Op
 
@@ -104,13 +105,9 @@ def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Ca
 
 def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
     """Add to the validators of a module's node types, by attribute; on a host, do nothing."""
-    from importlib import import_module
-
-    try:
-        validators = import_module("statecfg.graph.validators")
-    except ImportError:
-        return
-    validators.make_validators(module, {attribute(name): more for name, more in clauses.items()})
+    add = named("add_validators")
+    if add is not None:
+        add(module, {attribute(name): more for name, more in clauses.items()})
 
 
 def method(kind: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,9 +130,7 @@ def shell(machine: Any) -> Callable[..., Any]:
 
 def merge_graphs(*graphs: Any) -> Any:
     """Return one graph of several, as `statecfg.graph.graph.merge_graphs` does. Only on the controller."""
-    from importlib import import_module
-
-    return import_module("statecfg.graph.graph").merge_graphs(*graphs)
+    return named("merge_graphs")(*graphs)
 
 
 _present = threading.local()  # the machine that a plain map's `:fn` is to act on, while it is called
@@ -152,9 +147,7 @@ def acting_on(machine: Any, function: Callable[[], Any]) -> Any:
 
 
 def _machine() -> Any:
-    from statecfg.remote.machine.real import RealMachine
-
-    return getattr(_present, "machine", None) or RealMachine()
+    return getattr(_present, "machine", None) or named("RealMachine")()
 
 
 def spit(path: str, content: Union[str, bytes]) -> Any:

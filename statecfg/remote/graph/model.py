@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from statecfg.remote.graph.names import named
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -231,9 +233,7 @@ class Action(Record):
         """Return the document's function of no arguments, which acts on this very machine."""
 
         def act() -> Any:
-            from statecfg.remote.machine.real import RealMachine
-
-            return self.function(RealMachine())
+            return self.function(named("RealMachine")())
 
         return act
 

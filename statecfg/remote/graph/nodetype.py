@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from statecfg.remote.graph.names import named
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Generic, Optional, Sequence, Tuple
 
     from typing_extensions import ParamSpec
-
-    from statecfg.graph.graph import Graph
 
     P = ParamSpec("P")
 else:
@@ -64,15 +64,12 @@ class NodeType(Generic[P]):
         self.methods: Dict[str, Callable[..., Any]] = {}
         self.written: Optional[Tuple[str, int]] = None  # file and line of a `node-type` form
 
-    def __call__(self, *args: P.args, **attrs: P.kwargs) -> Graph:
+    def __call__(self, *args: P.args, **attrs: P.kwargs) -> Any:
         """Declare a node: positional arguments, then attributes by keyword or in one map.
 
         Raises `statecfg.problems.InvalidInput` where an argument or attribute is wrong. Only on the controller.
         """
-        # The one call upward: on a host there is no controller half to declare anything to.
-        from importlib import import_module
-
-        return import_module("statecfg.graph.declare").declare(self, args, attrs, sys._getframe(1))  # type: ignore[no-any-return]
+        return named("declare")(self, args, attrs, sys._getframe(1))
 
     def check(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register `check_node`: from a node to its actions.

@@ -11,10 +11,25 @@ from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping
+    from typing import Any, Dict, Mapping, Optional
 
-    from statecfg.remote.run.management import Management
+    from typing_extensions import Protocol
+
+    from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.wire.channel import Channel
+
+    class Managed(Protocol):
+        """What the run has under management, as far as hooks need it."""
+
+        order: Dict[str, Any]
+        playbook: str
+        ledger: Optional[Ledger]
+
+        def mask(self, value: Any) -> Any:
+            """Return a value with its secrets masked."""
+
+        def folder(self, hook: Mapping[str, Any]) -> str:
+            """Return the directory of a hook that runs on this host."""
 
 
 class Firing:
@@ -24,7 +39,7 @@ class Firing:
     :param channel: to the controller
     """
 
-    def __init__(self, managed: Management, channel: Channel) -> None:
+    def __init__(self, managed: Managed, channel: Channel) -> None:
         from statecfg.remote.machine.facts import gather
 
         self.managed, self.channel = managed, channel

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from statecfg.remote.ledger.ledger import IN_DELETION, PRE_CREATED, RESOLUTION_ERROR, RESOLVED
+from statecfg.remote.machine.changes import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,8 +255,6 @@ def fires(hook: Mapping[str, Any], event: str, node: Node) -> bool:
 
 def resource(node: Node, state: str, outcome: str) -> Dict[str, Any]:
     """Return a node as hooks are told of it. Attributes are as reports show them: content by its digest."""
-    from statecfg.remote.run.report import shown
-
     found: Dict[str, Any] = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
     found["attributes"] = shown({key: value for key, value in node.attrs.items() if value is not None})
     found["tags"] = list(node.options.get("tags") or ())

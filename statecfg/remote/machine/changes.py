@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine import access
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
-    from statecfg.remote.graph.model import Blob
     from statecfg.remote.machine.world import Stat
 
 DIFFED = 1 << 20  # bytes; a larger file shows its digests only
@@ -98,6 +98,25 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     if secret or blob.hides():
         return "%s (%d bytes)" % (_HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
+
+
+def shown(value: Any) -> Any:
+    """Return a value as a report shows it: content by its digest, long text cut, everything JSON."""
+    if isinstance(value, Blob):
+        return content(value)
+    if isinstance(value, bytes):
+        return shown(Blob.of(value))
+    if isinstance(value, str):
+        return str(value) if len(value) <= 2000 else shown(Blob.of(value))
+    if isinstance(value, dict):
+        return {str(key): shown(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(item) for item in value)
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and abs(value) < float("inf")):
+        return value
+    return repr(value)
 
 
 def secretive(value: Any) -> bool:

@@ -8,7 +8,7 @@ import os
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
 from statecfg.remote.machine.paths import LINKS, normal
-from statecfg.remote.machine.touching import ALL, Trace
+from statecfg.remote.machine.trace import ALL, Trace
 from statecfg.remote.machine.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from statecfg.remote.machine import access
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.overlay import FILES, NOBODY, Cause, Entry, Overlay
 from statecfg.remote.machine.paths import normal
-from statecfg.remote.machine.touching import ALL, Trace
+from statecfg.remote.machine.trace import ALL, Trace
 from statecfg.remote.machine.world import ANYTHING, Stat, called
 
 TYPE_CHECKING = False

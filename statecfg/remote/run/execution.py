@@ -9,12 +9,12 @@ from statecfg.remote.graph.model import ActionSpec, Unknown, error
 from statecfg.remote.ledger.removal import Former
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.machine.touching import chains, overtaken
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.aftercare import Aftercare
 from statecfg.remote.run.doing import Doing
 from statecfg.remote.run.planning import Planner, describe, missing, settled, trace
 from statecfg.remote.run.report import action_report, portions
+from statecfg.remote.run.touching import chains, overtaken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

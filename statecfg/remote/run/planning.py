@@ -7,7 +7,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict
 from statecfg.remote.ledger.removal import Former, contents
 from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
-from statecfg.remote.machine.touching import Trace
+from statecfg.remote.machine.trace import Trace
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.following import Following, Kept
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Blob
 from statecfg.remote.ledger.removal import Former
-from statecfg.remote.machine.changes import content
+from statecfg.remote.machine.changes import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,25 +15,6 @@ if TYPE_CHECKING:
 PORTION = 1 << 20  # bytes of JSON in one frame of nodes
 SMALL = 4 << 10  # bytes of JSON of a node that is never cut
 WHOLE = 12 << 20  # bytes of JSON of a plan, and of what became of it, with differences; what comes after has none
-
-
-def shown(value: Any) -> Any:
-    """Return a value as a report shows it: content by its digest, long text cut, everything JSON."""
-    if isinstance(value, Blob):
-        return content(value)
-    if isinstance(value, bytes):
-        return shown(Blob.of(value))
-    if isinstance(value, str):
-        return str(value) if len(value) <= 2000 else shown(Blob.of(value))
-    if isinstance(value, dict):
-        return {str(key): shown(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [shown(item) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(str(item) for item in value)
-    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and abs(value) < float("inf")):
-        return value
-    return repr(value)
 
 
 def action_report(action: Action, status: str = "planned", result: Optional[Result] = None) -> Dict[str, Any]:

@@ -24,7 +24,10 @@ PROGRAM = "tool"  # the file that all of them are links to
 OLD = 30 * 86400  # seconds after which what no run has put on a PATH is thrown away
 LONGEST = 120  # bytes of a first line that every kernel reads
 NAMES = ("amp", "tool_client", "tool_commands", "tool_input", "tool_options", "tool_output", "tool_start", "tool_yaml")
-MODULES = ("statecfg.remote", *("statecfg.remote.units" + name for name in ("", *map(".%s".__mod__, (*NAMES, "unit_tools")))))
+MODULES = (
+    "statecfg.remote",
+    *("statecfg.remote.units" + name for name in ("", *map(".%s".__mod__, (*NAMES, "unit_tools")))),
+)
 TEXT = """import marshal
 with open(%r, "rb") as stream:
     modules = marshal.load(stream)

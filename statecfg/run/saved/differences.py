@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.playbook import inputs
-from statecfg.playbook.inputs import Inputs
-from statecfg.problems import InvalidInput, StalePlan, problem
+from statecfg.problems import InvalidInput, StalePlan, inputs, problem
+from statecfg.problems.inputs import Inputs
 from statecfg.run.saved import digests
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import secrets as randomness
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.graph.compile import digest
 from statecfg.graph.types import hidden
+from statecfg.playbook.compile import digest
 from statecfg.remote.machine.redact import Redactor
 
 if TYPE_CHECKING:
-    from statecfg.graph.compile import Definition
+    from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host
     from statecfg.remote.graph.model import Blob
     from statecfg.run.fleet import Job

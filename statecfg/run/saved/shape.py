@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.playbook import inputs
+from statecfg.problems import inputs
 
 # A type, a set of texts, `[…]` a list of such, `(…,)` a map from any name to such, or a map of keys, where `?key`
 # may be missing or null.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg import store
+from statecfg import dialects, store
 from statecfg.hooks import registration
 from statecfg.hooks.reconcile import Reconciler
 from statecfg.hooks.service import HookError, HookService, Request
@@ -103,7 +103,7 @@ class Place:
 
     def reconciler(self) -> Reconciler:
         known = project.find(self.root)
-        self.last = Reconciler(self.store, registration.load(known), "run-1", known.inventory())
+        self.last = Reconciler(self.store, registration.load(known), "run-1", dialects.inventory(known))
         return self.last
 
     def apply(self, limit: str | None = "web1") -> Work:

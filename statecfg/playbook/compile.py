@@ -18,9 +18,9 @@ from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg import problems
 from statecfg.graph import claims, contradictions, graph, opaque
-from statecfg.graph.context import WireContext
 from statecfg.graph.graph import Graph, Node
 from statecfg.graph.types import MAX_DEPTH
+from statecfg.playbook.context import WireContext
 from statecfg.playbook.user_code import explained
 from statecfg.problems import InvalidInput, Problem, problem, tokens
 from statecfg.problems.positions import NOWHERE, Place

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statecfg.playbook import inputs
+from statecfg.problems import inputs
 
 if TYPE_CHECKING:
-    from statecfg.playbook.declared import ServiceWork
     from statecfg.playbook.project import Project
+    from statecfg.run.declared import ServiceWork
 
 _SKIPPED = ("__pycache__",)
 _SOURCES = (".py", ".hy")

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from statecfg.hooks.trust import others_could_change, together
 from statecfg.playbook import service_options
 from statecfg.playbook.service_options import Option
 from statecfg.playbook.services import RELATION
+from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
 from statecfg.problems.positions import Place
 from statecfg.remote.graph.values import kind_of

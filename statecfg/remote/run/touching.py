@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statecfg.remote.machine.trace import ALL
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Collection, Dict, Hashable, Iterable, List, Mapping, Sequence, Set
@@ -9,28 +11,6 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Node
     from statecfg.remote.machine.overlay import Overlay
     from statecfg.remote.run.doing import Doing
-
-ALL = "*"
-
-
-class Trace:
-    """What one node looked at and touched on the imagined machine.
-
-    Paths are canonical; a file is also known by its device and inode, since it may have several names.
-
-    :param looked: paths and inodes that were looked at
-    :param asked: (facet, key) that were asked for; (facet, "*") for a whole facet, ("*", "*") for anything at all
-    :param touched: paths and inodes that the node's actions change
-    :param effects: (facet, key) that they change; (facet, "*") where it is unknown which
-    """
-
-    __slots__ = ("asked", "effects", "looked", "touched")
-
-    def __init__(self) -> None:
-        self.looked: Set[Hashable] = set()
-        self.asked: Set[Sequence[str]] = set()
-        self.touched: Set[Hashable] = set()
-        self.effects: Set[Sequence[str]] = set()
 
 
 def chains(nodes: Sequence[Doing]) -> List[List[Doing]]:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg import problems
-from statecfg.playbook import inputs
-from statecfg.problems import InvalidInput, positions, problem, suggest_file
+from statecfg.problems import InvalidInput, inputs, positions, problem, suggest_file
 from statecfg.problems.positions import Place
 from statecfg.remote.graph.model import Blob
 

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from statecfg.graph import opaque
-from statecfg.playbook import charms
-from statecfg.playbook.charms import Charm
 from statecfg.playbook.secrets import Secret
 from statecfg.playbook.services import Endpoint, Relation, Service
 from statecfg.problems import Problem, collecting, going_on, problem, report, suggest, tokens
 from statecfg.problems.positions import Place
 from statecfg.remote.graph.values import show
+from statecfg.run import charms
+from statecfg.run.charms import Charm
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory

@@ -13,8 +13,8 @@ from statecfg.remote.wire.frames import INLINE, encode_value
 from statecfg.store.unit_records import Declared, DeclaredRelation
 
 if TYPE_CHECKING:
-    from statecfg.playbook.charms import Charm
-    from statecfg.playbook.declared import ServiceWork
+    from statecfg.run.charms import Charm
+    from statecfg.run.declared import ServiceWork
     from statecfg.run.prepare import Work
 
 Json = dict[str, Any]
