@@ -80,7 +80,7 @@ LIMITS = (
     ("statecfg.run.frames", "FACTS", "memory for the facts of a host", "bytes"),
     ("statecfg.run.frames", "HOOK", "memory for what one hook says, and for the resource that it is told of", "bytes"),
     ("statecfg.run.frames", "SETTINGS", "memory for the settings that one hook of a unit changes", "bytes"),
-    ("statecfg.run.frames", "ARGUMENTS", "memory for the arguments of an action and for each side of a change", "bytes"),
+    ("statecfg.run.frames", "ARGUMENTS", "memory for the arguments of an action and each side of a change", "bytes"),
     ("statecfg.run.strict", "DEPTH", "levels of nesting in facts, hook output and settings from a host", ""),
     ("statecfg.remote.wire.frames", "DEPTH", "levels of nesting in one frame", ""),
     ("statecfg.units.inbox", "FRAMES", "frames about units that wait for the controller, of one host", ""),

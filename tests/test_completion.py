@@ -67,6 +67,8 @@ def test_what_a_project_has_is_offered(tmp_path):
         "hosts: {web1: , web2: {vars: {pw: !secret {env: NOT_SET}}}, db1: }\ngroups: {web: {hosts: [web1, web2]}}\n"
     )
     assert offered(tmp_path, "facts", "w") == ["web", "web1", "web2"]
+    for words in (["destroy", "--hosts"], ["service", "add-unit", "web", "--host"], ["hook", "create", "--hosts"]):
+        assert offered(tmp_path, *words, "w") == ["web", "web1", "web2"]
     assert offered(tmp_path, "plan", "-l", "db1,!we") == ["db1,!web", "db1,!web1", "db1,!web2"]
     (tmp_path / "more.yml").write_text("resources:\n- file: /x\n  tags:\n  - motd\n  - late\n")
     (tmp_path / "site.yml").write_text(

@@ -23,7 +23,9 @@ statecfg destroy shop/old.yml --hosts 'web*'      what a playbook made that is n
 @click.option(
     "--hosts",
     metavar="PATTERN",
-    help="On these hosts, without a look at the playbook: for one that is broken or gone, or names a host no longer.",
+    shell_complete=options.offer_hosts,
+    help="Destroy on these hosts without reading the playbook. Use this if the playbook is broken or deleted, or no"
+    " longer names the host.",
 )
 @options.selection_of_all
 @options.conversation

@@ -50,13 +50,16 @@ _set_option = click.option(
     "pairs",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Set a key of the content, a.b=1 inside of it; JSON counts as such, all else is a text. Repeatable.",
+    help="Set a key of the content, a.b=1 inside of it. The value is parsed as JSON if possible; otherwise it is a"
+    " string. Repeatable.",
 )
 _hooks_option = click.option("--no-hooks", is_flag=True, help="Run no hooks. Needs Full Control of the type.")
-_wait_option = click.option(
-    "--no-wait", is_flag=True, help="Don't wait for the task, nor run it here: a server is to do it."
+_wait_option = click.option("--no-wait", is_flag=True, help="Return immediately. A running server executes the task.")
+_match_option = click.option(
+    "--if-match",
+    metavar="ETAG",
+    help="Apply the change only if the entity still has this revision; otherwise exit with code 5.",
 )
-_match_option = click.option("--if-match", metavar="ETAG", help="Only where it is still at this revision (exit 5).")
 
 
 @command.command("list", cls=Command, examples="statecfg entity list --type site --filter 'entityState==RESOLVED'")
@@ -123,7 +126,7 @@ def show(store: str | None, entity: str, as_json: bool, no_color: bool) -> None:
 @_file_option
 @_set_option
 @click.option("--external-id", metavar="TEXT", help="What it is called elsewhere.")
-@click.option("--no-resolve", is_flag=True, help="Leave it PRE_CREATED, where no PostCreate hook resolves it.")
+@click.option("--no-resolve", is_flag=True, help="If no PostCreate hook exists, keep the entity in state PRE_CREATED.")
 @_hooks_option
 @_wait_option
 @options.json_option

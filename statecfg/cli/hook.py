@@ -80,9 +80,15 @@ def types(as_json: bool, no_color: bool) -> int:
     "--configuration",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Set a key of its configuration; JSON counts as such, all else is a text. A JSON object sets all. Repeatable.",
+    help="Set a key of its configuration. The value is parsed as JSON if possible; otherwise it is a string. A JSON"
+    " object sets all keys. Repeatable.",
 )
-@click.option("--hosts", metavar="PATTERN", help="Only for these hosts of the inventory. Default: all.")
+@click.option(
+    "--hosts",
+    metavar="PATTERN",
+    shell_complete=options.offer_hosts,
+    help="Only for these hosts of the inventory. Default: all.",
+)
 @click.option("--types", metavar="TYPE", multiple=True, help="Only for resources of these types. Repeatable.")
 @click.option("--names", metavar="NAME", multiple=True, help="Only for resources of these names; * and ? may be used.")
 @click.option("--tags", metavar="TAG", multiple=True, help="Only for resources with one of these tags. Repeatable.")
@@ -146,7 +152,7 @@ def create(
         raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {made.name}; or delete it first")])
     from statecfg.views.changes import value_text
 
-    for text in found_type.doubtful():
+    for text in found_type.doubtful(known.engine.path):
         click.echo(f"warning: {text}", err=True)
     _say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
 
@@ -210,7 +216,7 @@ def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
 
 @command.command("log", cls=Command, examples="statecfg hook log\nstatecfg hook log counter --limit 5 --json")
 @click.argument("name", required=False)
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many entries. Default: all.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of entries to print. Default: all.")
 @click.option("--start", type=click.IntRange(0), default=0, metavar="N", help="Leave out so many of the newest.")
 @options.json_option
 @options.no_color_option
@@ -236,7 +242,7 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
 )
 @click.argument("name")
 @click.argument("event")
-@click.argument("host")
+@click.argument("host", shell_complete=options.offer_hosts)
 @click.option("--policy", metavar="PLAYBOOK", help="The playbook the event is about. Default: the one bound to it.")
 @click.option("--debug", is_flag=True, help="Keep what the program read and wrote in the log, and show it.")
 @options.json_option
@@ -268,7 +274,7 @@ def run(
 @click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
 @click.pass_obj
 def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
-    """Change keys of a hook's configuration. A value that is JSON counts as such, all else is a text."""
+    """Change keys of a hook's configuration. The value is parsed as JSON if possible; otherwise it is a string."""
     from statecfg.cli import hook_arguments
     from statecfg.store import hooks
 

@@ -111,7 +111,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
 def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
     """Set or remove metadata of a host.
 
-    A value that is JSON counts as such: `spare=true` is a truth value, `rack=12` a number; all else is a text.
+    The value is parsed as JSON if possible (`spare=true`, `rack=12`); otherwise it is a string.
     """
     given = dict(map(_pair, values))
     if not (given or remove or clear):
@@ -191,18 +191,22 @@ def unbind(place: Place, name: str, playbook: str) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(place: Place, name: str, yes: bool) -> int:
-    """Remove a host from the store (the event node-deleted). The host itself and its ledger stay as they are."""
+    """Remove a host and its units from the store (the event node-deleted).
+
+    The host itself and its ledger stay as they are. Units elsewhere hear in the next apply that its units departed.
+    """
     from statecfg.hooks import host_events
-    from statecfg.store import hosts
+    from statecfg.store import hosts, services
 
     failed: Sequence[Mapping[str, Any]] = ()
     with HostStore(place) as known:
         known.stored(name)
         if not yes and not interactive():
             raise click.UsageError("Nobody can be asked here. Pass --yes.")
-        if not yes and not click.confirm(f"Forget {name}, its tags, metadata and bindings?", err=True):
+        if not yes and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
             click.echo("Nothing was changed.", err=True)
             return exit_codes.INTERRUPTED
+        services.forget_units(known.store, known.store.project, name)
         record = hosts.forget(known.store, name)
         if record is not None:
             failed = host_events.fire(known.store, host_events.DELETED, record, None, known.project)

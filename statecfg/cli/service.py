@@ -85,7 +85,12 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
     "add-unit", cls=Command, examples="statecfg service add-unit web\nstatecfg service add-unit web --host web3"
 )
 @click.argument("service", shell_complete=options.offer_services)
-@click.option("--host", metavar="HOST", help="Where. Default: that of its hosts which has the fewest units of it.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    shell_complete=options.offer_hosts,
+    help="Where. Default: that of its hosts which has the fewest units of it.",
+)
 @click.pass_obj
 def add_unit(store: str | None, service: str, host: str | None) -> None:
     """Give a service one more unit. A host may have several; one that the pattern does not name keeps it, too."""
@@ -235,7 +240,11 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
 @command.command("log", cls=Command, examples="statecfg service log\nstatecfg service log db/0 --limit 20 --json")
 @click.argument("name", metavar="[SERVICE|UNIT]", required=False, shell_complete=options.offer_services_and_units)
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(1, 10_000), default=100, help="At most so many lines. Default: 100."
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    help="Maximum number of lines to print. Default: 100.",
 )
 @options.json_option
 @options.no_color_option

@@ -313,6 +313,7 @@ def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:
         for value in values:
             found += [flag, value if flag == "-t" or value.startswith("@") else "…"]
     found += ["--prune"] if chosen.prune else []
+    found += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
     return found + way(how)
 
 

@@ -1,1 +1,22 @@
-"""."""
+"""The language of graphs: pure values and the checks on them. Imports `problems`, `resources` and `remote`.
+
+The words of the Borg state configuration document, and where each is implemented:
+
+| word | here | module |
+| --- | --- | --- |
+| node, name, requirements | `Node`, `provides`, `requires` | `graph` (controller), `remote.graph.model` (host) |
+| graph, `merge-graphs`, topological layers | `Graph`, `merge_graphs`, `layers` | `graph` |
+| `node-type`, `:arguments`, `:required-attrs`, `:optional-attrs` | `node_type`, `NodeType`, `Schema` | `remote.graph.nodetype`, `schema` |
+| calling a node type | `declare` | `declare` |
+| `make-validators` | `add_validators`, `make_validators` | `validators`, `remote.graph.borg` |
+| types of attributes | annotations | `types`, `remote.graph.values` |
+| `to-wire`, serializing | `compile_graph` | `playbook.compile` |
+| `from-wire`, deserializing | `from_wire` | `remote.run.planning` |
+| `check-node`, `actions`, `shutdown-first` | `check`, `ActionSpec` | `remote.graph.nodetype`, `remote.run.planning` |
+| `defop`, `:op`, `:fn` | `op`, `Action` | `remote.graph.ops`, `remote.graph.model` |
+| executing actions | `Execution` | `remote.run.execution` |
+| the Hy forms | macros and their runtime | `dialects/hy.hy`, `remote.graph.borg` |
+| two nodes about one thing | `claims` | `claims`, `contradictions` |
+| finding node types by name | `REGISTRY` | `kinds`, `remote.graph.nodetype` |
+| values that must not be shown | `Secret`, `Composed` | `opaque` |
+"""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, nearest, problem, suggest
 from statecfg.problems.positions import Place
 from statecfg.remote.hooks import hook_result, hook_run
+from statecfg.remote.machine import process
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
@@ -45,18 +47,27 @@ class HookType:
         """Return the events that the directory has programs for, sorted; other files in it are none."""
         return sorted(path.name for path in self.folder.iterdir() if path.name in EVENTS and path.is_file())
 
-    def doubtful(self) -> list[str]:
-        """Return what would keep programs in the directory from being run, one text for each."""
+    def doubtful(self, before: Sequence[str] = ()) -> list[str]:
+        """Return what would keep programs in the directory from being run, one text for each.
+
+        :param before: directories that come before the plain PATH
+        """
         found = []
-        for path in sorted(path for path in self.folder.iterdir() if path.is_file() and path.name != SCHEMA):
-            meant = nearest(path.name, EVENTS)
-            if path.name not in EVENTS and meant:
-                found.append(f"{path} is called for no event: did you mean `{meant[0]}`?")
-            elif path.name in EVENTS and not hook_run.executable(str(path)):
-                found.append(f"{path} is not executable, so it can't be started: chmod +x {path}")
-            elif path.name in EVENTS and (missing := hook_run.missing_interpreter(str(path))):
-                found.append(f"{path} can't be started{missing}")
+        for path in sorted(path for path in self.folder.iterdir() if path.name != SCHEMA):
+            if path.name in EVENTS and not path.is_file():
+                found.append(f"{path} is not a file, so it can't be started")
+            elif path.is_file():
+                found += self._doubts(path, before)
         return found
+
+    def _doubts(self, path: Path, before: Sequence[str]) -> list[str]:
+        if path.name not in EVENTS:
+            meant = nearest(path.name, EVENTS)
+            return [f"{path} is called for no event: did you mean `{meant[0]}`?"] if meant else []
+        if not hook_run.executable(str(path)):
+            return [f"{path} is not executable, so it can't be started: chmod +x {path}"]
+        why = hook_run.missing_interpreter(str(path)) or _unusable(path, before)
+        return [f"{path} can't be started{why}"] if why else []
 
     def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return a hook's configuration with the defaults. Raises InvalidInput with all that is wrong with it."""
@@ -111,6 +122,26 @@ def execution_path(project: Project) -> tuple[str, ...]:
     """Return the directories that come before the plain PATH of hooks' programs."""
     written = project.settings.hook_execution_path or ""
     return tuple(str(project.root / os.path.expanduser(part)) for part in written.split(":") if part)
+
+
+def _unusable(program: Path, before: Sequence[str]) -> str:
+    """Return why a program would not start although its interpreter is there, "" if nothing is known against it."""
+    with program.open("rb") as stream:
+        start = stream.read(256)
+    if not start:
+        return " (it is empty)"
+    if not start.startswith(b"#!"):
+        return ""
+    # The kernel gives all that follows the interpreter as one argument.
+    interpreter, *rest = os.fsdecode(start[2:].split(b"\n")[0]).strip(" \t").split(maxsplit=1) or [""]
+    if not os.access(interpreter, os.X_OK):
+        return f" (its interpreter {interpreter} is not executable)"
+    if os.path.basename(interpreter) != "env" or not rest or rest[0].startswith("-") or "=" in rest[0]:
+        return ""
+    if rest[0].endswith("\r"):
+        return " (its lines end in CR LF, and must end in LF)"
+    found = shutil.which(rest[0], path=os.pathsep.join([*before, process.PATH]))
+    return "" if found else f" (env finds no program `{rest[0]}` in PATH)"
 
 
 def _types_in(parent: Path) -> Iterator[Path]:

@@ -263,7 +263,9 @@ def _service(project: str, record: ServiceRow, units: Iterable[UnitRow]) -> Json
 
 
 _NAME = {"type": "string", "maxLength": 255}
-_LIMIT = Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 30}, "At most so many.")
+_LIMIT = Parameter(
+    "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 30}, "Maximum number of entries."
+)
 _RUNS = (
     _LIMIT,
     Parameter("host", _NAME, "Only runs that this host was part of."),

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, insert, select, update
 
-from statecfg.store import tables
+from statecfg.store import hosts
 from statecfg.store.database import Store
 from statecfg.store.tables import event, reconciled, requeue
 
@@ -179,10 +179,14 @@ def log(store: Store, known: Reconciled, severity: str, entry: Json) -> None:
     :param severity: "info", "warn" or "error"
     :param entry: as the log of programs has it, and `hook`, its name: an HTTP hook is no object of the store
     """
-    mine = tables.host.c.project.in_(("", store.project))
-    number = select(func.max(tables.host.c.id)).where(tables.host.c.name == known.host, mine).scalar_subquery()
-    row = {"at": time.time(), "host": number, "playbook": known.playbook, "severity": severity, "detail": ""}
-    store.attempt(lambda connection: connection.execute(insert(event).values(**row, entry=dict(entry))))
+    row = {"at": time.time(), "playbook": known.playbook, "severity": severity, "detail": ""}
+
+    def enter(connection: Connection) -> None:
+        # The first call for a host comes before the host is met.
+        number = hosts.ensure(connection, store.project, known.host).id
+        connection.execute(insert(event).values(**row, host=number, entry=dict(entry)))
+
+    store.attempt(enter)
 
 
 def _key(known: Reconciled, hook: str, phase: str) -> Any:

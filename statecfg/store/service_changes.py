@@ -140,6 +140,18 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
     return store.attempt(drop)
 
 
+def forget_units(store: Store, project: str, host: str) -> list[str]:
+    """Enter that the units of a project on a host are gone with it; return their names. The next apply tells others."""
+
+    def drop(connection: Connection) -> list[str]:
+        found = unit_rows.units_in(connection, project, host=host)
+        for each in found:
+            unit_steps.gone_in(connection, each.id, time.time())
+        return [each.name for each in found]
+
+    return store.attempt(drop)
+
+
 def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
     """Relate two services, or the units of one with each other; return whether they were not related so before.
 

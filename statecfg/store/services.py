@@ -6,6 +6,7 @@ What ends in `_in` works on a connection inside a transaction of the caller's; t
 from statecfg.store.service_changes import (
     Shown,
     add_unit,
+    forget_units,
     get_settings,
     projects,
     relate,
@@ -56,6 +57,7 @@ __all__ = [
     "deploy_in",
     "endless_in",
     "fail_in",
+    "forget_units",
     "get_settings",
     "gone_in",
     "in_relations",

@@ -160,6 +160,31 @@ def test_other_files_are_no_events_and_programs_that_cannot_start_are_told(tmp_p
     assert "did you mean `node-deleted`?" in third
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "it is empty"),
+        ("#!/usr/bin/env pyhton3\n", "env finds no program `pyhton3` in PATH"),
+        ("#!/usr/bin/env sh -e\n", "env finds no program `sh -e` in PATH"),
+        ("#!/usr/bin/env sh\r\n", "its lines end in CR LF"),
+        ("#!/etc/passwd\n", "its interpreter /etc/passwd is not executable"),
+        ("#!/usr/bin/env sh\n", ""),
+        ("#!/usr/bin/env -S sh -e\n", ""),
+        ("#!/usr/bin/env ours\n", ""),
+        ("echo hi\n", ""),
+    ],
+)
+def test_a_program_whose_start_would_fail_is_told(tmp_path: Path, content: str, why: str) -> None:
+    folder = made(tmp_path, "counter", None, "node-booted")
+    (folder / "node-booted").write_text(content)
+    (folder / "node-deleted").symlink_to("nowhere")
+    (tmp_path / "ours").write_text("#!/bin/sh\n")
+    (tmp_path / "ours").chmod(0o755)
+    *found, last = HookTypes((tmp_path,)).find("counter").doubtful([str(tmp_path)])
+    assert "node-deleted is not a file" in last
+    assert (len(found), why in "".join(found)) == (bool(why), True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
     folder = made(tmp_path, "counter", None, "node-booted")

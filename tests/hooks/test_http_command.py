@@ -111,6 +111,8 @@ def test_the_hook_verbs_show_http_hooks_and_retry_lists_what_is_pending(site: Si
     with watched.service.serving() as url:
         site.hook(url)
         site.run("apply --yes", 0)
+        (first,) = json.loads(verb("log greeting --json"))["events"]
+        assert first["node"] == "@local"  # although the host was not met before
         assert url in verb("list") and "no pending" not in verb("show greeting")
         watched.errors = [HookError("guests"), HookError("more guests")]
         site.run("destroy --yes", 1)

@@ -52,6 +52,7 @@ def test_a_host_that_left_is_listed_and_removed_only_by_prune_hosts_and_yes(fabr
         assert "light2  1 unit: web/1; 1 resource: directory:/srv/web" in ran.out and command in ran.out, ran.out
     assert fabric("plan", "site.yml", "--json").json()["left_hosts"] == [{**left, "command": command}]
     assert pair[1].path("/srv/web").is_dir()
+    assert "statecfg apply site.yml --prune-hosts --yes" in fabric("plan", "site.yml", "--prune-hosts").out
     planned = fabric("plan", "site.yml", "--prune-hosts", "--json").json()
     assert "left_hosts" not in planned and planned["hosts"]["light2"]["summary"]
     assert "write --yes" in fabric("apply", "site.yml", "--prune-hosts", code=5, STATECFG_YES="1").err
@@ -74,6 +75,17 @@ def test_a_host_without_an_address_is_listed(fabric: Fabric, pair: list[Host]) -
     ran = fabric("apply", "site.yml", "--yes", "--prune-hosts")
     assert "light2  1 unit: web/1" in ran.out and "not in the inventory" in ran.out and "--hosts light2" not in ran.out
     assert pair[1].path("/srv/web").is_dir() and sorted(fabric.units()) == ["web/0", "web/1"]
+    fabric("hosts", "forget", "light2", "--yes")
+    assert "left" not in fabric("plan", "site.yml").out and sorted(fabric.units()) == ["web/0"]
+
+
+def test_units_hear_that_those_of_a_forgotten_host_departed(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.charm("web", {}, ["ring"])
+    fabric.play(PLAY.format("light*") + "- relations: [[web:ring]]\n")
+    fabric.apply()
+    fabric("service", "remove-unit", "web/1")  # its host is gone before it could stop
+    fabric("hosts", "forget", "light2", "--yes")
+    assert hooks(fabric.apply("-l", "light1")["light1"], "web/0") == ["ring-relation-departed web/1"]
 
 
 def test_a_unit_is_added_to_a_host_without_a_play_and_removed(fabric: Fabric, pair: list[Host]) -> None:
