@@ -6,7 +6,8 @@ The words of the Borg state configuration document, and where each is implemente
 | --- | --- | --- |
 | node, name, requirements | `Node`, `provides`, `requires` | `graph` (controller), `remote.graph.model` (host) |
 | graph, `merge-graphs`, topological layers | `Graph`, `merge_graphs`, `layers` | `graph` |
-| `node-type`, `:arguments`, `:required-attrs`, `:optional-attrs` | `node_type`, `NodeType`, `Schema` | `remote.graph.nodetype`, `schema` |
+| `node-type` | `node_type`, `NodeType` | `remote.graph.nodetype` |
+| `:arguments`, `:required-attrs`, `:optional-attrs` | `Schema` | `remote.graph.nodetype`, `schema` |
 | calling a node type | `declare` | `declare` |
 | `make-validators` | `add_validators`, `make_validators` | `validators`, `remote.graph.borg` |
 | types of attributes | annotations | `types`, `remote.graph.values` |
