@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from statecfg.problems import Problem
@@ -38,6 +39,11 @@ def rejected(problems: Iterable[Problem]) -> str:
     """Return why a playbook could not be used with an entity, without names and paths."""
     kinds = dict.fromkeys(f"{each.summary} [{each.code}]" for each in problems)
     return f"The playbook cannot be used with this entity: {', '.join(kinds)}. {ASK}"
+
+
+def without_path(text: str, root: Path) -> str:
+    """Return what a function says without the path of the project that it is in."""
+    return text.replace(f"{root}/", "").replace(str(root), "the project")
 
 
 def _run(report: Json) -> Json:
