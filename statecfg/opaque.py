@@ -358,13 +358,24 @@ def derived(result: Any, sources: Iterable[Secret]) -> Any:
         return result
     if isinstance(result, str):
         return _derived(str.__str__(result), known)
+    if isinstance(result, (bytes, bytearray, os.PathLike)):
+        return _derived(_as_text(result, known), known)
     if isinstance(result, Mapping):
         return {key: derived(item, known) for key, item in result.items()}
-    if isinstance(result, (list, tuple)):
+    if isinstance(result, (list, tuple, set, frozenset)):
         return [derived(item, known) for item in result]
     if isinstance(result, Iterator):
         return (derived(item, known) for item in result)
     return result
+
+
+def _as_text(made: Any, sources: list[Secret]) -> str:
+    """Return bytes or a path as text. Raises `Lost` for bytes that are none."""
+    data = os.fspath(made) if isinstance(made, os.PathLike) else bytes(made)
+    with contextlib.suppress(UnicodeDecodeError):
+        return data if isinstance(data, str) else data.decode("utf-8")
+    name = "+".join(dict.fromkeys(each.name for each in sources))
+    raise Lost(f"what is made of the secret {name} are bytes, and no text in UTF-8", "let the function return text")
 
 
 def _derived(text: str, sources: list[Secret]) -> Any:
