@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from statecfg import prepare, tokens
+from statecfg import prepare, templates, tokens
 from statecfg.compile import WireContext, compile_graph
 from statecfg.opaque import Secret
+from statecfg.positions import Place
 from statecfg.problems import InvalidInput
 from statecfg.remote.wire import decode_value
 from statecfg.resources import command, file, line_in_file
@@ -351,3 +352,14 @@ def test_process_takes_secrets_in_env(made: Callable[..., Any]) -> None:
     body = f'return process("/bin/sleep", {attrs})'
     (node,) = made(f"{HEAD}    {body}\n", "site.py").values()
     assert node["attrs"]["env"] == {"A": VALUE, "B": f"x{VALUE}"} and node["hides"] == ["env"]
+
+
+@pytest.mark.parametrize("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
+def test_a_secret_does_not_become_a_number(number: str) -> None:
+    """No report could mask the number, or what is computed from it."""
+    pin = Secret("pin", "48151623")
+    with pytest.raises(InvalidInput) as caught:
+        templates.evaluate(number, {"pin": pin}, Place("site.yml", 1))
+    (found,) = caught.value.problems
+    assert "makes a number of the secret pin" in found.detail
+    assert "48151623" not in str(caught.value)
