@@ -188,6 +188,13 @@ def test_users_do_not_read_where_the_project_is(site: Site) -> None:
     assert f"{site.root}/behaviors/astray.py" in site.log() and "in the project" in site.details()
 
 
+def test_users_do_not_read_paths_outside_the_project(site: Site) -> None:
+    site.write("behaviors/outside.py", "def go(entity, arguments, context):\n    open('/etc/missing/secret.conf')\n")
+    found = site.run(invocation({"type": "Function", "id": "outside:go"}))
+    assert found.public == "[Errno 2] No such file or directory: '…/secret.conf'"
+    assert "/etc/missing" not in site.details()
+
+
 def test_what_a_function_prints_is_bounded_and_is_no_answer(site: Site) -> None:
     assert site.run(invocation(function("answers"))).result == ""
     assert site.run(invocation(function("chatty"))).ok
