@@ -180,9 +180,12 @@ def _running(pid: int) -> Optional[Dict[str, Any]]:
     try:
         with open("/proc/%d/cmdline" % pid, "rb") as stream:
             words = [word.decode("utf-8", "surrogateescape") for word in stream.read().split(b"\0")[:-1]]
-        owner = os.stat("/proc/%d" % pid).st_uid
+        with open("/proc/%d/status" % pid, "rb") as stream:
+            uids = next(line for line in stream if line.startswith(b"Uid:"))
     except OSError:
         return None
+    # Who started it: a set-user-id program runs as root for anybody, under any name and arguments.
+    owner = int(uids.split()[1])
     if not words or _started(pid) is None:
         return None
     return {"pathname": words[0], "args": words[1:], "user": user_name(owner), "running": True, "pid": pid}

@@ -189,6 +189,23 @@ def test_failures_are_told(program: Program) -> None:
     assert f"there is no program {program.path}" in report["reason"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has set-user-id programs")
+def test_what_another_user_runs_with_our_rights_is_not_taken_for_it() -> None:
+    """As `su` does for anybody who calls it by the name of a program of root's, and waits for a password."""
+    from statecfg.resources import _processes
+
+    nobody = pwd.getpwnam("nobody").pw_uid
+    code = f"import os, time; os.setresuid({nobody}, 0, 0); print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-ISc", code], stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None and other.stdout.readline() == b"\n"
+            assert os.stat(f"/proc/{other.pid}").st_uid == 0
+            running = _processes._running(other.pid)
+            assert running is not None and running["user"] == "nobody"
+        finally:
+            other.kill()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a program as another user")
 def test_it_runs_as_the_user_and_group_it_is_given(program: Program) -> None:
     program.path = Path("/bin/sleep")

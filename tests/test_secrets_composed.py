@@ -19,9 +19,11 @@ from typing import Any
 
 import pytest
 
+from statecfg import templates
 from statecfg.graph.opaque import Secret
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput, tokens
+from statecfg.problems.positions import Place
 from statecfg.remote.wire.frames import decode_value
 from statecfg.resources import command, file, line_in_file
 from statecfg.run import prepare
@@ -70,6 +72,9 @@ ARRIVES: list[tuple[Callable[[Secret], Any], str]] = [
     (lambda t: t[:8], VALUE[:8]),
     (lambda t: t.apply(shlex.quote) + "!", shlex.quote(VALUE) + "!"),
     (lambda t: t.apply(in_base64), in_base64(VALUE)),
+    (lambda t: t.apply(lambda text: base64.b64encode(text.encode())), in_base64(VALUE)),
+    (lambda t: t.apply(str.encode), VALUE),
+    (lambda t: t.apply(Path), VALUE),
     (lambda t: json.dumps({"pw": f"a{t}"}), json.dumps({"pw": f"a{VALUE}"})),
     (lambda t: json.dumps({"pw": f"{t}é"}, ensure_ascii=False), json.dumps({"pw": f"{VALUE}é"}, ensure_ascii=False)),
     (lambda t: "echo " + shlex.quote(f"a {t}"), "echo " + shlex.quote(f"a {VALUE}")),
@@ -139,6 +144,9 @@ REFUSED: list[Callable[[Secret], Any]] = [
     lambda t: "a".replace("a", t),
     lambda t: t[:2],
     lambda t: t.apply(int),
+    lambda t: base64.b64encode(t.apply(str.encode)).decode(),
+    lambda t: t.apply(lambda text: hashlib.sha256(text.encode()).digest()),
+    lambda t: str(t.apply(set)),
     lambda t: b"x" + t,
     lambda t: list(t),
 ]
@@ -332,6 +340,7 @@ def test_partial_values_are_masked_in_messages(made: Callable[..., Any]) -> None
 def test_an_error_in_a_users_own_code_shows_no_value(made: Callable[..., Any]) -> None:
     for body in ('raise ValueError(f"bad {token}")', "raise ValueError(token.reveal())", 'int(token.reveal() + "x")'):
         assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0504", 7)]
+    assert refused(made, f"{HEAD}    raise SystemExit(token.reveal())\n", "site.py", "plain-value") == [("SC0505", 7)]
 
 
 def test_a_lost_token_is_told_with_place_and_name(made: Callable[..., Any]) -> None:
@@ -344,3 +353,14 @@ def test_process_takes_secrets_in_env(made: Callable[..., Any]) -> None:
     body = f'return process("/bin/sleep", {attrs})'
     (node,) = made(f"{HEAD}    {body}\n", "site.py").values()
     assert node["attrs"]["env"] == {"A": VALUE, "B": f"x{VALUE}"} and node["hides"] == ["env"]
+
+
+@pytest.mark.parametrize("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
+def test_a_secret_does_not_become_a_number(number: str) -> None:
+    """No report could mask the number, or what is computed from it."""
+    pin = Secret("pin", "48151623")
+    with pytest.raises(InvalidInput) as caught:
+        templates.evaluate(number, {"pin": pin}, Place("site.yml", 1))
+    (found,) = caught.value.problems
+    assert "makes a number of the secret pin" in found.detail
+    assert "48151623" not in str(caught.value)

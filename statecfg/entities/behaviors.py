@@ -230,10 +230,11 @@ def _function(
         return None
     answer = ended.answer or {"ok": False, "error": f"{request['id']}: {ended.reason}"}
     texts = [*said, ended.output.rstrip("\n"), answer.get("where", "")]
-    update({"details": "\n".join(filter(None, texts))})
+    details = "\n".join(filter(None, texts))
+    update({"details": disclosure.without_path(details, project.root), "log": details})
     if answer["ok"]:
         return Outcome(True, answer["result"])
-    public = answer["error"].replace(f"{project.root}/", "").replace(str(project.root), "the project")
+    public = disclosure.without_path(answer["error"], project.root)
     return replace(_failed(answer["error"]), public=None if public == answer["error"] else public)
 
 

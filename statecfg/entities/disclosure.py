@@ -5,14 +5,18 @@ A task's `result`, `error` and `details` are read by its tenant. The texts for a
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from statecfg.problems import Problem
 
 ASK = "Administrators see the reasons in the task's details."
 Json = dict[str, Any]
+_PATH = re.compile(r"(?<![\w.:/~-])/([\w.@+-]+)/(?:[\w.@+-]+/)*")  # an absolute path up to its last name
 
 
 def result(reports: Sequence[Json]) -> Json:
@@ -38,6 +42,14 @@ def rejected(problems: Iterable[Problem]) -> str:
     """Return why a playbook could not be used with an entity, without names and paths."""
     kinds = dict.fromkeys(f"{each.summary} [{each.code}]" for each in problems)
     return f"The playbook cannot be used with this entity: {', '.join(kinds)}. {ASK}"
+
+
+def without_path(text: str, root: Path) -> str:
+    """Return what a function says without paths of the server: files of the project by their relative path, others by
+    their name.
+    """
+    inside = text.replace(f"{root}/", "").replace(str(root), "the project")
+    return _PATH.sub(lambda found: "…/" if os.path.isdir(f"/{found[1]}") else found[0], inside)
 
 
 def _run(report: Json) -> Json:

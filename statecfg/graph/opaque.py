@@ -64,7 +64,8 @@ class Value:
     def apply(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Return what a function makes of the value, with each text of it a value again: `token.apply(shlex.quote)`.
 
-        Raises `Lost` where the function fails, without the value, or returns a text too short to be masked.
+        Raises `Lost` where the function fails, without the value, or returns a text too short to be masked, or the
+        number that the text is.
         """
         sources: list[Secret] = [*self.secrets()]
         given = [opened(each, sources) for each in arguments]
@@ -75,6 +76,7 @@ class Value:
         except Exception as error:
             failed = type(error).__name__
         else:
+            refuse_number(called, self._bare(), result, self.name)
             return derived(result, sources)
         if not all(each.available for each in sources):
             return self
@@ -358,13 +360,37 @@ def derived(result: Any, sources: Iterable[Secret]) -> Any:
         return result
     if isinstance(result, str):
         return _derived(str.__str__(result), known)
+    if isinstance(result, (bytes, bytearray, os.PathLike)):
+        return _derived(_as_text(result, known), known)
     if isinstance(result, Mapping):
         return {key: derived(item, known) for key, item in result.items()}
-    if isinstance(result, (list, tuple)):
+    if isinstance(result, (list, tuple, set, frozenset)):
         return [derived(item, known) for item in result]
     if isinstance(result, Iterator):
         return (derived(item, known) for item in result)
     return result
+
+
+def refuse_number(called: str, text: object, result: object, name: str) -> None:
+    """Raise `Lost` if a function made a number of a secret text, since no report could mask that."""
+    if isinstance(result, bool) or not isinstance(result, (int, float)) or not isinstance(text, str):
+        return
+    try:
+        same = float(text) == result
+    except ValueError:
+        return
+    if same:
+        detail = f"{called} makes a number of the secret {name}, and a number can't be masked"
+        raise Lost(detail, "leave the secret as text")
+
+
+def _as_text(made: Any, sources: list[Secret]) -> str:
+    """Return bytes or a path as text. Raises `Lost` for bytes that are none."""
+    data = os.fspath(made) if isinstance(made, os.PathLike) else bytes(made)
+    with contextlib.suppress(UnicodeDecodeError):
+        return data if isinstance(data, str) else data.decode("utf-8")
+    name = "+".join(dict.fromkeys(each.name for each in sources))
+    raise Lost(f"what is made of the secret {name} are bytes, and no text in UTF-8", "let the function return text")
 
 
 def _derived(text: str, sources: list[Secret]) -> Any:

@@ -139,8 +139,9 @@ class Bus:
             known.append(replace(job, definition=definition, ledger=ledger, node=node, policy=policy))
         self.units = in_run.of_run(self.store, options.deployment, self.mode, self.run, jobs, options.cancel)
         due = options.units or {}
+        owner = in_run.owner(self.store, options.deployment, self.mode) if self.units is None else {}
         known = [
-            replace(job, differs=("units",) if due.get(job.host.name) else ())
+            replace(job, units=owner, differs=("units",) if due.get(job.host.name) else ())
             if self.units is None
             else self.units.with_units(job, options.units)
             for job in known

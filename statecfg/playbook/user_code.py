@@ -169,7 +169,8 @@ def explain(error: BaseException, doing: str, deadline: float, state: str = "", 
     if not places or _is_ours(error):
         return None
     if isinstance(error, SystemExit):
-        return problem("SC0505", f"it leaves the program (sys.exit {error.code!r}){tail}", "raise ValueError", *places)
+        code = opaque.cleaned(repr(error.code))
+        return problem("SC0505", f"it leaves the program (sys.exit {code}){tail}", "raise ValueError", *places)
     if isinstance(error, AskedForInput):
         return problem("SC0505", f"it asks for input{tail}", "take the value from a variable: -e name=value", *places)
     if isinstance(error, NameError):

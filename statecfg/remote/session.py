@@ -94,7 +94,7 @@ class Session:
             managed.refusal = unit_home.refusal(self.place, order["units"])
             if managed.refusal:
                 return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
-        if order.get("units") and order["mode"] in ACTING:
+        if order.get("units", {}).get("units") and order["mode"] in ACTING:
             from statecfg.remote.units.units import Units
 
             self.units = Units(self.place, order["units"], self.channel, self.warnings)

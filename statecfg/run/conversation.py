@@ -410,7 +410,7 @@ class Conversation:
 
     def unit(self, stream: Stream, frame: frames.Frame) -> None:
         """Pass on what the host says of its units. Raises Broken where it has none in this run."""
-        if self.events is None or not self.said.acting or not self.more.get("units"):
+        if self.events is None or not self.said.acting or not self.more.get("units", {}).get("units"):
             raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
         if self.outbox is None:
             self.outbox = Outbox(partial(self.say, stream))

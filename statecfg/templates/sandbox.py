@@ -14,7 +14,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
-from statecfg.graph.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened
+from statecfg.graph.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened, refuse_number
 from statecfg.problems import InvalidInput
 
 SECONDS = 5.0
@@ -245,6 +245,8 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         sources: list[Secret] = []
         given = [opened(value, sources) for value in args]
         result = function(*given, **{key: opened(value, sources) for key, value in kwargs.items()})
+        if sources:
+            refuse_number(f"the filter `{name}`", given[0], result, sources[0].name)
         if any(result is value for value in args):  # `replace` that replaces nothing, for one
             return result
         return derived(result, sources)

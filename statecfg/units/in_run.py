@@ -40,6 +40,18 @@ def of_run(
     return found
 
 
+def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
+    """Return what a host needs to refuse a destroy because another store has its units; {} if nothing is to check.
+
+    Source: a store without units of a playbook that declares services may be the wrong one.
+    """
+    if mode != "destroy" or deployment is None or not deployment.services:
+        return {}
+    with store.reading() as connection:
+        mark = projects.mark(connection, deployment.project)
+    return {"project": deployment.project, "mark": mark, "store": store.place}
+
+
 def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
     """Return by host where its units are reached, as far as the inventory says."""
     found = {}

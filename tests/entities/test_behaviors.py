@@ -99,6 +99,19 @@ def hosted(site: Site, light_host: Host) -> Site:
     return site
 
 
+ASTRAY = """\
+import logging, os
+
+def go(entity, arguments, context):
+    print("in", os.getcwd())
+    try:
+        open(os.path.join(os.getcwd(), "missing"))
+    except OSError:
+        logging.exception("no file")
+        raise
+"""
+
+
 def function(name: str, **properties: object) -> dict[str, object]:
     return {"type": "Function", "id": f"sites:{name}", "execution_properties": properties}
 
@@ -165,6 +178,21 @@ def test_an_error_says_where_it_was_raised(site: Site) -> None:
     assert message(found) == "'size'"
     line = FUNCTIONS.splitlines().index(next(line for line in FUNCTIONS.splitlines() if "double(entity" in line)) + 1
     assert f"KeyError\nat behaviors/sites.py:{line} in create" in site.details()
+
+
+def test_users_do_not_read_where_the_project_is(site: Site) -> None:
+    site.write("behaviors/astray.py", ASTRAY)
+    found = site.run(invocation({"type": "Function", "id": "astray:go"}))
+    assert found.public == "[Errno 2] No such file or directory: 'missing'"
+    assert str(site.root) not in site.details() and 'File "behaviors/astray.py", line' in site.details()
+    assert f"{site.root}/behaviors/astray.py" in site.log() and "in the project" in site.details()
+
+
+def test_users_do_not_read_paths_outside_the_project(site: Site) -> None:
+    site.write("behaviors/outside.py", "def go(entity, arguments, context):\n    open('/etc/missing/secret.conf')\n")
+    found = site.run(invocation({"type": "Function", "id": "outside:go"}))
+    assert found.public == "[Errno 2] No such file or directory: '…/secret.conf'"
+    assert "/etc/missing" not in site.details()
 
 
 def test_what_a_function_prints_is_bounded_and_is_no_answer(site: Site) -> None:

@@ -69,7 +69,7 @@ def test_another_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host
     shop.apply()
     first, shop.store = shop.store, tmp_path / "other.db"
     owner = f"{STATE}/projects/shop/owner"
-    for words in (["plan", "site.yml"], ["apply", "site.yml", "--yes"]):
+    for words in (["plan", "site.yml"], ["apply", "site.yml", "--yes"], ["destroy", "site.yml", "--yes"]):
         ran = shop(*words, code=5)
         said = " ".join((ran.out + ran.err).split())
         assert "this host has units of the project shop that belong to the store" in said

@@ -128,7 +128,7 @@ class Management:
             text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
             self.warnings.append(text % now)
             pruning = False
-        elif pruning and not self.rows and mode != "apply" and not self.order.get("units"):
+        elif pruning and not self.rows and mode != "apply" and not self.order.get("units", {}).get("units"):
             self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
         if self.ledger is None:
             return
