@@ -47,10 +47,11 @@ print(json.dumps(sorted(set(sys.modules) & {"hy", "funcparserlib", "statecfg.gra
 def host_modules() -> dict[str, tuple[bool, str, str]]:
     found = {"statecfg": (True, "statecfg/__init__.py", ""), "statecfg.resources": (True, "resources/__init__.py", "")}
     for package, folder in (("statecfg.remote", "statecfg/remote"), ("statecfg.resources", "resources")):
-        for path in sorted((REPOSITORY / folder).glob("*.py")):
-            name = package if path.stem == "__init__" else f"{package}.{path.stem}"
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            inside = path.relative_to(REPOSITORY / folder).with_suffix("")
+            name = ".".join((package, *inside.parts)).removesuffix(".__init__")
             if name not in found:
-                found[name] = (path.stem == "__init__", f"{folder}/{path.name}", path.read_text())
+                found[name] = (path.stem == "__init__", f"{folder}/{inside}.py", path.read_text())
     return found
 
 

@@ -1,4 +1,60 @@
-"""The executor: the half of statecfg that runs on the host, stdlib only, Python 3.8 or newer."""
+"""The executor: the half of statecfg that runs on the host, stdlib only, Python 3.8 or newer.
+
+The rooms below it are, from the lowest: `graph`, `machine`, `wire`, `ledger`, `hooks`, `run`, `units`. `session` and
+`bootstrap` are above them.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Optional
 
 OLDEST = (3, 8)
 """The oldest Python that the executor and node types must run on."""
+
+# Public modules under the names that they had until 0.3. Node types of users import them, here and on hosts.
+MOVED = {
+    "memory": "machine.memory",
+    "model": "graph.model",
+    "nodetype": "graph.nodetype",
+    "ops": "graph.ops",
+    "values": "graph.values",
+    "world": "machine.world",
+}
+
+
+class _Moved:
+    """Imports a moved module under its former name, and warns once on the controller."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
+        package, _, module = name.rpartition(".")
+        loader: Any = cls
+        return ModuleSpec(name, loader) if package == __name__ and module in MOVED else None
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> ModuleType:
+        new = "%s.%s" % (__name__, MOVED[spec.name.rpartition(".")[2]])
+        if "__version__" in vars(sys.modules["statecfg"]):  # not on hosts, where nobody would read it
+            import warnings
+
+            text = "%s is now %s. The former name will go in 1.0." % (spec.name, new)
+            warnings.warn(text, FutureWarning, stacklevel=2)
+        module = import_module(new)
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state  # the import system has put the former name's there
+
+
+_finder: Any = _Moved
+sys.meta_path.append(_finder)

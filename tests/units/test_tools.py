@@ -549,7 +549,7 @@ def test_the_same_files_from_every_run(python: str, tmp_path: Path) -> None:
     """As a host installs them: another process, other hashes, the same directory; and they work with its Python."""
     root = str(Path(tool_files.__file__).parents[3])
     script = "import sys; sys.path[:0] = sys.argv[1:2]; sys.dont_write_bytecode = True\n"
-    script += "from statecfg.remote import tool_files; print(tool_files.install(sys.argv[2]))"
+    script += "from statecfg.remote.units import tool_files; print(tool_files.install(sys.argv[2]))"
     found = {
         subprocess.run(
             [python, "-S", "-c", script, root, str(tmp_path)], env={"PYTHONHASHSEED": seed}, check=True, **RUN

@@ -204,6 +204,9 @@ class Node(Record):
         self.options: Dict[str, Any] = options if options is not None else {}
 
 
+HostNode = Node  # its public name: in `statecfg`, Node is the node of a graph
+
+
 class Action(Record):
     """One step that changes a machine, as data, with the function that takes it.
 
