@@ -137,3 +137,15 @@ def test_what_changes_the_same_unit_takes_turns() -> None:
     service, socket = ("units", "ssh.service"), ("units", "ssh.socket")
     nodes = [doing(service), doing(("units", "*"), ("*", "*")), doing(socket, service), doing(("*", "*"))]
     assert chains(nodes) == [[nodes[0], nodes[2]], [nodes[1]], [nodes[3]]]
+
+
+def test_what_stays_for_another_playbook_says_so_when_it_is_let_go(machine: Machine, host: Path) -> None:
+    path = str(host / "f")
+    fine(machine.run(file(path, content="x\n"), playbook="one"))
+    fine(machine.run(file(path, content="x\n"), playbook="two"))
+    said = fine(machine.run(mode="destroy", yes=True, playbook="two"))
+    for kind in ("planned", "layer"):
+        (node,) = said.part("removals", kind)
+        assert node["reason"] == f"it stays: file:{path} of one is about the same thing"
+    fine(machine.run(mode="destroy", yes=True, playbook="one"))
+    assert not (host / "f").exists()
