@@ -266,3 +266,35 @@ def test_content_takes_a_number_of_a_template(project: Path) -> None:
     )
     statecfg("apply", "play.yml", "--yes", cwd=project)
     assert (project / "made").read_text() == "8080" and stat.S_ISREG((project / "made").stat().st_mode)
+
+
+def test_an_ssh_config_that_cannot_be_read_is_an_error_before_connecting(project: Path) -> None:
+    (project / "wrong").write_text('Host "x\n')
+    for name, said in {"missing": "missing: No such file", "wrong": "wrong:1: a quote is not closed"}.items():
+        ran = statecfg("plan", "play.yml", "-e", "kind=a", "-e", "inner=b", "--ssh-config", name, cwd=project, code=5)
+        assert said in ran.err
+
+
+@pytest.mark.parametrize("name", ["play.yml", "./inventory.yml", "part.j2"])
+def test_a_plan_does_not_overwrite_what_it_is_made_from(project: Path, name: str) -> None:
+    before = (project / name).read_text()
+    ran = statecfg("plan", "play.yml", "-e", "kind=a", "-e", "inner=b", "-o", name, cwd=project, code=5)
+    assert "is a file that the plan is made from" in ran.err and (project / name).read_text() == before
+
+
+def test_a_wrong_hosts_is_one_mistake(project: Path) -> None:
+    (project / "play.yml").write_text("hosts:\nresources: [{file: /x, content: a}]\n")
+    assert "1 problem found" in refused(project)
+    (project / "play.yml").write_text("hosts: []\nresources: [{file: /x, content: a}]\n")
+    assert "has an empty term" in refused(project)
+
+
+def test_a_node_is_not_told_to_require_itself(project: Path) -> None:
+    (project / "play.yml").write_text("hosts: all\nresources: [{file: /x, content: a, requires: ['file:/y']}]\n")
+    assert "file:/x`" not in refused(project).replace("file:/x requires", "")
+
+
+def test_no_words_at_all_show_the_help(project: Path) -> None:
+    ran = statecfg(cwd=project, code=None)
+    assert (ran.out + ran.err).startswith("Usage: statecfg ")
+    assert "`statecfg plan --help`" in statecfg("plan", "play.yml", "--diff=3", cwd=project, code=5).err

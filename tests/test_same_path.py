@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from statecfg.remote.doing import Doing
+from statecfg.remote.touching import chains
 from statecfg.resources import command, file, line_in_file, symlink
 from tests import managed
 from tests.managed import Machine, Said
@@ -121,3 +125,27 @@ def test_one_of_several_that_may_do_anything(machine: Machine, host: Path) -> No
     said = machine.run(command("a", argv=["true"]), command("b", shell=f"rm {path}"), file(path, content="ours\n"))
     (reason,) = [node["reason"] for node in said.part("layers", "layer") if node["outcome"] == "failed"]
     assert "one of command:a, command:b, none of which it requires," in reason
+
+
+def test_what_changes_the_same_unit_takes_turns() -> None:
+    """Effects on a whole table, or on anything at all, hold nobody up."""
+
+    def doing(*effects: tuple[str, str]) -> Doing:
+        step: Any = SimpleNamespace(touched=(), shared=(), effects=effects, spec=None, outcome="changed", reason="")
+        return Doing(step)
+
+    service, socket = ("units", "ssh.service"), ("units", "ssh.socket")
+    nodes = [doing(service), doing(("units", "*"), ("*", "*")), doing(socket, service), doing(("*", "*"))]
+    assert chains(nodes) == [[nodes[0], nodes[2]], [nodes[1]], [nodes[3]]]
+
+
+def test_what_stays_for_another_playbook_says_so_when_it_is_let_go(machine: Machine, host: Path) -> None:
+    path = str(host / "f")
+    fine(machine.run(file(path, content="x\n"), playbook="one"))
+    fine(machine.run(file(path, content="x\n"), playbook="two"))
+    said = fine(machine.run(mode="destroy", yes=True, playbook="two"))
+    for kind in ("planned", "layer"):
+        (node,) = said.part("removals", kind)
+        assert node["reason"] == f"it stays: file:{path} of one is about the same thing"
+    fine(machine.run(mode="destroy", yes=True, playbook="one"))
+    assert not (host / "f").exists()

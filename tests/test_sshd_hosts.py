@@ -245,6 +245,41 @@ def test_a_unit_that_a_socket_starts_is_started_by_it_again(site: Site) -> None:
     site.host.run(["systemctl", "stop", "lamp.socket", "lamp.service"])
 
 
+SOCKET = """
+hosts: guarded
+resources:
+  - directory: /etc/systemd/system/ssh.socket.d
+  - file: /etc/systemd/system/ssh.socket.d/port.conf
+    content: "[Socket]\\nListenStream=2222\\n"
+    requires: [directory:/etc/systemd/system/ssh.socket.d]
+  - service: ssh.socket
+    restart_on: [file:/etc/systemd/system/ssh.socket.d/port.conf]
+  - file: /etc/ssh/sshd_config.d/50-site.conf
+    content: "MaxAuthTries 3\\n"
+  - service: ssh
+    restart_on: [file:/etc/ssh/sshd_config.d/50-site.conf]
+"""
+
+
+def test_sshd_and_its_socket_are_restarted_one_at_a_time(site: Site) -> None:
+    """Restarting the socket stops the service and starts it again: a restart of the service would be cancelled."""
+    site.host.run(["systemctl", "disable", "--now", "ssh.service"])
+    site.host.run(["systemctl", "enable", "--now", "ssh.socket"])
+    try:
+        for _ in range(3):
+            site.say("apply", SOCKET)
+            assert site.show("ssh.socket", "ActiveState") == "active"
+            last = site.report("destroy")["removals"][-1]
+            assert {node["name"]: node["outcome"] for node in last} == {
+                "service:ssh (stays)": "changed", "service:ssh.socket (stays)": "changed"
+            }  # fmt: skip
+            assert site.show("ssh.socket", "Listen") == "[::]:22 (Stream)"
+            assert site.show("ssh.socket", "ActiveState") == "active"
+    finally:
+        site.host.run(["systemctl", "disable", "--now", "ssh.socket", "ssh.service"])
+        site.host.run(["systemctl", "enable", "--now", "ssh.service"])
+
+
 # Nobody is locked out
 
 

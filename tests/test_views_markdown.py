@@ -100,3 +100,15 @@ def test_report_is_left_alone():
     before = copy.deepcopy(given)
     markdown.text(given)
     assert given == before
+
+
+def test_each_of_several_things_of_a_node_is_named():
+    made = {**node("tool-b"), "name": "package:tool-b", "type": "package"}
+    made["changes"] = [
+        {"object": f"package {name}", "field": "version", "before": None, "after": version}
+        for name, version in {"tool-a": "2.0", "tool-b": "1.0"}.items()
+    ]
+    text = markdown.text(report([made]))
+    assert "`package tool-a`\n  - `version` `2.0`\n  - `package tool-b`\n  - `version` `1.0`" in text
+    made["changes"] = made["changes"][1:]
+    assert "`package tool-b`" not in markdown.text(report([made]))

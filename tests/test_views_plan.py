@@ -208,3 +208,11 @@ def test_a_host_without_resources_has_a_line_below_its_heading(mode):
     assert texts[heading + 1].endswith("no resources are defined for this host.")
     host["status"] = "cancelled"
     assert "no resources" not in plain(show(report))
+
+
+@pytest.mark.parametrize("mode", ["apply", "prune", "destroy"])
+def test_what_is_to_be_done_again_is_what_failed(mode):
+    failed = {"name": "file:/x", "type": "file", "outcome": "failed", "reason": "no", "changes": [], "actions": []}
+    report = {"mode": mode, "hosts": {"web1": {"status": "failed", "layers": [], "removals": [[failed]]}}}
+    text = plain(outcome_lines(report))
+    assert f"Next: mend the cause and {mode} again" in text

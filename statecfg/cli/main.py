@@ -165,7 +165,12 @@ def _misused(problem: click.ClickException, given: Sequence[str]) -> int:
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
 
-    about = problem.ctx.command_path if isinstance(problem, click.UsageError) and problem.ctx else "statecfg"
+    if type(problem).__name__ == "NoArgsIsHelpError":  # nothing is wrong with what was not written
+        click.echo(problem.format_message(), err=True)
+        return exit_codes.BAD_INPUT
+    about = " ".join(["statecfg", *given[:1]]) if given and not given[0].startswith("-") else "statecfg"
+    if isinstance(problem, click.UsageError) and problem.ctx:
+        about = problem.ctx.command_path
     wrong, help = problem.format_message(), f"`{about} --help` shows what the command takes"
     if _wants_json(given):
         _as_json([{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,9 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
         raise click.UsageError("--prune-hosts can't be saved: an apply of the playbook does it, with --yes.")
     with inputs.recording() if out else contextlib.nullcontext(inputs.Inputs()) as read:
         work = session.prepare(Path(playbook), chosen, store=store)
+    if out and any(os.path.realpath(out) == os.path.realpath(path) for _, path, _ in read):
+        detail = f"'{out}' is a file that the plan is made from, and would be overwritten."
+        raise click.BadParameter(detail, param_hint="'-o' / '--out'")
     if chosen.prune_hosts:
         work = prune_hosts.planned(work, Path(playbook), store)
     known = saved_plan.store_of(work, store) if out and work.services else ""

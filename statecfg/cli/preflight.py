@@ -23,13 +23,16 @@ FILES = 64  # descriptors that the command itself needs
 def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
     """Warn about key files that are skipped.
 
-    :raises InvalidInput: a host has only keys that cannot be used, or more files are needed than the process may open
+    :raises InvalidInput: ssh_config can't be read, a host has only keys that cannot be used, or more files are needed
+        than the process may open
     """
     found = list(_files(min(forks, len(hosts))))
+    away = [host for host in hosts if host.transport != "local"]
+    if away:
+        found += _config(settings)
     warned: set[str] = set()
-    for host in hosts:
-        if host.transport != "local":
-            found += _keys(host, settings, warned)
+    for host in away:
+        found += _keys(host, settings, warned)
     report(*found)
 
 
@@ -46,6 +49,16 @@ def _files(at_once: int) -> Iterable[Problem]:
     detail = f"--forks {at_once} needs {needed} open files, and this process may open {hard}"
     smaller = f"use --forks {fitting}, or " if fitting > 0 else ""
     yield problem("SC0451", detail, f"{smaller}run `ulimit -n {needed}` as a user who may raise the limit")
+
+
+def _config(settings: Settings) -> Iterable[Problem]:
+    """Yield a problem if ssh_config can't be read or understood, which would be said of every host."""
+    from statecfg.transport import ssh_config
+
+    try:
+        ssh_config.load(settings.ssh_config)
+    except ssh_config.ConfigProblem as wrong:
+        yield problem("SC0301", f"ssh_config: {wrong}", "mend it, or name another one: --ssh-config FILE")
 
 
 def _keys(host: Host, settings: Settings, warned: set[str]) -> list[Problem]:

@@ -115,4 +115,5 @@ def _hosts(node: Node) -> str:
         else:
             detail = f"`hosts:` must be a pattern or a list of them; this is {yaml_text.describe(item)}"
             report(problem("SC0310", detail, "write hosts: NAME, a group or a pattern", item.place))
-    return ",".join(names)
+    # What was reported has no pattern: there is nothing more to say of it.
+    return ",".join(names) if names or not items else "all"

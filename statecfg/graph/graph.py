@@ -358,6 +358,7 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], before: int) -> P
     if before < MAX_PROBLEMS:
         kind = name.partition(":")[0] + ":"
         written = [other for other, there in names.items() if not (there.broken and ":" in (other[0], other[-1]))]
+        written = [other for other in written if other != node.provides]
         alike = [other for other in written if other.startswith(kind)] or written
         close = nearest(name, written) if len(alike) <= 20_000 else []
         hint = suggest(name, close + sorted(set(alike) - set(close)), "there are")

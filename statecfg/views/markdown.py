@@ -185,8 +185,9 @@ def _node(fate: Fate) -> str:
     changes = node.get("changes") or []
     if not changes:
         out.extend(f"  - {code(action_text(action))}\n" for action in node.get("actions") or [])
-    for name, of_object in by_object(changes).items():
-        if not names_itself(node, name):
+    objects = by_object(changes)
+    for name, of_object in objects.items():
+        if len(objects) > 1 or not names_itself(node, name):
             out.append(f"  - {code(name)}\n")
         out.extend(_change(change) for change in of_object if len(of_object) == 1 or not says_nothing(change))
     return "".join(out)

@@ -56,12 +56,13 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
 def _next(report: Report) -> Iterator[Line]:
     """Yield what to do now, where something is left to do."""
     hosts = report["hosts"].values()
+    verb = report["mode"] if report.get("mode") in REMOVING else "apply"
     if any(host["status"] == "unknown" for host in hosts):
-        text = "apply again: each host knows how far it came, and what was under way is looked at anew."
+        text = f"{verb} again: each host knows how far it came, and what was under way is looked at anew."
     elif any(fate.kind == "failed" for host in hosts if touched(host) for fate in fates(host)):
-        text = "mend the cause and apply again: what is done is not done twice."
+        text = f"mend the cause and {verb} again: what is done is not done twice."
     elif any(host_lines.stopped(host) for host in hosts):
-        text = "apply again to go on: what is done is not done twice."
+        text = f"{verb} again to go on: what is done is not done twice."
     else:
         return
     yield make(("Next: ", "skip"), text, hang=6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.ledger.removal import Former
 from statecfg.remote.run.report import action_report, step_report
 
 TYPE_CHECKING = False
@@ -41,6 +42,8 @@ class Doing:
             found["shutdown_first"] = self.shutdown or action_report(first, "not-attempted")
         found["outcome"] = self.outcome
         found.pop("reason", None)
-        if self.reason:
-            found["reason"] = self.reason
+        node = self.step.node
+        reason = self.reason or (node.note if isinstance(node, Former) and self.outcome == "unchanged" else "")
+        if reason:
+            found["reason"] = reason
         return found

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def chains(nodes: Sequence[Doing]) -> List[List[Doing]]:
-    """Return the nodes of a layer in groups: those that touch the same path are in one group, in the planned order."""
+    """Return the nodes of a layer in groups: those that touch the same thing are in one group, in the planned order.
+
+    A thing is a path, or an entry of a table such as a unit: starting ssh.socket also stops and starts ssh.service.
+    """
     group = list(range(len(nodes)))
 
     def leader(at: int) -> int:
@@ -25,7 +28,8 @@ def chains(nodes: Sequence[Doing]) -> List[List[Doing]]:
 
     first: Dict[Hashable, int] = {}
     for at, node in enumerate(nodes):
-        for place in node.step.touched:
+        entries = (entry for entry in node.step.effects if entry[1] != ALL)
+        for place in (*node.step.touched, *entries):
             one, other = sorted((leader(first.setdefault(place, at)), leader(at)))
             group[other] = one
     for at, node in enumerate(nodes):
