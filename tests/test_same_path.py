@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.doing import Doing
-from statecfg.remote.touching import chains
+from statecfg.remote.run.doing import Doing
+from statecfg.remote.run.touching import chains
 from statecfg.resources import command, file, line_in_file, symlink
 from tests import managed
 from tests.managed import Machine, Said

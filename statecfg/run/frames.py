@@ -1,4 +1,4 @@
-"""What a host may say: every frame as a frozen class, read strictly. The executor's half is `remote/wire.py`.
+"""What a host may say: every frame as a frozen class, read strictly. The executor's half is `remote/wire/frames.py`.
 
 Controller and executor are the same version, since the executor comes from the controller; so an unknown key is not
 news from another version but a host that does not run our executor.
