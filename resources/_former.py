@@ -6,7 +6,7 @@ import posixpath
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 from statecfg.resources import _before, _paths, _together
 from statecfg.resources._manager import manager
 
@@ -62,7 +62,7 @@ def newcomer(node: Node) -> bool:
 
 def remembered(node: Node) -> Mapping[str, Any]:
     """Return what the ledger remembers of a node that goes."""
-    found: Mapping[str, Any] = node.row["memory"] if isinstance(node, Former) else {}
+    found: Mapping[str, Any] = node.row["memory"] if isinstance(node, Orphan) else {}
     return found
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.secrets import Secret, secret
     from statecfg.playbook.services import deploy, relate
     from statecfg.problems import InvalidInput, Problem, collecting
-    from statecfg.problems.positions import Place
+    from statecfg.problems.positions import SourceLocation
     from statecfg.remote.graph.borg import make_validators
     from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Keyword, Unknown, error, ok
     from statecfg.remote.graph.model import Result as Result
@@ -84,7 +84,7 @@ _HOMES = {
     "PackageName": "statecfg.remote.graph.values",
     "Pattern": "statecfg.remote.graph.values",
     "Pause": "statecfg.remote.graph.values",
-    "Place": "statecfg.problems.positions",
+    "SourceLocation": "statecfg.problems.positions",
     "Play": "statecfg.playbook.plays",
     "Port": "statecfg.remote.graph.values",
     "Problem": "statecfg.problems",
@@ -112,15 +112,17 @@ _HOMES = {
     "secret": "statecfg.playbook.secrets",
     "table": "statecfg.remote.graph.nodetype",
 }
+# Names until 0.3.
+_RENAMED = {"Place": "SourceLocation"}
 # What the half that travels to hosts calls by name. A host has only what lives in `statecfg.remote`.
 _CALLED = {
     "RealMachine": "statecfg.remote.machine.real",
     "add_validators": "statecfg.graph.validators",
     "declare": "statecfg.graph.declare",
     "load_module": "statecfg.dialects",
-    "no_node_type_in": "statecfg.graph.kinds",
-    "report_twice": "statecfg.graph.kinds",
-    "unknown_node_type": "statecfg.graph.kinds",
+    "no_node_type_in": "statecfg.graph.registry",
+    "report_twice": "statecfg.graph.registry",
+    "unknown_node_type": "statecfg.graph.registry",
 }
 
 __all__ = [
@@ -154,12 +156,12 @@ __all__ = [
     "PackageName",
     "Pattern",
     "Pause",
-    "Place",
     "Play",
     "Port",
     "Problem",
     "Seconds",
     "Secret",
+    "SourceLocation",
     "Suffix",
     "Text",
     "Unknown",
@@ -185,6 +187,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        import warnings
+
+        warnings.warn(f"statecfg.{name} is now statecfg.{_RENAMED[name]}", FutureWarning, stacklevel=2)
+        return getattr(import_module(__name__), _RENAMED[name])
     home = _HOMES.get(name) or _CALLED.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.context import HELD
 from statecfg.problems import InvalidInput, positions
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import NodeType, register
 from tests.kinds import chain, refused, t_path, t_plain, t_rich
@@ -142,7 +142,7 @@ def test_names_apart_do_not_make_things_apart() -> None:
 def test_present_in_one_file_and_absent_in_another() -> None:
     from statecfg.graph.declare import declare_at
 
-    places = Place("a.yml", 3, 5), Place("b.yml", 9, 5)
+    places = SourceLocation("a.yml", 3, 5), SourceLocation("b.yml", 9, 5)
     graphs = [
         declare_at(t_path, ("/etc/x",), {}, places[0]),
         declare_at(t_path, ("/etc//x",), {"absent": True}, places[1]),
@@ -168,7 +168,7 @@ def test_everything_wrong_comes_at_once(tmp_path: Path) -> None:
 def node_at(base: Path, source: str) -> Graph:
     from statecfg.graph.declare import declare_at
 
-    return declare_at(t_path, ("/x",), {"source": source}, Place(str(base / "playbooks" / "p.yml"), 3, 5))
+    return declare_at(t_path, ("/x",), {"source": source}, SourceLocation(str(base / "playbooks" / "p.yml"), 3, 5))
 
 
 def test_source_is_found_beside_the_playbook_then_in_files(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_sources_that_are_refused(tmp_path: Path) -> None:
         with refused("SC0118") as found:
             compiled(node_at(project, source), base=project)
         assert message in found[0].detail, source
-        assert found[0].places == (Place(str(project / "playbooks" / "p.yml"), 3, 5),)
+        assert found[0].places == (SourceLocation(str(project / "playbooks" / "p.yml"), 3, 5),)
 
 
 def test_tree_lists_what_a_directory_holds(tmp_path: Path) -> None:

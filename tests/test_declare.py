@@ -9,12 +9,12 @@ import pytest
 from statecfg.graph import declare, validators
 from statecfg.graph.graph import Graph
 from statecfg.problems import InvalidInput, collecting
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Keyword
 from statecfg.remote.graph.nodetype import NodeType, Schema
 from tests.kinds import refused, t_path, t_plain, t_rich
 
-HERE = Place("play.yml", 7, 5)
+HERE = SourceLocation("play.yml", 7, 5)
 
 
 def attrs(graph: Graph) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def test_all_mistakes_of_a_node_come_at_once() -> None:
 
 def test_problem_stands_where_the_attribute_is_written() -> None:
     with refused("SC0202") as found:
-        declare.declare_at(t_path, ("a",), {}, HERE, {"path": Place("play.yml", 9, 11)})
-    assert found[0].places == (Place("play.yml", 9, 11),)
+        declare.declare_at(t_path, ("a",), {}, HERE, {"path": SourceLocation("play.yml", 9, 11)})
+    assert found[0].places == (SourceLocation("play.yml", 9, 11),)
 
 
 def test_arguments() -> None:
@@ -209,10 +209,10 @@ def test_one_mistake_outside_collecting_raises() -> None:
 
 
 def test_unknown_type_is_named_with_a_suggestion() -> None:
-    from statecfg.graph import kinds
+    from statecfg.graph import registry
 
     with refused("SC0106") as found:
-        assert kinds.named("fiel", HERE) is None
+        assert registry.named("fiel", HERE) is None
     assert "did you mean `file`?" in found[0].help and "resources/fiel.py" in found[0].help
     assert found[0].places == (HERE,)
     with refused("SC0106") as found:

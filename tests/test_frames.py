@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statecfg.playbook.compile import Definition
-from statecfg.run import frames, testimony
+from statecfg.run import frames, host_report
 from statecfg.run.strict import Free, Invalid, Strict, weigh
 
 TEXT = st.text(max_size=8)
@@ -159,10 +159,10 @@ def test_every_frame_that_the_executor_sends_has_a_class() -> None:
 
 @pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
 def test_a_hook_that_a_host_calls_has_no_more_time_than_any_hook(seconds: float) -> None:
-    said = testimony.Testimony(Definition([]), "apply", lambda kind, data: None)
+    said = host_report.HostReport(Definition([]), "apply", lambda kind, data: None)
     said.acting = True
     calling = {"type": "calling", "hook": "h", "event": "post-create", "name": "file:/a"}
-    with pytest.raises(testimony.Broken, match=r"frame makes no sense|gives a hook"):
+    with pytest.raises(host_report.Broken, match=r"frame makes no sense|gives a hook"):
         said.take(said.read({**calling, "seconds": seconds}))
-    with pytest.raises(testimony.Broken, match="not part of this run"):
+    with pytest.raises(host_report.Broken, match="not part of this run"):
         said.take(said.read({**calling, "seconds": 30.0}))

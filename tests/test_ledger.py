@@ -16,7 +16,7 @@ import pytest
 
 from statecfg.remote.ledger.history import history
 from statecfg.remote.ledger.ledger import CUT_OFF, KEPT, SCHEMA, Ledger, displaced, machine_id
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
 from statecfg.remote.run.following import Following
 from statecfg.resources import directory, file
@@ -156,7 +156,7 @@ def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
     assert [(debt["node"], debt["how"]) for debt in ledger.owed("site")] == [("service", None)]
     rows = ledger.resources("site")
     assert rows["service:ssh"]["triggers"] is None and rows["service:ssh"]["requires"] == ["conf"]
-    going = [[Former(rows["conf"], "conf")]]
+    going = [[Orphan(rows["conf"], "conf")]]
     (kept,) = Following(rows.values(), going, (), {}).kept
     assert (kept.provides, kept.causes) == ("service:ssh (stays)", ["conf"])
     ledger.close()

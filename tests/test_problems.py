@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import statecfg
-from statecfg.problems import CODES, InvalidInput, Place, collecting, nearest, problem, report, slips, suggest
+from statecfg.problems import CODES, InvalidInput, SourceLocation, collecting, nearest, problem, report, slips, suggest
 
-ONE = problem("SC0101", "one", "do this", Place("a.py", 3, 5), Place("b.py", 1))
+ONE = problem("SC0101", "one", "do this", SourceLocation("a.py", 3, 5), SourceLocation("b.py", 1))
 
 
 def test_outside_collecting_a_report_raises() -> None:
@@ -41,7 +41,7 @@ def test_invalid_input_crosses_processes() -> None:
 
 
 def test_a_place_twice_is_shown_once() -> None:
-    assert len(problem("SC0110", "", "", Place("a", 1), Place("a", 1)).places) == 1
+    assert len(problem("SC0110", "", "", SourceLocation("a", 1), SourceLocation("a", 1)).places) == 1
 
 
 def test_codes_are_well_formed_and_used() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statecfg import resources
 from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.removal import Leaving, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.ledger.orphans import Leaving, claims, contents, kept, leaving, refusal, stored
 from statecfg.remote.ledger.state import Account, prepare
 from statecfg.remote.wire.frames import encode_value
 from tests import managed_types

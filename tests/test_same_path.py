@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.run.doing import Doing
+from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.run.touching import chains
 from statecfg.resources import command, file, line_in_file, symlink
 from tests import managed
@@ -130,9 +130,9 @@ def test_one_of_several_that_may_do_anything(machine: Machine, host: Path) -> No
 def test_what_changes_the_same_unit_takes_turns() -> None:
     """Effects on a whole table, or on anything at all, hold nobody up."""
 
-    def doing(*effects: tuple[str, str]) -> Doing:
+    def doing(*effects: tuple[str, str]) -> NodeRun:
         step: Any = SimpleNamespace(touched=(), shared=(), effects=effects, spec=None, outcome="changed", reason="")
-        return Doing(step)
+        return NodeRun(step)
 
     service, socket = ("units", "ssh.service"), ("units", "ssh.socket")
     nodes = [doing(service), doing(("units", "*"), ("*", "*")), doing(socket, service), doing(("*", "*"))]

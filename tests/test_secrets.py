@@ -16,7 +16,7 @@ import pytest
 
 from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.machine.redact import Redactor
 
 CANARIES = [
@@ -154,7 +154,7 @@ def test_files(tmp_path):
     path.write_text("from-a-file\n")
     path.chmod(0o600)
     assert secrets.secret("t", file=path).reveal() == "from-a-file"
-    assert secrets.tagged("!secret", {"file": "token.txt"}, Place(str(tmp_path / "x.yml"), 1)).name == "token"
+    assert secrets.tagged("!secret", {"file": "token.txt"}, SourceLocation(str(tmp_path / "x.yml"), 1)).name == "token"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_mistakes(given, code, words, tmp_path, monkeypatch):
     (tmp_path / "latin").write_bytes(b"caf\xe9 value")
     (tmp_path / "latin").chmod(0o600)
     with pytest.raises(InvalidInput) as caught:
-        secrets.tagged("!secret", given, Place(str(tmp_path / "x.yml"), 3, 5))
+        secrets.tagged("!secret", given, SourceLocation(str(tmp_path / "x.yml"), 3, 5))
     first = caught.value.problems[0]
     assert (first.code, first.places[0].line) == (code, 3)
     assert words in first.detail

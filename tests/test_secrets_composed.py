@@ -23,7 +23,7 @@ from statecfg import templates
 from statecfg.graph.opaque import Secret
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput, tokens
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.wire.frames import decode_value
 from statecfg.resources import command, file, line_in_file
 from statecfg.run import prepare
@@ -360,7 +360,7 @@ def test_a_secret_does_not_become_a_number(number: str) -> None:
     """No report could mask the number, or what is computed from it."""
     pin = Secret("pin", "48151623")
     with pytest.raises(InvalidInput) as caught:
-        templates.evaluate(number, {"pin": pin}, Place("site.yml", 1))
+        templates.evaluate(number, {"pin": pin}, SourceLocation("site.yml", 1))
     (found,) = caught.value.problems
     assert "makes a number of the secret pin" in found.detail
     assert "48151623" not in str(caught.value)

@@ -9,7 +9,7 @@ from typing import Any
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.resources import process
-from statecfg.run import testimony
+from statecfg.run import host_report
 from statecfg.views import markdown
 from tests.command import reach, statecfg
 from tests.hosts import PlainSshd
@@ -75,7 +75,7 @@ def planned(name: str, first: dict[str, Any]) -> dict[str, Any]:
 def test_what_a_lost_host_had_stopped_is_told() -> None:
     """Its own account never came; what is known of it is made of the events before."""
     graph = process("/usr/bin/sleep", args=["1"], user="root", group="root", env={})
-    told = testimony.Testimony(compile_graph(graph, WireContext()), "apply", lambda kind, data: None)
+    told = host_report.HostReport(compile_graph(graph, WireContext()), "apply", lambda kind, data: None)
 
     def hear(frame: dict[str, Any]) -> None:
         told.take(told.read(frame))

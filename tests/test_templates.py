@@ -9,9 +9,9 @@ import pytest
 from statecfg import templates
 from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput, Problem
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
-HERE = Place("play.yml", 7, 3)
+HERE = SourceLocation("play.yml", 7, 3)
 
 
 def problem_of(call, *args, **kwargs) -> Problem:

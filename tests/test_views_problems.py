@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from statecfg.problems import Place, Problem
+from statecfg.problems import Problem, SourceLocation
 from statecfg.views.lines import plain
 from statecfg.views.problems import problem_lines
 
@@ -12,7 +12,11 @@ from statecfg.views.problems import problem_lines
 def test_a_problem_shows_its_line_and_marks_the_word(tmp_path):
     (tmp_path / "web.yml").write_text("resources:\n\t- file: /etc/motd\n\t  moed: x\n")
     wrong = Problem(
-        "SC0101", "unknown attribute", "file has no attribute `moed`", "did you mean `mode`?", (Place("web.yml", 3, 4),)
+        "SC0101",
+        "unknown attribute",
+        "file has no attribute `moed`",
+        "did you mean `mode`?",
+        (SourceLocation("web.yml", 3, 4),),
     )
     assert plain(problem_lines([wrong], tmp_path)) == (
         "error[SC0101]: unknown attribute\n"
@@ -30,7 +34,11 @@ def test_a_problem_shows_its_line_and_marks_the_word(tmp_path):
 def test_all_places_are_shown_and_missing_files_are_no_harm(tmp_path):
     (tmp_path / "a.py").write_text("x = 1\n")
     wrong = Problem(
-        "SC0110", "duplicate name", "file:/a twice", "", (Place(str(tmp_path / "a.py"), 1), Place("gone.py", 7))
+        "SC0110",
+        "duplicate name",
+        "file:/a twice",
+        "",
+        (SourceLocation(str(tmp_path / "a.py"), 1), SourceLocation("gone.py", 7)),
     )
     text = plain(problem_lines([wrong], tmp_path))
     assert "--> a.py:1\n" in text
@@ -46,15 +54,15 @@ def test_after_twenty_comes_their_number(tmp_path):
 
 
 def test_what_is_about_no_file_names_none_and_a_whole_file_has_no_line():
-    text = plain(problem_lines([Problem("SC0440", "s", "d", "h", (Place("<unknown>", 0),))], Path("/")))
+    text = plain(problem_lines([Problem("SC0440", "s", "d", "h", (SourceLocation("<unknown>", 0),))], Path("/")))
     assert "-->" not in text
-    text = plain(problem_lines([Problem("SC0118", "s", "d", "h", (Place("/x/site.py", 0),))], Path("/x")))
+    text = plain(problem_lines([Problem("SC0118", "s", "d", "h", (SourceLocation("/x/site.py", 0),))], Path("/x")))
     assert "  --> site.py\n" in text
 
 
 def test_a_long_line_is_shown_around_what_is_wrong(tmp_path):
     (tmp_path / "site.py").write_text("x = " + "a" * 200 + " wrong " + "b" * 200 + "\n")
-    text = plain(problem_lines([Problem("SC0001", "s", "d", "h", (Place("site.py", 1, 206),))], tmp_path))
+    text = plain(problem_lines([Problem("SC0001", "s", "d", "h", (SourceLocation("site.py", 1, 206),))], tmp_path))
     source, mark = text.splitlines()[3:5]
     assert max(map(len, (source, mark))) < 80
     assert source[mark.index("^") :][: mark.count("^")] == "wrong"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.problems import Place, Problem
+from statecfg.problems import Problem, SourceLocation
 from statecfg.views import as_json, markdown, pictures, safe
 from statecfg.views.facts import facts_lines
 from statecfg.views.history import history_lines
@@ -103,7 +103,7 @@ def test_facts_problems_and_pictures_are_harmless(tmp_path):
     report = {"mode": "facts", "hosts": {"h" + HOSTILE: {"status": "ok", "layers": [], "facts": {HOSTILE: HOSTILE}}}}
     assert_harmless(plain(facts_lines(report)))
     (tmp_path / "x.yml").write_bytes(HOSTILE.encode("utf-8", "replace").replace(b"\n", b""))
-    wrong = Problem("SC0101", HOSTILE, HOSTILE, HOSTILE, (Place("x.yml", 1, 3), Place("gone", 1)))
+    wrong = Problem("SC0101", HOSTILE, HOSTILE, HOSTILE, (SourceLocation("x.yml", 1, 3), SourceLocation("gone", 1)))
     assert_harmless(plain(problem_lines([wrong] * 25, tmp_path)))
     node = {"provides": "file:" + HOSTILE, "type": "file", "requires": [], "position": HOSTILE}
     drawings = pictures.fold([("h" + HOSTILE, [[node]])])

@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.removal import contents, stored
+from statecfg.remote.ledger.orphans import contents, stored
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.planning import normalised

@@ -14,7 +14,7 @@ from importlib import import_module
 sys.path.insert(0, sys.argv[1])
 from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
@@ -65,7 +65,7 @@ def come(layers: Layers, kept: dict[str, Any]) -> list[list[Any]]:
     return report
 
 
-def undone(leaving: dict[str, Former], machine: Any) -> dict[str, ActionSpec]:
+def undone(leaving: dict[str, Orphan], machine: Any) -> dict[str, ActionSpec]:
     """Return what brings back what was before these nodes, which go side by side."""
     machine.beside = list(leaving.values())
     found = {}
@@ -116,7 +116,7 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
         for node in layer:
             attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
             row = {"type": node.type, "attrs": attrs, "tags": [], "position": "", "requires": node.requires}
-            leaving[node.provides] = Former(dict(row, memory=decode_value(kept[node.provides], {})), node.provides)
+            leaving[node.provides] = Orphan(dict(row, memory=decode_value(kept[node.provides], {})), node.provides)
         imagined = Planned(RealMachine(Facets()))
         imagined.turn("undo")
         found = undone(leaving, imagined)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg apply playbooks/web.yml                show the plan, ask, do it
@@ -51,7 +51,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
     Ctrl-C lets what runs end and starts nothing new; a second one leaves at once.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg destroy playbooks/web.yml -l web3        one host: show what would go, ask, remove it
@@ -45,7 +45,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     without --yes on the command line.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, session
     from statecfg.playbook.compile import for_undoing

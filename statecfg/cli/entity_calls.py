@@ -154,7 +154,7 @@ def read(name: str) -> Json:
     """Return what a file holds, JSON or YAML; `-` is stdin. Raises InvalidInput."""
     from statecfg.dialects import yaml_text
     from statecfg.problems import InvalidInput, problem
-    from statecfg.problems.positions import Place
+    from statecfg.problems.positions import SourceLocation
 
     if name == "-":
         data = sys.stdin.buffer.read()
@@ -168,11 +168,11 @@ def read(name: str) -> Json:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
         if name.endswith(".json"):
-            place = Place(shown, getattr(error, "lineno", 1))
+            place = SourceLocation(shown, getattr(error, "lineno", 1))
             raise InvalidInput([problem("SC0804", f"it is no JSON: {error}", "", place)]) from None
         value = yaml_text.plain(yaml_text.parse(data, shown, "a mapping"))
     if not isinstance(value, dict):
-        raise InvalidInput([problem("SC0804", "it is no mapping of keys to values", "", Place(shown, 1))])
+        raise InvalidInput([problem("SC0804", "it is no mapping of keys to values", "", SourceLocation(shown, 1))])
     return dict(value)
 
 

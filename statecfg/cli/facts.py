@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg facts                     every host of the inventory
@@ -27,7 +27,7 @@ def command(pattern: str, **given: Any) -> int:
     PATTERN is a name, a group, a glob or a combination, as for --limit; every host when left out.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import session, show
     from statecfg.views.facts import facts_lines

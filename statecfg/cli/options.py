@@ -47,7 +47,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class ConnectionOptions:
     """How to talk to the hosts; None is what was not said.
 
     `forks` hosts at once; `become` whether to act as another user (`become_user`) on the host; `ask_become_pass`
@@ -65,7 +65,7 @@ class Conversation:
     keep_going: bool | None = None
     lock_timeout: float | None = None
 
-    def settled(self, settings: Any) -> Conversation:
+    def settled(self, settings: Any) -> ConnectionOptions:
         """Return this with what was not given on the command line taken from the project's settings."""
         given = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
         stands = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg plan playbooks/web.yml                      every host the playbook names
@@ -41,7 +41,7 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     with --prune its removal is part of the plan.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session, show
     from statecfg.problems import inputs

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg prune playbooks/web.yml          show what would go, ask, remove it
@@ -36,7 +36,7 @@ def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given
     without --yes on the command line. Nothing is removed where the host's own record of it was lost.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, session
 

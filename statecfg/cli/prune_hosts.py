@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import lifecycle, session
-from statecfg.cli.options import Conversation, Output, Selection
+from statecfg.cli.options import ConnectionOptions, Output, Selection
 
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
@@ -55,7 +55,7 @@ def apply(
     finished: Finished,
     work: Work,
     chosen: Selection,
-    how: Conversation,
+    how: ConnectionOptions,
     shown: Output,
     no_hooks: bool,
     store: str | None,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg run-history                                   the last runs on every host of the inventory
@@ -40,7 +40,7 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **given: 
     off are shown as such, with what was under way. Exit 5 where no host knows of the run that was asked for.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import session, show
     from statecfg.views.history import history_lines

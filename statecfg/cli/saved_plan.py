@@ -15,7 +15,7 @@ import click
 from statecfg import dialects
 from statecfg.cli import session
 from statecfg.cli.main import VERSION
-from statecfg.cli.options import Conversation, Output, Selection
+from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
 from statecfg.problems import inputs
 
@@ -36,7 +36,13 @@ Json = dict[str, Any]
 
 
 def save(
-    path: Path, work: Work, chosen: Selection, how: Conversation, report: Mapping[str, Any], read: Inputs, store: str
+    path: Path,
+    work: Work,
+    chosen: Selection,
+    how: ConnectionOptions,
+    report: Mapping[str, Any],
+    read: Inputs,
+    store: str,
 ) -> None:
     """Save a plan with all that is needed to see later, on any machine, whether it still holds.
 
@@ -91,7 +97,7 @@ def _refuse_secrets(chosen: Selection, secrets: Mapping[str, str]) -> None:
             raise InvalidInput([problem("SC0430", detail, "declare it as a secret: `!secret {env: NAME}`")])
 
 
-def _choices(chosen: Selection, how: Conversation, project: Project) -> Json:
+def _choices(chosen: Selection, how: ConnectionOptions, project: Project) -> Json:
     variables = ["@" + _portable(text[1:], project) if text.startswith("@") else text for text in chosen.extra_vars]
     settled = how.settled(project.settings)
     config = how.ssh_config
@@ -127,7 +133,7 @@ def content(source: str) -> bytes:
     Raises InvalidInput if it can't be read.
     """
     from statecfg.problems import InvalidInput, problem
-    from statecfg.problems.positions import Place
+    from statecfg.problems.positions import SourceLocation
     from statecfg.run.saved.plan_file import LARGEST
 
     try:
@@ -137,7 +143,7 @@ def content(source: str) -> bytes:
             return stream.read(LARGEST + 1)
     except OSError as error:
         detail = f"{source} can't be read: {error.strerror}"
-        raise InvalidInput([problem("SC0430", detail, "check the file", Place(source, 0))]) from None
+        raise InvalidInput([problem("SC0430", detail, "check the file", SourceLocation(source, 0))]) from None
 
 
 def plan_in(source: str) -> bytes | None:
@@ -175,7 +181,7 @@ class _Here:
     project: Project
     playbook: Path
     selection: Selection
-    how: Conversation
+    how: ConnectionOptions
     moved: Mapping[str, Path]
 
 
@@ -183,7 +189,7 @@ def apply(
     source: str,
     data: bytes,
     given: Selection,
-    how: Conversation,
+    how: ConnectionOptions,
     output: Output,
     *,
     directory: str | None,
@@ -238,7 +244,7 @@ def apply(
     return replace(finished, report={**finished.report, "hosts": {**visited, **unvisited}}), events.problems
 
 
-def _opened(source: str, data: bytes, given: Selection, how: Conversation, directory: str | None) -> _Here:
+def _opened(source: str, data: bytes, given: Selection, how: ConnectionOptions, directory: str | None) -> _Here:
     """Return the plan in its project. Raises StalePlan as far as it shows without running anything of the project."""
     from statecfg.playbook import project as projects
     from statecfg.run.saved import differences, plan_file
@@ -301,7 +307,7 @@ def _contradiction(flag: str, planned: Any) -> click.UsageError:
     )
 
 
-def _way(plan: Json, project: Project, given: Conversation) -> Conversation:
+def _way(plan: Json, project: Project, given: ConnectionOptions) -> ConnectionOptions:
     """Return how to reach the hosts: as the plan did. Raises click.UsageError for contradictions."""
     choices = plan["choices"]
     values: Json = {}

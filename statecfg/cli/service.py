@@ -10,7 +10,7 @@ import click
 
 from statecfg import dialects
 from statecfg.cli import exit_codes, options
-from statecfg.cli.options import Command, Conversation, Group, Output, take
+from statecfg.cli.options import Command, ConnectionOptions, Group, Output, take
 from statecfg.cli.service_store import ServiceStore
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
 
     The hooks that failed count as done, without what they would have set; with --retry they are run again.
     """
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.store import services
 

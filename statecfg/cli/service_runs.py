@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from statecfg.cli.options import Conversation, Output, Selection
+from statecfg.cli.options import ConnectionOptions, Output, Selection
 
 
-def retry(playbook: Path, how: Conversation, output: Output, store: str | None) -> int:
+def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | None) -> int:
     """Run the hooks that are due for the units of a playbook; return the exit code.
 
     No resource is touched, and what the playbook says of services by now is left to the next apply.

@@ -14,7 +14,7 @@ import click
 
 from statecfg.cli import exit_codes, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
-from statecfg.cli.options import Conversation, Output, Selection
+from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.vars import extra_vars
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe, stream
@@ -155,7 +155,7 @@ def _so_far(host: Mapping[str, Any]) -> dict[str, Any]:
 def converse(
     work: Work,
     mode: str,
-    how: Conversation,
+    how: ConnectionOptions,
     output: Output,
     *,
     expect: Mapping[str, Mapping[str, str]] | None = None,
@@ -224,13 +224,13 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
     return found if deploys else replace(found, as_is=True)
 
 
-def _settings(how: Conversation) -> Any:
+def _settings(how: ConnectionOptions) -> Any:
     from statecfg.transport import Settings
 
     return Settings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
-def _as_asked(host: Host, how: Conversation, settings: Any) -> Host:
+def _as_asked(host: Host, how: ConnectionOptions, settings: Any) -> Host:
     """Return the host with what the command line says of logging in and becoming: it wins over the inventory.
 
     The method stays the host's own. `become_user` of statecfg.toml is for hosts that name none.
@@ -304,7 +304,7 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
     return code
 
 
-def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:
+def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]:
     """Return the arguments that choose the same again. Variables given in words may be secrets: they are left out."""
     found = [playbook]
     for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
@@ -317,7 +317,7 @@ def words(playbook: str, chosen: Selection, how: Conversation) -> list[str]:
     return found + way(how)
 
 
-def way(how: Conversation, saved: bool = False) -> list[str]:
+def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
     """Return the arguments that go the same way to the hosts; a `saved` plan knows all but how to ask."""
     found = [] if saved else [text for flag, value in (
         ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
-from statecfg.cli.options import Command, Conversation, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
 statecfg verify playbooks/web.yml         every host; exit 2 where anything drifted
@@ -30,7 +30,7 @@ def command(playbook: str, store: str | None, **given: Any) -> int:
     something else than it did then, or nothing any more. Exit 2 if there is any of either.
     """
     chosen: Selection = take(Selection, given)
-    how: Conversation = take(Conversation, given)
+    how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
     from statecfg.cli import lifecycle, session, show
     from statecfg.views.verify import verify_lines

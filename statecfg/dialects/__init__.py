@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statecfg.problems import InvalidInput, Place, going_on, inputs, problem, report, suggest_file
+from statecfg.problems import InvalidInput, SourceLocation, going_on, inputs, problem, report, suggest_file
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
@@ -45,7 +45,9 @@ def _read(path: str | Path, project: Any) -> Playbook:
         hint = f"a playbook ends in {', '.join(LOADERS)}"
         raise InvalidInput([problem("SC0515", f"{path} is in no language that playbooks are written in", hint)])
     if not os.path.isfile(file):
-        raise InvalidInput([problem("SC0118", f"there is no playbook {path}", suggest_file(file), Place(str(path), 0))])
+        raise InvalidInput(
+            [problem("SC0118", f"there is no playbook {path}", suggest_file(file), SourceLocation(str(path), 0))]
+        )
     inputs.note("playbook", file)
     root = _root(file, project)
     import_module("statecfg.dialects.modules").enter(root)

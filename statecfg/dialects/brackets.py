@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from statecfg.problems import Place, Problem, problem
+from statecfg.problems import Problem, SourceLocation, problem
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {closer: opener for opener, closer in PAIRS.items()}
@@ -55,7 +55,7 @@ def _unclosed(text: str, path: str, open_: list[tuple[str, int]], why: str) -> P
     )
 
 
-def place(text: str, path: str, index: int) -> Place:
+def place(text: str, path: str, index: int) -> SourceLocation:
     """Return the place of the character at `index`."""
     line_start = text.rfind("\n", 0, index) + 1
-    return Place(path, text.count("\n", 0, index) + 1, index - line_start + 1)
+    return SourceLocation(path, text.count("\n", 0, index) + 1, index - line_start + 1)

@@ -15,7 +15,7 @@ from statecfg.dialects.keywords import body_start, dotted, needs_hy
 from statecfg.graph.graph import Graph
 from statecfg.playbook.plays import Play
 from statecfg.playbook.services import Relation
-from statecfg.problems import InvalidInput, Place, problem
+from statecfg.problems import InvalidInput, SourceLocation, problem
 from statecfg.problems.positions import PACKAGE
 from statecfg.remote import OLDEST
 from statecfg.remote.graph.nodetype import NodeType
@@ -181,7 +181,9 @@ def python_source(tree: ast.Module, path: str) -> str:
         again = ast.parse(source, feature_version=OLDEST)
     except SyntaxError as error:
         hint = "hosts run Python 3.8 or newer"
-        raise InvalidInput([problem("SC0516", str(error.msg), hint, Place(path, _line(tree, source, error)))]) from None
+        raise InvalidInput(
+            [problem("SC0516", str(error.msg), hint, SourceLocation(path, _line(tree, source, error)))]
+        ) from None
     table = _table(tree, again)
     name = os.path.join(os.path.basename(os.path.dirname(path)), os.path.basename(path))
     return source.replace(written, f"{LINES} = {(name, table)!r}", 1) + "\n"

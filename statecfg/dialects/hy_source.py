@@ -23,7 +23,7 @@ from hy.reader import read_many
 from statecfg.dialects import brackets
 from statecfg.dialects.forms import BadForm
 from statecfg.dialects.keywords import plain_keywords
-from statecfg.problems import InvalidInput, Place, Problem, problem, suggest
+from statecfg.problems import InvalidInput, Problem, SourceLocation, problem, suggest
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -70,7 +70,7 @@ def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
     found = brackets.check(text, path)
     if found is not None:
         return found
-    place = Place(path, getattr(error, "lineno", None) or 1, getattr(error, "offset", None))
+    place = SourceLocation(path, getattr(error, "lineno", None) or 1, getattr(error, "offset", None))
     message = str(getattr(error, "msg", None) or error)
     cause = error.__context__
     if isinstance(cause, BadForm):
@@ -85,7 +85,7 @@ def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
     return problem("SC0501", message, "", place)
 
 
-def _no_macro(message: str, place: Place) -> Problem:
+def _no_macro(message: str, place: SourceLocation) -> Problem:
     found = re.match(r"Could not require name (\S+) from <module '([^']+)'", message)
     if found is None:
         return problem("SC0506", message, "", place)
@@ -104,9 +104,9 @@ def _form_being_compiled(error: BaseException) -> Any:
     return form
 
 
-def _place(model: Any, otherwise: Place) -> Place:
+def _place(model: Any, otherwise: SourceLocation) -> SourceLocation:
     line, column = getattr(model, "start_line", None), getattr(model, "start_column", None)
-    return Place(otherwise.file, line, column) if line else otherwise
+    return SourceLocation(otherwise.file, line, column) if line else otherwise
 
 
 class HyLoader(importlib.machinery.SourceFileLoader):

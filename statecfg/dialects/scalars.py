@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from statecfg.problems import InvalidInput, Place, Problem, problem
+from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+\Z")
@@ -105,7 +105,7 @@ def decode(data: bytes, file: str) -> str:
         raise _unreadable(file, data, offset, f"character U+{ord(control.group()):04X} is not allowed in YAML")
     conflict = _CONFLICT.search(text)
     if conflict:
-        place = Place(file, text.count("\n", 0, conflict.start()) + 1, 1)
+        place = SourceLocation(file, text.count("\n", 0, conflict.start()) + 1, 1)
         help_text = "resolve it: keep one side and delete the marker lines"
         raise InvalidInput([problem("SC0314", "this looks like an unfinished merge", help_text, place)])
     return text
@@ -114,7 +114,7 @@ def decode(data: bytes, file: str) -> str:
 def _unreadable(file: str, data: bytes, offset: int, what: str) -> InvalidInput:
     start = data.rfind(b"\n", 0, offset) + 1
     column = len(data[start:offset].decode("utf-8", "replace")) + 1
-    place = Place(file, data.count(b"\n", 0, offset) + 1, column)
+    place = SourceLocation(file, data.count(b"\n", 0, offset) + 1, column)
     help_text = "save the file as UTF-8 without a byte order mark"
     return InvalidInput([problem("SC0313", f"at byte offset {offset}: {what}", help_text, place)])
 
@@ -123,7 +123,7 @@ def reader_problem(error: Any, text: str, file: str) -> Problem:
     """Return the problem for a character that the parser refuses."""
     position = int(getattr(error, "position", 0) or 0)
     line = text.count("\n", 0, position) + 1
-    return problem("SC0313", str(error.reason), "remove the character", Place(file, line))
+    return problem("SC0313", str(error.reason), "remove the character", SourceLocation(file, line))
 
 
 def syntax_problem(error: Any, text: str, file: str) -> Problem:
@@ -131,10 +131,10 @@ def syntax_problem(error: Any, text: str, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     lines = text.split("\n")
     line = lines[mark.line] if mark.line < len(lines) else ""
-    places = [Place(file, mark.line + 1, mark.column + 1)]
+    places = [SourceLocation(file, mark.line + 1, mark.column + 1)]
     opener = error.context_mark
     if opener is not None and (opener.line, opener.column) != (mark.line, mark.column):
-        places.append(Place(file, opener.line + 1, opener.column + 1))
+        places.append(SourceLocation(file, opener.line + 1, opener.column + 1))
     detail = " ".join(part for part in (error.context, error.problem) if part)
     return problem("SC0315", detail, _cure(line, mark.column, str(error.problem), opener), *places)
 

@@ -11,13 +11,13 @@ from typing import Any
 from statecfg import problems, templates
 from statecfg.dialects import ansible_words, scalars, yaml_inventory, yaml_text
 from statecfg.dialects import yaml_text as tree
-from statecfg.graph import kinds, schema
+from statecfg.graph import registry, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
 from statecfg.playbook import secrets
 from statecfg.playbook.user_code import explained, guarded
 from statecfg.problems import InvalidInput, Problem, going_on, inputs, nearest, positions, problem, report, suggest_file
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import NodeType
 
 SHAPE = "a list of resources"
@@ -27,7 +27,7 @@ OPTIONS = ("requires", "restart_on", "provides", "tags", "protect")
 MAX_INCLUDES = 100
 
 Values = dict[str, Any]
-Chain = tuple[tuple[str, Place], ...]
+Chain = tuple[tuple[str, SourceLocation], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Entry:
 
     kind: NodeType[...] | None
     argument: tree.Node
-    place: Place
+    place: SourceLocation
     attrs: Mapping[str, tree.Node] = field(default_factory=dict)
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, SourceLocation] = field(default_factory=dict)
     when: tree.Node | None = None
     each: tree.Node | None = None
     file: str = ""
@@ -64,7 +64,7 @@ class Entries:
     def __init__(self) -> None:
         self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
-        self._known = frozenset(kinds.known())
+        self._known = frozenset(registry.known())
 
     def read(self, node: tree.Node | None, file: str) -> list[Entry]:
         """Return the entries of a list; report what is wrong with them."""
@@ -120,9 +120,9 @@ class Entries:
         return Entry(kind, node.items[name], node.keys[name].place, attrs, places, when, each, file)
 
     @staticmethod
-    def _kind(name: str, place: Place) -> NodeType[...] | None:
+    def _kind(name: str, place: SourceLocation) -> NodeType[...] | None:
         with going_on(), guarded(f"loading the node type {name}"):
-            kind = kinds.named(name, place)
+            kind = registry.named(name, place)
             if kind is not None:
                 schema.of(kind)  # may be wrong itself
             return kind

@@ -13,7 +13,7 @@ from statecfg.dialects.yaml_text import Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
 from statecfg.playbook.inventory import ALL, LOCAL, Group, Host, Inventory, Vars, wrong_name
 from statecfg.problems import InvalidInput, problem, report
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 SHAPE = "`hosts:` with a name for each machine"
 HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")
@@ -67,7 +67,7 @@ def _read(root: Node) -> tuple[list[Host], dict[str, Vars], list[Group]]:
     return hosts, own, groups
 
 
-def _entries(node: Node | None, what: str) -> list[tuple[str, Place, Node | None]]:
+def _entries(node: Node | None, what: str) -> list[tuple[str, SourceLocation, Node | None]]:
     """Return name, place and value of each entry of a map, or of a list of names."""
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return []
@@ -79,7 +79,7 @@ def _entries(node: Node | None, what: str) -> list[tuple[str, Place, Node | None
     return [(name, found.keys[name].place, value) for name, value in found.items.items()]
 
 
-def _named(name: str, kind: str, place: Place) -> bool:
+def _named(name: str, kind: str, place: SourceLocation) -> bool:
     if (kind == "host" and name == LOCAL) or (kind == "group" and name == ALL):
         return True
     reserved = f"`{name}` stands for every host" if name == ALL else None
@@ -91,7 +91,7 @@ def _named(name: str, kind: str, place: Place) -> bool:
     return wrong is None
 
 
-def _host(name: str, place: Place, node: Node | None) -> tuple[Host, Vars]:
+def _host(name: str, place: SourceLocation, node: Node | None) -> tuple[Host, Vars]:
     local = name == LOCAL
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return Host(name, transport="local" if local else "ssh", position=place), {}
@@ -126,7 +126,7 @@ def _address(node: Node | None) -> str:
     return found
 
 
-def _group(name: str, place: Place, node: Node | None) -> Group:
+def _group(name: str, place: SourceLocation, node: Node | None) -> Group:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return Group(name, position=place)
     settings = yaml_text.mapping(node, f"group `{name}`", f"{name}: {{hosts: [HOST]}}")
@@ -157,15 +157,15 @@ def variables(node: Node | None, what: str, make: Callable[[Node], Any] | None =
             report(problem("SC0308", detail, "use letters, digits and _, and no digit first", place))
             continue
         made = make(value) if make is not None else yaml_text.plain(value, secrets.tagged)
-        result[name] = (made, Place(value.file, value.line, value.column))
+        result[name] = (made, SourceLocation(value.file, value.line, value.column))
     return result
 
 
-def _names(node: Node | None, what: str) -> dict[str, Place]:
+def _names(node: Node | None, what: str) -> dict[str, SourceLocation]:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return {}
     found = yaml_text.sequence(node, f"`{what}:`", f"{what}: [NAME, NAME]")
-    names: dict[str, Place] = {}
+    names: dict[str, SourceLocation] = {}
     for item in found.items if found else []:
         if not isinstance(item, Scalar) or not isinstance(item.value, str):
             report(problem("SC0310", f"a name must be a text; this is {describe(item)}", "quote it", item.place))

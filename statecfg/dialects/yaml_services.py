@@ -11,7 +11,7 @@ from statecfg.dialects.yaml_text import Mapping, Node, Scalar, Sequence, describ
 from statecfg.playbook import services
 from statecfg.playbook.services import Relation, Service
 from statecfg.problems import problem, report
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 PARTS = ("charm", "schema", "settings", "timeout", "playbook")
 EXAMPLE = "- relations: [[web:db, db:db]]"
@@ -19,7 +19,7 @@ EXAMPLE = "- relations: [[web:db, db:db]]"
 
 def service(top: Mapping, name: str, hosts: str, path: str) -> Service:
     """Return the service that a map of the playbook at `path` declares; report what is wrong with it."""
-    places: dict[str, Place] = {}
+    places: dict[str, SourceLocation] = {}
     given = {}
     for part in PARTS:
         node = top.items.get(part)

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from statecfg.dialects import ansible_words, scalars
-from statecfg.problems import InvalidInput, Place, Problem, problem, report, suggest, suggest_file
+from statecfg.problems import InvalidInput, Problem, SourceLocation, problem, report, suggest, suggest_file
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 100
@@ -37,9 +37,9 @@ class Node:
         self.wrong = False
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SourceLocation:
         """Where the value starts."""
-        return Place(self.file, self.line, self.column)
+        return SourceLocation(self.file, self.line, self.column)
 
 
 class Scalar(Node):
@@ -74,7 +74,7 @@ class Mapping(Node):
         self.keys: dict[str, Scalar] = {}
 
 
-Tagged = Callable[[str, Any, Place], Any]
+Tagged = Callable[[str, Any, SourceLocation], Any]
 
 
 def load(path: str | Path, shape: str, shown: str | None = None) -> Node:
@@ -126,7 +126,7 @@ def foreign(path: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         raise InvalidInput([scalars.syntax_problem(error, text, str(path))]) from None
     except (ValueError, RecursionError) as error:  # a date or number that is none
-        raise InvalidInput([problem("SC0315", f"{error}", "put it in quotes", Place(str(path), 1))]) from None
+        raise InvalidInput([problem("SC0315", f"{error}", "put it in quotes", SourceLocation(str(path), 1))]) from None
 
 
 def plain(node: Node, tagged: Tagged | None = None) -> Any:
@@ -190,7 +190,7 @@ def describe(node: Node) -> str:
 
 
 def _bytes(path: str | Path, name: str) -> bytes:
-    place = Place(name, 1, None)
+    place = SourceLocation(name, 1, None)
     try:
         with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:
             status = os.fstat(stream.fileno())
@@ -217,7 +217,7 @@ class _Composer:
         self.stack: list[tuple[Mapping | Sequence, str | None, Scalar | None]] = []
         self.result: Node | None = None
         self.count = self.aliased = 0
-        self.first: Place | None = None
+        self.first: SourceLocation | None = None
         self.pending: Scalar | None = None
 
     def compose(self) -> Node | None:
@@ -370,7 +370,7 @@ class _Composer:
             return node
         value, doubt = scalars.read(event.value)
         if doubt is not None:
-            self._report("SC0309", f"{scalars.shorten(event.value)}: {doubt[0]}", doubt[1], Place(*at))
+            self._report("SC0309", f"{scalars.shorten(event.value)}: {doubt[0]}", doubt[1], SourceLocation(*at))
         node = Scalar(at, tag, value)
         node.wrong = doubt is not None or tag != event.tag
         return node
@@ -394,11 +394,13 @@ class _Composer:
         mark = event.start_mark
         return self.file, mark.line + 1, mark.column + 1
 
-    def _place(self, event: Any) -> Place:
-        return Place(*self._at(event))
+    def _place(self, event: Any) -> SourceLocation:
+        return SourceLocation(*self._at(event))
 
-    def _report(self, code: str, detail: str, help_text: str, *places: Place | None) -> None:
-        self.problems.append(problem(code, detail, help_text, *(place or Place(self.file, 1) for place in places)))
+    def _report(self, code: str, detail: str, help_text: str, *places: SourceLocation | None) -> None:
+        self.problems.append(
+            problem(code, detail, help_text, *(place or SourceLocation(self.file, 1) for place in places))
+        )
         if len(self.problems) >= MAX_PROBLEMS:
             raise _Stop
 

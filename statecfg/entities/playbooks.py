@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg import dialects
 from statecfg.entities import disclosure
-from statecfg.problems import InvalidInput, Place, Problem, problem
+from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 from statecfg.store import StoreError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None
         return None
     from statecfg import templates
 
-    found = templates.evaluate(text, variables, Place(f"limit for {playbook}", 1))
+    found = templates.evaluate(text, variables, SourceLocation(f"limit for {playbook}", 1))
     if not isinstance(found, str) or not found.strip():
         detail = f"the behavior's limit `{text}` gives {found!r} for this entity"
         raise InvalidInput([problem("SC0406", detail, "it must give a pattern of hosts")])

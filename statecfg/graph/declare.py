@@ -15,12 +15,12 @@ from statecfg.graph import opaque, schema, types, validators
 from statecfg.graph.graph import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Graph, Node, gap, too_many
 from statecfg.graph.schema import Schema
 from statecfg.problems import InvalidInput, Problem, clipped, positions, problem, tokens
-from statecfg.problems.positions import Place, Written
+from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 from statecfg.remote.graph.values import Wrong, kind_of, no_controls, show
 
 MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, after the name of a type
-NO_PLACES: Mapping[str, Place] = {}
+NO_PLACES: Mapping[str, SourceLocation] = {}
 _OPTIONS = frozenset(OPTIONS)
 _IN_THE_OPEN = "names, arguments, paths and tags are shown everywhere: take another value"
 WRONG: Any = object()  # stands for a value that could not be read, which was reported
@@ -48,8 +48,8 @@ def declare_at(
     kind: NodeType[...],
     args: Sequence[Any],
     attrs: Mapping[str, Any],
-    place: Place,
-    places: Mapping[str, Place] = NO_PLACES,
+    place: SourceLocation,
+    places: Mapping[str, SourceLocation] = NO_PLACES,
 ) -> Graph:
     """Declare a node and return its graph: the node, and the graphs that it requires.
 
@@ -69,7 +69,7 @@ class _Declaration:
 
     __slots__ = ("broken", "found", "name", "place", "places", "schema")
 
-    def __init__(self, known: Schema, place: Place, places: Mapping[str, Place]) -> None:
+    def __init__(self, known: Schema, place: SourceLocation, places: Mapping[str, SourceLocation]) -> None:
         self.schema, self.place, self.places = known, place, places
         self.found: list[Problem] = []
         self.name = known.kind.name

@@ -10,7 +10,7 @@ from pyrsistent import PMap, PVector, pmap, pvector
 from toposort import CircularDependencyError, toposort
 
 from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
-from statecfg.problems.positions import NOWHERE, Place, Written, of_frame
+from statecfg.problems.positions import NOWHERE, SourceLocation, Written, of_frame
 from statecfg.remote.graph.model import Record
 from statecfg.remote.graph.values import kind_of
 
@@ -65,7 +65,7 @@ class Node(Frozen):
     produces_ops: PVector[str]
     attrs: PMap[str, Any]
     options: PMap[str, Any]
-    position: Place
+    position: SourceLocation
     broken: bool
     type: str
 
@@ -77,7 +77,7 @@ class Node(Frozen):
         triggers: PVector[str] = EMPTY_VECTOR,
         produces_ops: PVector[str] = EMPTY_VECTOR,
         options: PMap[str, Any] = EMPTY_MAP,
-        position: Place = NOWHERE,
+        position: SourceLocation = NOWHERE,
         broken: bool = False,
     ) -> None:
         put = object.__setattr__
@@ -218,7 +218,7 @@ def merge_graphs(*graphs: Graph) -> Graph:
     return graphs[0] if len(graphs) == 1 else Graph(None, graphs)
 
 
-def _no_graph(given: object, place: Place) -> Problem:
+def _no_graph(given: object, place: SourceLocation) -> Problem:
     help = "a graph is what calling a node type returns"
     if isinstance(given, (list, tuple)):
         help = "give the graphs one by one: merge_graphs(*graphs), in Hy (merge-graphs #* graphs)"
@@ -338,7 +338,7 @@ def check(nodes: list[Node]) -> list[Problem]:
     return found + _circles(nodes, names) if found else found
 
 
-def too_many(count: int, *places: Place) -> Problem:
+def too_many(count: int, *places: SourceLocation) -> Problem:
     """Return the problem of a graph with more nodes than are handled."""
     return problem("SC0115", f"{count:,} nodes; at most {MAX_NODES:,} are handled", "split the playbook", *places)
 
@@ -367,7 +367,7 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], before: int) -> P
     )
 
 
-def _written(node: Node, name: str) -> Place:
+def _written(node: Node, name: str) -> SourceLocation:
     """Return where a requirement is written, if the dialect knows it; otherwise where its node is."""
     return name.place if isinstance(name, Written) else node.position
 
@@ -420,7 +420,7 @@ def circles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> 
     return found
 
 
-def _short(node: Node) -> Place:
+def _short(node: Node) -> SourceLocation:
     return node.position._replace(file=node.position.file.rpartition("/")[2])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from statecfg.graph import types, validators
 from statecfg.graph.types import ANY, Type, TypeProblem, of_annotation
-from statecfg.problems import InvalidInput, Place, problem
+from statecfg.problems import InvalidInput, SourceLocation, problem
 from statecfg.remote.graph import values
 from statecfg.remote.graph.borg import unmangled
 from statecfg.remote.graph.model import Blob
@@ -142,7 +142,7 @@ def _refuse_options(kind: NodeType[...], fields: Mapping[str, Field]) -> None:
 def _wrong(kind: NodeType[...], detail: str, help: str) -> InvalidInput:
     code = getattr(kind.function, "__code__", None)
     written = kind.written if code is None else (code.co_filename, code.co_firstlineno)
-    places = (Place(*written),) if written is not None else ()
+    places = (SourceLocation(*written),) if written is not None else ()
     return InvalidInput([problem("SC0119", f"node type {kind.name}: {detail}", help, *places)])
 
 

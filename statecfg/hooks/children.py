@@ -9,7 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from statecfg.graph import claims, contradictions, kinds, schema
+from statecfg.graph import claims, contradictions, registry, schema
 from statecfg.graph import graph as graphs
 from statecfg.graph.declare import declare_at
 from statecfg.graph.graph import Graph, Node
@@ -126,7 +126,7 @@ class Children:
         return node
 
     def _new(self, key: str, child: Json) -> Node:
-        by_kind = {kind_of(name): name for name in kinds.known()}
+        by_kind = {kind_of(name): name for name in registry.known()}
         name = by_kind.get(child["kind"])
         if name is None:
             help = suggest(child["kind"], by_kind, "there are")
@@ -141,7 +141,7 @@ class Children:
     def _declared(self, key: str, type_name: str, given: Json, node: Node | None) -> Node:
         place = self.hook.position if node is None else node.position
         with self._blamed(key):
-            kind = kinds.named(type_name, place)
+            kind = registry.named(type_name, place)
             if kind is not None:
                 return declare_at(kind, (), given, place).node
         return node if node is not None else _nothing(key)
@@ -163,7 +163,7 @@ class Children:
         if not isinstance(spec, dict):
             self._refuse(key, "has a `spec` that is no map")
             return {}
-        kind = kinds.named(type_name, self.hook.position)
+        kind = registry.named(type_name, self.hook.position)
         fields = schema.of(kind).fields if kind is not None else {}
         sent: Json = self.sent[key]["spec"] if node is not None else {}
         attrs: Json = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.hooks.registration import EVENTS
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, nearest, problem, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.hooks import hook_result, hook_run
 from statecfg.remote.machine import process
 
@@ -164,7 +164,7 @@ def _schema(file: Path) -> Schema:
     from statecfg.dialects import yaml_text
 
     found = yaml_text.foreign(file)
-    place = Place(str(file), 1)
+    place = SourceLocation(str(file), 1)
     example = 'write: count: {description: "how many", default: 0}'
     if found is None:
         return {}

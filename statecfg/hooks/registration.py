@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook import trust
 from statecfg.problems import InvalidInput, Problem, collecting, durations, going_on, problem, report
-from statecfg.problems.positions import NOWHERE, Place
+from statecfg.problems.positions import NOWHERE, SourceLocation
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
@@ -116,7 +116,7 @@ class Registration:
     deadline: float = DEADLINE
     failure: str = "abort"
     full_control: tuple[str, ...] = ()
-    position: Place = NOWHERE
+    position: SourceLocation = NOWHERE
     type: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     http: HttpHook | None = None
@@ -163,15 +163,17 @@ def _refuse_foreign(path: Path) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        report(problem("SC0301", f"{path}: {error.strerror}", "check the path", Place(str(path), 0)))
+        report(problem("SC0301", f"{path}: {error.strerror}", "check the path", SourceLocation(str(path), 0)))
         return
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid not in (0, os.geteuid()):
         detail = f"{path} belongs to user {found.st_uid}, not to you (user {os.geteuid()}), with mode {mode:04o}"
-        report(problem("SC0601", detail, f"look at it, then: chown {os.geteuid()} {path}", Place(str(path), 0)))
+        report(
+            problem("SC0601", detail, f"look at it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
+        )
     elif mode & 0o022 and not (mode & 0o022 == 0o020 and trust.private(found.st_uid, found.st_gid)):
         detail = f"{path} of user {found.st_uid} has mode {mode:04o}"
-        report(problem("SC0601", detail, f"look at it, then: chmod go-w {path}", Place(str(path), 0)))
+        report(problem("SC0601", detail, f"look at it, then: chmod go-w {path}", SourceLocation(str(path), 0)))
 
 
 def _refuse_twins(found: Iterable[Registration]) -> None:

@@ -13,7 +13,7 @@ from statecfg.hooks import registration_http
 from statecfg.hooks.registration import Registration, Selector
 from statecfg.hooks.registration_values import choice_of, map_of, text_of, texts_of
 from statecfg.problems import durations, problem, report
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
 TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -50,7 +50,7 @@ def parse(root: Node) -> Registration | None:
     return replace(_shared(made, spec), name=name, position=position)
 
 
-def _name(top: Mapping) -> tuple[str, Place]:
+def _name(top: Mapping) -> tuple[str, SourceLocation]:
     metadata = map_of(top, "metadata", "metadata: {name: NAME}", needed=True)
     if metadata is None:
         return "", top.place

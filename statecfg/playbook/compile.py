@@ -23,7 +23,7 @@ from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.user_code import explained
 from statecfg.problems import InvalidInput, Problem, problem, tokens
-from statecfg.problems.positions import NOWHERE, Place
+from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.graph.values import kind_of, show
@@ -135,7 +135,7 @@ class _Packer:
         self.found: list[Problem] = []
         self.blobs: dict[str, Blob] = {}
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
-        self.places: dict[Place, str] = {}
+        self.places: dict[SourceLocation, str] = {}
 
     def pack(self, node: Node) -> Json:
         """Return the wire form of a node; a broken one, or one that can't be prepared, as far as it goes."""

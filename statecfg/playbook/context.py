@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg import problems
 from statecfg.problems import InvalidInput, inputs, positions, problem, suggest_file
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class WireContext:
     base: Path = field(default_factory=Path.cwd)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def relative(self, place: Place) -> Place:
+    def relative(self, place: SourceLocation) -> SourceLocation:
         """Return a place with its file relative to the project's directory."""
         return positions.relative(place, os.path.abspath(self.base))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from statecfg.problems import Problem, problem, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 LOCAL = "@local"
 ALL = "all"
@@ -20,7 +20,7 @@ class Names:
         self.hosts, self.groups = list(hosts), groups
 
 
-def match(pattern: str, names: Names, what: str, *places: Place) -> tuple[list[str], list[Problem]]:
+def match(pattern: str, names: Names, what: str, *places: SourceLocation) -> tuple[list[str], list[Problem]]:
     """Return the hosts that a pattern selects, in the inventory's order, and what is wrong with the pattern.
 
     Terms are joined by `,` or `:`; first all plain terms are added up, then `&x` keeps what is in x as well, then
@@ -63,7 +63,7 @@ def _terms(pattern: str) -> list[str]:
 
 
 def _term(
-    name: str, pattern: str, names: Names, what: str, places: tuple[Place, ...], found: list[Problem]
+    name: str, pattern: str, names: Names, what: str, places: tuple[SourceLocation, ...], found: list[Problem]
 ) -> set[str]:
     if not name:
         detail = f"{what} `{pattern}` has an empty term"
@@ -94,7 +94,7 @@ def _term(
     return hosts
 
 
-def _nothing(name: str, pattern: str, names: Names, what: str, places: tuple[Place, ...]) -> Problem:
+def _nothing(name: str, pattern: str, names: Names, what: str, places: tuple[SourceLocation, ...]) -> Problem:
     term = f", term `{name}`," if name != pattern else ""
     if not names.hosts:
         return problem(

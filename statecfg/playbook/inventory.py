@@ -11,13 +11,13 @@ from typing import Any
 from statecfg.playbook import host_patterns
 from statecfg.playbook.host_patterns import ALL, LOCAL
 from statecfg.problems import InvalidInput, Problem, problem, suggest
-from statecfg.problems.positions import NOWHERE, Place
+from statecfg.problems.positions import NOWHERE, SourceLocation
 
 __all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "wrong_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
-Vars = Mapping[str, tuple[Any, Place]]
+Vars = Mapping[str, tuple[Any, SourceLocation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Host:
     vars: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     transport: str = "ssh"
-    position: Place = NOWHERE
+    position: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class Group:
     """Hosts and groups with something in common; `hosts` and `groups` map a name to the place that says so."""
 
     name: str
-    hosts: Mapping[str, Place] = field(default_factory=dict)
-    groups: Mapping[str, Place] = field(default_factory=dict)
+    hosts: Mapping[str, SourceLocation] = field(default_factory=dict)
+    groups: Mapping[str, SourceLocation] = field(default_factory=dict)
     vars: Vars = field(default_factory=dict)
-    position: Place = NOWHERE
+    position: SourceLocation = NOWHERE
 
 
 class Inventory:
@@ -99,7 +99,9 @@ class Inventory:
             raise InvalidInput(found)
         self.hosts = {name: self._complete(host) for name, host in plain.items()}
 
-    def select(self, pattern: str, limit: str | None = None, *places: Place, empty_ok: bool = False) -> list[Host]:
+    def select(
+        self, pattern: str, limit: str | None = None, *places: SourceLocation, empty_ok: bool = False
+    ) -> list[Host]:
         """Return the hosts of a pattern that the limit leaves, in the inventory's order.
 
         :param pattern: see `statecfg.playbook.host_patterns.match`
@@ -135,7 +137,7 @@ class Inventory:
         """Return the names of a group's hosts, its groups' hosts included, in the inventory's order."""
         return [name for name in self.hosts if group == ALL or name in self._members[group]]
 
-    def who_won(self, host: str) -> dict[str, tuple[Any, Place]]:
+    def who_won(self, host: str) -> dict[str, tuple[Any, SourceLocation]]:
         """Return each variable of the host with its value and the place that gave it.
 
         A host's own variables win over its groups'; a group's win over those of a group that holds it.
@@ -160,7 +162,7 @@ class Inventory:
         return found
 
     @staticmethod
-    def _unknown(kind: str, name: str, valid: list[str], place: Place) -> Problem:
+    def _unknown(kind: str, name: str, valid: list[str], place: SourceLocation) -> Problem:
         add = f"add it to {kind}s:"
         help_text = suggest(name, valid, f"{add} There are")
         return problem("SC0404", f"there is no {kind} `{name}`", help_text or add, place)
@@ -203,9 +205,9 @@ class Inventory:
             return set(self._own)
         return {host for group in (name, *self._below[name]) for host in self.groups[group].hosts}
 
-    def _winners(self, host: str, found: list[Problem]) -> dict[str, tuple[Any, Place]]:
+    def _winners(self, host: str, found: list[Problem]) -> dict[str, tuple[Any, SourceLocation]]:
         groups = self._of[host]
-        won: dict[str, tuple[Any, Place]] = {}
+        won: dict[str, tuple[Any, SourceLocation]] = {}
         for variable in dict.fromkeys(key for group in groups for key in self.groups[group].vars):
             giving = [group for group in groups if variable in self.groups[group].vars]
             nearest = [group for group in giving if not self._below[group].intersection(giving)]
@@ -227,7 +229,7 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _disagreement(host: str, variable: str, groups: list[str], places: list[Place]) -> Problem:
+def _disagreement(host: str, variable: str, groups: list[str], places: list[SourceLocation]) -> Problem:
     names = " and ".join(f"`{group}`" for group in groups)
     help_text = f"give `{variable}` to the host, or put one of the groups into the other"
     return problem("SC0408", f"`{variable}` of host `{host}` differs between groups {names}", help_text, *places)

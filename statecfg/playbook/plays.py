@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from statecfg.graph import opaque
 from statecfg.graph.declare import recording
 from statecfg.graph.graph import EMPTY, MAX_NODES, Graph, Node, gap, merge_graphs, same
-from statecfg.problems import InvalidInput, Place, going_on, positions, problem, report, suggest
+from statecfg.problems import InvalidInput, SourceLocation, going_on, positions, problem, report, suggest
 from statecfg.remote.graph.values import kind_of, show
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Play:
     hosts: str
     build: Callable[[HostContext], Any]
     vars: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
-    position: Place = positions.NOWHERE
+    position: SourceLocation = positions.NOWHERE
     file: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
     complete: Callable[[Mapping[str, Any], str, tuple[str, ...]], Mapping[str, Any]] | None = None
@@ -179,7 +179,7 @@ def defining(
             report(problem("SC0512", f"{title} is {kind_of(function)}, and no function", hint, place))
             return Play(title, pattern, _nothing, variables, place, place.file)
         code = function.__code__
-        place = Place(code.co_filename, code.co_firstlineno)
+        place = SourceLocation(code.co_filename, code.co_firstlineno)
         build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
         if wrong := _wrong_parameters(function):
             detail = f"{function.__name__} {wrong}; a play is called with the host"
@@ -246,7 +246,11 @@ def of_file(path: str, found: Iterable[Any]) -> list[Play]:
     plays = [each for each in found if isinstance(each, Play) and each.file == path]
     if not plays:
         raise InvalidInput(
-            [problem("SC0510", f"{path} defines no play", "define one with a pattern of hosts", Place(path, 1))]
+            [
+                problem(
+                    "SC0510", f"{path} defines no play", "define one with a pattern of hosts", SourceLocation(path, 1)
+                )
+            ]
         )
     first: dict[str, Play] = {}
     for each in plays:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 if TYPE_CHECKING:
     pass
@@ -135,7 +135,11 @@ def read_settings(path: Path) -> Settings:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+), column (\d+)", str(error))
-        place = Place(str(path), int(found[1]), int(found[2])) if found else Place(str(path), text.count("\n") + 1)
+        place = (
+            SourceLocation(str(path), int(found[1]), int(found[2]))
+            if found
+            else SourceLocation(str(path), text.count("\n") + 1)
+        )
         detail = str(error).split(" (at ")[0]
         raise InvalidInput([problem("SC0410", detail, "write: name = value, texts in quotes", place)]) from None
     problems = [wrong for key, value in values.items() if (wrong := _wrong(key, value, path, text)) is not None]
@@ -146,7 +150,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def _text(path: Path) -> str:
-    place = Place(str(path), 1)
+    place = SourceLocation(str(path), 1)
     try:
         with path.open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
@@ -172,7 +176,7 @@ def _text(path: Path) -> str:
 
 def _wrong(key: str, value: Any, path: Path, text: str) -> Problem | None:
     written = re.search(rf"(?m)^[ \t]*[\"'\[]?{re.escape(key)}\b", text)
-    place = Place(str(path), text.count("\n", 0, written.start()) + 1 if written else 1, 1)
+    place = SourceLocation(str(path), text.count("\n", 0, written.start()) + 1 if written else 1, 1)
     if key not in _KINDS:
         return problem("SC0411", f"there is no setting `{key}`", suggest(key, _KINDS, "there are"), place)
     kind, words = _KINDS[key]

@@ -13,7 +13,7 @@ from typing import Any
 
 from statecfg.graph.opaque import SHORTEST, Secret, recording
 from statecfg.problems import positions, problem, report, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 __all__ = ["SHORTEST", "Secret", "placeholders", "recording", "secret", "tagged"]
 
@@ -48,7 +48,7 @@ def secret(name: str, *, env: str | None = None, file: str | os.PathLike[str] | 
     return _make(name, env, None if file is None else os.fspath(file), positions.of_frame(sys._getframe(1)))
 
 
-def tagged(tag: str, value: Any, place: Place) -> Secret:
+def tagged(tag: str, value: Any, place: SourceLocation) -> Secret:
     """Return the secret of a `!secret {env: X}` or `!secret {file: path}` in YAML, where `place` is."""
     given = value if isinstance(value, dict) else {}
     for key in given:
@@ -66,7 +66,7 @@ def tagged(tag: str, value: Any, place: Place) -> Secret:
     return _make(texts.get("name") or texts.get("env") or stem, texts.get("env"), path, place)
 
 
-def _make(name: str, env: str | None, file: str | None, place: Place) -> Secret:
+def _make(name: str, env: str | None, file: str | None, place: SourceLocation) -> Secret:
     if not NAME.match(name) or (env is None) == (file is None):
         detail = f"`{name}` is no name" if not NAME.match(name) else "it takes either env or file"
         report(problem("SC0422", detail, "use letters, digits, _, - and ., and one of env and file", place))

@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg.playbook.secrets import Secret
 from statecfg.problems import problem, report, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of, show
 
 # Type → what its values are, in words.
@@ -59,7 +59,9 @@ class Option:
         raise ValueError(f"it must be {TYPES[self.type]}")
 
 
-def read(given: Mapping[str, Any], place_of: Callable[[str], Place], lenient: bool = False) -> dict[str, Option]:
+def read(
+    given: Mapping[str, Any], place_of: Callable[[str], SourceLocation], lenient: bool = False
+) -> dict[str, Option]:
     """Return options by name; report what is wrong with them.
 
     :param given: by name a map of type, default and description
@@ -74,7 +76,7 @@ def read(given: Mapping[str, Any], place_of: Callable[[str], Place], lenient: bo
     return found
 
 
-def _option(name: str, parts: Any, place: Place, lenient: bool) -> Option | None:
+def _option(name: str, parts: Any, place: SourceLocation, lenient: bool) -> Option | None:
     example = "write title: {type: string, default: My Title, description: What the page says}"
     if not name or not name.isprintable():
         report(problem("SC0707", f"an option is called {show(name)}", "give it a name that can be read", place))

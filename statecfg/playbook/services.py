@@ -15,7 +15,7 @@ from statecfg.playbook import plays, service_options
 from statecfg.playbook.plays import Play
 from statecfg.playbook.service_options import Option
 from statecfg.problems import durations, positions, problem, report
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of, show
 
 __all__ = ["Endpoint", "Option", "Playbook", "Relation", "Service", "deploy", "relate"]
@@ -51,10 +51,10 @@ class Service:
     settings: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     timeout: float = TIMEOUT
     playbook: Path | None = None
-    position: Place = positions.NOWHERE
-    places: Mapping[str, Place] = field(default_factory=lambda: NOTHING)
+    position: SourceLocation = positions.NOWHERE
+    places: Mapping[str, SourceLocation] = field(default_factory=lambda: NOTHING)
 
-    def place(self, part: str) -> Place:
+    def place(self, part: str) -> SourceLocation:
         """Return where a part of it is written; where it is itself for one whose place is not known."""
         return self.places.get(part, self.position)
 
@@ -79,7 +79,7 @@ class Relation:
     """
 
     ends: tuple[Endpoint, ...]
-    position: Place = positions.NOWHERE
+    position: SourceLocation = positions.NOWHERE
 
     def __str__(self) -> str:
         return " – ".join(map(str, self.ends))
@@ -147,8 +147,8 @@ def declared(
     hosts: str,
     given: Mapping[str, Any],
     directory: str,
-    position: Place,
-    places: Mapping[str, Place] = NOTHING,
+    position: SourceLocation,
+    places: Mapping[str, SourceLocation] = NOTHING,
 ) -> Service:
     """Return a service as a dialect gives it; report what is wrong with it.
 
@@ -171,7 +171,7 @@ def declared(
     return replace(made, schema=MappingProxyType(schema))
 
 
-def related(ends: Sequence[Any], position: Place) -> Relation | None:
+def related(ends: Sequence[Any], position: SourceLocation) -> Relation | None:
     """Return a relation between what texts such as `web:db` name; None for none, which is reported."""
     found = []
     for text in ends:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from statecfg.problems import Problem, problem
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
 
 def others_could_change(path: Path) -> Problem | None:
@@ -22,13 +22,13 @@ def others_could_change(path: Path) -> Problem | None:
     mode = stat.S_IMODE(found.st_mode)
     shown = f"{path} has mode {mode:04o} and belongs to user {found.st_uid}"
     if found.st_uid not in (0, os.geteuid()):
-        return problem("SC0601", shown, f"look at it, then: chown {os.geteuid()} {path}", Place(str(path), 0))
+        return problem("SC0601", shown, f"look at it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
     writable = mode & 0o022
     if writable == 0o020 and private(found.st_uid, found.st_gid):
         return None
     # What lies in a directory with the sticky bit, others can't replace.
     if writable and not (stat.S_ISDIR(found.st_mode) and mode & stat.S_ISVTX):
-        return problem("SC0601", shown, f"look at it, then: chmod go-w {path}", Place(str(path), 0))
+        return problem("SC0601", shown, f"look at it, then: chmod go-w {path}", SourceLocation(str(path), 0))
     return None
 
 

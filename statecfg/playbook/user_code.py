@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from statecfg.graph import opaque
-from statecfg.problems import InvalidInput, Place, Problem, positions, problem, suggest, tokens
+from statecfg.problems import InvalidInput, Problem, SourceLocation, positions, problem, suggest, tokens
 from statecfg.problems.tokens import Lost
 
 DEADLINE = 60.0  # seconds
@@ -93,7 +93,7 @@ def guarded(
 
 
 @contextlib.contextmanager
-def explained(doing: str, place: Place, *passed: type[Exception]) -> Iterator[None]:
+def explained(doing: str, place: SourceLocation, *passed: type[Exception]) -> Iterator[None]:
     """Turn an exception in a function of the user's that is called inside into InvalidInput.
 
     :param doing: what it is called for
@@ -156,12 +156,12 @@ def explain(error: BaseException, doing: str, deadline: float, state: str = "", 
     places = tuple(dict.fromkeys(place for place, _ in reversed(frames)))
     tail = _tail(frames, state)
     if isinstance(error, SyntaxError) and not (places and error.lineno is None):
-        place = Place(error.filename or file, error.lineno or 1, error.offset)
+        place = SourceLocation(error.filename or file, error.lineno or 1, error.offset)
         return problem("SC0501", _message(error.msg), _cure(error), place)
     if isinstance(error, UnicodeDecodeError) and not places:
         detail = f"the file is no UTF-8 text ({error.reason} at byte {error.start})"
         line = error.object.count(b"\n", 0, error.start) + 1
-        return problem("SC0501", detail, "save the file as UTF-8", Place(file, line))
+        return problem("SC0501", detail, "save the file as UTF-8", SourceLocation(file, line))
     if isinstance(error, Lost):
         return problem("SC0423", f"{error}{tail}", error.help, *places)
     if isinstance(error, TookTooLong):
@@ -214,14 +214,14 @@ def _cure(error: SyntaxError) -> str:
     return "indent with spaces only" if isinstance(error, TabError) else ""
 
 
-def _tail(frames: list[tuple[Place, str]], state: str) -> str:
+def _tail(frames: list[tuple[SourceLocation, str]], state: str) -> str:
     lines = [f"\nat {place} in {_told(name, place)}" for place, name in reversed(frames)]
     if len(lines) > 10:
         lines[5:-4] = [f"\n… {len(lines) - 9} more …"]
     return (f" ({state})" if state else "") + ("".join(lines) if len(lines) > 1 else "")
 
 
-def _user_frames(trace: types.TracebackType | None) -> list[tuple[Place, str]]:
+def _user_frames(trace: types.TracebackType | None) -> list[tuple[SourceLocation, str]]:
     found = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -231,12 +231,12 @@ def _user_frames(trace: types.TracebackType | None) -> list[tuple[Place, str]]:
     return found
 
 
-def _place(trace: types.TracebackType) -> Place:
+def _place(trace: types.TracebackType) -> SourceLocation:
     column = None
     for index, (start, _, offset, _) in enumerate(trace.tb_frame.f_code.co_positions()):
         if index * 2 == trace.tb_lasti and start == trace.tb_lineno and offset is not None:
             column = offset + 1
-    return Place(trace.tb_frame.f_code.co_filename, trace.tb_lineno, column)
+    return SourceLocation(trace.tb_frame.f_code.co_filename, trace.tb_lineno, column)
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -249,7 +249,7 @@ def _is_ours(error: BaseException) -> bool:
     return file.startswith(positions.PACKAGE) and not file.startswith(allowed)
 
 
-def _told(text: str, place: Place) -> str:
+def _told(text: str, place: SourceLocation) -> str:
     """Return a message with names as Hy writes them, where the place is in a Hy file."""
     if not place.file.endswith(".hy") or "hy" not in sys.modules:
         return text
@@ -261,14 +261,14 @@ def _message(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _unknown_name(error: NameError, tail: str, places: tuple[Place, ...]) -> Problem:
+def _unknown_name(error: NameError, tail: str, places: tuple[SourceLocation, ...]) -> Problem:
     name = error.name or ""
     shown = _told(name, places[0])
     also = f" ({name} in Python)" if shown != name else ""
     return problem("SC0503", f"the name {shown} is not defined{also}{tail}", suggest_name(error, places[0]), *places)
 
 
-def suggest_name(error: NameError, place: Place) -> str:
+def suggest_name(error: NameError, place: SourceLocation) -> str:
     """Return a help text with the name that was probably meant, among those of the frame that failed."""
     trace = error.__traceback__
     names: set[str] = set()
@@ -290,7 +290,7 @@ def _takes(said: str) -> str:
     return suggest(wrong[2], inspect.signature(ours).parameters, "it takes") if wrong and callable(ours) else ""
 
 
-def _unknown_module(error: ImportError, tail: str, places: tuple[Place, ...]) -> Problem:
+def _unknown_module(error: ImportError, tail: str, places: tuple[SourceLocation, ...]) -> Problem:
     hint = "a playbook runs on this machine, not on the hosts: install the module here, or keep it beside the playbook"
     wanted = getattr(error, "name_from", None) or _wanted(str(error))
     if wanted and error.name and not isinstance(error, ModuleNotFoundError):

@@ -9,9 +9,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from statecfg.problems import tokens
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 
-__all__ = ["CODES", "InvalidInput", "Place", "Problem", "collecting", "going_on", "problem", "report", "suggest"]
+__all__ = [
+    "CODES",
+    "InvalidInput",
+    "Problem",
+    "SourceLocation",
+    "collecting",
+    "going_on",
+    "problem",
+    "report",
+    "suggest",
+]
 
 LISTED = 8  # valid names that a help text lists
 
@@ -197,7 +207,7 @@ class Problem:
     summary: str
     detail: str
     help: str = ""
-    places: tuple[Place, ...] = ()
+    places: tuple[SourceLocation, ...] = ()
 
     def __str__(self) -> str:
         text = f"error[{self.code}]: {self.summary}: {self.detail}"
@@ -266,7 +276,7 @@ def going_on() -> _GoingOn:
     return _GoingOn()
 
 
-def problem(code: str, detail: str, help: str = "", *places: Place) -> Problem:
+def problem(code: str, detail: str, help: str = "", *places: SourceLocation) -> Problem:
     """Return a problem with the summary of its code. Raises KeyError for a code that is not in `CODES`."""
     return Problem(code, CODES[code][0], tokens.masked(detail), tokens.masked(help), tuple(dict.fromkeys(places)))
 

@@ -12,7 +12,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MACHINERY = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("hy", "jinja2", "yaml", "pyrsistent"))
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A place in a file.
 
     :param file: path as it was opened
@@ -33,16 +33,16 @@ class Written(str):
 
     __slots__ = ("place",)
 
-    def __new__(cls, text: str, place: Place) -> Written:
+    def __new__(cls, text: str, place: SourceLocation) -> Written:
         """Make one of a plain text."""
         made = super().__new__(cls, text)
         made.place = place
         return made
 
-    place: Place
+    place: SourceLocation
 
 
-NOWHERE = Place("<unknown>", 0)
+NOWHERE = SourceLocation("<unknown>", 0)
 
 
 class _Code:
@@ -52,15 +52,15 @@ class _Code:
 
     def __init__(self, code: CodeType) -> None:
         self.code, self.inside = code, is_machinery(code.co_filename)
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, SourceLocation] = {}
         self.lines: list[tuple[int | None, int | None]] = []  # by instruction: line and column from 0
 
-    def place(self, instruction: int, line: int) -> Place:
+    def place(self, instruction: int, line: int) -> SourceLocation:
         """Return the place of the instruction at a byte offset, in `line` where nothing else is known."""
         if not self.lines:
             self.lines = [(start, column) for start, _, column, _ in self.code.co_positions()]
         start, column = self.lines[instruction // 2] if 0 <= instruction // 2 < len(self.lines) else (None, None)
-        return Place(self.code.co_filename, start or line, None if column is None else column + 1)
+        return SourceLocation(self.code.co_filename, start or line, None if column is None else column + 1)
 
 
 _CODES: dict[int, _Code] = {}  # by id: hashing a code object walks all its constants
@@ -71,7 +71,7 @@ def is_machinery(filename: str) -> bool:
     return filename.startswith((PACKAGE, "<")) or any(part in filename for part in MACHINERY)
 
 
-def of_frame(frame: FrameType | None) -> Place:
+def of_frame(frame: FrameType | None) -> SourceLocation:
     """Return the place that the nearest frame outside our own code has reached; NOWHERE where there is none."""
     while frame is not None:
         code = frame.f_code
@@ -87,12 +87,14 @@ def of_frame(frame: FrameType | None) -> Place:
     return NOWHERE
 
 
-def relative(place: Place, base: str) -> Place:
+def relative(place: SourceLocation, base: str) -> SourceLocation:
     """Return the place with its file relative to the directory `base`, where it lies below it."""
     inside = place.file.startswith(base.rstrip(os.sep) + os.sep)
     return place._replace(file=os.path.relpath(place.file, base)) if inside else place
 
 
-def distinct(places: Iterator[Place] | list[Place] | tuple[Place, ...]) -> tuple[Place, ...]:
+def distinct(
+    places: Iterator[SourceLocation] | list[SourceLocation] | tuple[SourceLocation, ...],
+) -> tuple[SourceLocation, ...]:
     """Return the places without repetitions, in order."""
     return tuple(dict.fromkeys(places))

@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.ledger import CUT_OFF, Ledger
-from statecfg.remote.ledger.removal import contents
+from statecfg.remote.ledger.orphans import contents
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import statecfg
 from statecfg.problems import InvalidInput, problem
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote import OLDEST
 from statecfg.remote.graph.nodetype import REGISTRY
 
@@ -131,7 +131,7 @@ def _check_syntax(path: Path, text: str) -> None:
         ast.parse(text, feature_version=OLDEST)
     except SyntaxError as error:
         help = "node types run on hosts: write it for Python 3.8, they may have nothing newer"
-        where = Place(os.path.relpath(path), error.lineno or 1, error.offset)
+        where = SourceLocation(os.path.relpath(path), error.lineno or 1, error.offset)
         raise InvalidInput([problem("SC0516", str(error.msg), help, where)]) from None
 
 

@@ -17,7 +17,7 @@ from statecfg.playbook.service_options import Option
 from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of
 from statecfg.remote.units.unit_hooks import DISPATCH
 
@@ -79,7 +79,7 @@ class Charm:
         return data
 
 
-def read(directory: Path, *places: Place) -> Charm | None:
+def read(directory: Path, *places: SourceLocation) -> Charm | None:
     """Return the charm in a directory; None where there is none, or it can't be used, which is reported.
 
     :param directory: an absolute path; it has `hooks/`, or holds the programs that `hooks/` would hold
@@ -92,7 +92,7 @@ def read(directory: Path, *places: Place) -> Charm | None:
         return None
 
 
-def _read(directory: Path, places: tuple[Place, ...]) -> Charm | None:
+def _read(directory: Path, places: tuple[SourceLocation, ...]) -> Charm | None:
     if not directory.is_dir():
         report(problem("SC0703", f"there is no directory {directory}", "name the directory that has hooks/", *places))
         return None
@@ -180,7 +180,9 @@ class _Files:
         root = os.path.realpath(self.directory)
         if os.path.isabs(text) or os.path.commonpath((root, target)) != root or not os.path.exists(target):
             detail = f"{path} links to {text}, which is {'outside the charm' if os.path.exists(target) else 'missing'}"
-            report(problem("SC0703", detail, "link, by a relative path, to what lies inside", Place(str(path), 0)))
+            report(
+                problem("SC0703", detail, "link, by a relative path, to what lies inside", SourceLocation(str(path), 0))
+            )
         else:
             self.files[name] = (LINK, text)
 
@@ -206,7 +208,7 @@ class _Files:
     def _check_executable(self, inside: str) -> None:
         if not self._executable(inside):
             path = self._here(inside)
-            report(problem("SC0705", f"{path} is not executable", f"chmod a+x {path}", Place(str(path), 0)))
+            report(problem("SC0705", f"{path} is not executable", f"chmod a+x {path}", SourceLocation(str(path), 0)))
 
     def _here(self, inside: str) -> Path:
         return self.directory / (inside.removeprefix("hooks/") if self.bare else inside)
@@ -219,7 +221,7 @@ class _Files:
         meant = _meant(name, endpoints)
         if meant is not None:
             self.misspelt = True
-            place = Place(str(self._here(f"hooks/{name}")), 0)
+            place = SourceLocation(str(self._here(f"hooks/{name}")), 0)
             report(problem("SC0706", f"there is no hook {name}", f"did you mean `{meant}`?", place))
 
     def digest(self, contents: Mapping[str, str]) -> str:
@@ -270,7 +272,7 @@ def _map(path: Path) -> dict[str, Any] | None:
     if isinstance(found, dict):
         return found
     if found is not None:
-        report(problem("SC0703", f"{path} is {kind_of(found)}", "it must be a map", Place(str(path), 1)))
+        report(problem("SC0703", f"{path} is {kind_of(found)}", "it must be a map", SourceLocation(str(path), 1)))
     return {}
 
 
@@ -302,8 +304,8 @@ def _options(path: Path) -> dict[str, Option]:
     return service_options.read(given, lambda name: _line(path, name), lenient=True)
 
 
-def _line(path: Path, key: str) -> Place:
+def _line(path: Path, key: str) -> SourceLocation:
     """Return the first line of a YAML file in which a key seems to stand."""
     pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*:""")
     lines = path.read_text("utf-8", "replace").splitlines()
-    return Place(str(path), next((number for number, line in enumerate(lines, 1) if pattern.match(line)), 1))
+    return SourceLocation(str(path), next((number for number, line in enumerate(lines, 1) if pattern.match(line)), 1))

@@ -12,7 +12,7 @@ from statecfg.graph import opaque
 from statecfg.playbook.secrets import Secret
 from statecfg.playbook.services import Endpoint, Relation, Service
 from statecfg.problems import Problem, collecting, going_on, problem, report, suggest, tokens
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import show
 from statecfg.run import charms
 from statecfg.run.charms import Charm
@@ -157,7 +157,7 @@ def _with_secrets(value: Any, option: Option) -> Any:
     return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
 
-def _misplaced(option: Option, value: Any, place: Place) -> Problem:
+def _misplaced(option: Option, value: Any, place: SourceLocation) -> Problem:
     if isinstance(value, Secret):
         detail = f"option `{option.name}` is of type {option.type}, and its value is, or holds, a secret"
         return problem("SC0710", detail, "say so in the schema: type: secret", place)

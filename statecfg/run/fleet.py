@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
 from statecfg.run import bundle
-from statecfg.run.conversation import PATIENCE, Conversation, Events, Gate, Late, Order, Unjoined
+from statecfg.run.host_session import PATIENCE, Events, Gate, HostSession, Late, Order, Unjoined
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
 
@@ -144,7 +144,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
     gate = Gate(slots) if options.confirm is not None else None
     joined = _Joined()
     conversations = [
-        Conversation(
+        HostSession(
             job.host,
             job.definition,
             job.owner or job.playbook,
@@ -244,7 +244,7 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
     return {key: value for key, value in more.items() if value}
 
 
-def _talk(conversation: Conversation, slots: threading.Semaphore) -> None:
+def _talk(conversation: HostSession, slots: threading.Semaphore) -> None:
     """Hold one conversation in a slot of its own; a host that waits for an answer gives its slot up."""
     slots.acquire()
     released = threading.Event()
@@ -262,7 +262,7 @@ def _talk(conversation: Conversation, slots: threading.Semaphore) -> None:
     released.wait()
 
 
-def _report(order: Order, playbook: str, conversations: Sequence[Conversation]) -> Report:
+def _report(order: Order, playbook: str, conversations: Sequence[HostSession]) -> Report:
     """Return the report of what is known now."""
     return {
         "format": FORMAT,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.wire import frames as wire
 from statecfg.run import frames
+from statecfg.run.host_report import SUSPICIOUS, Broken
 from statecfg.run.strict import weigh
-from statecfg.run.testimony import SUSPICIOUS, Broken
 from statecfg.transport import TransportError
 
 if TYPE_CHECKING:
-    from statecfg.run.conversation import Conversation
+    from statecfg.run.host_session import HostSession
     from statecfg.transport import Stream
 
 DEAD = 15.0  # seconds of silence after which a host is taken for gone
@@ -56,7 +56,7 @@ class Listening:
     :param conversation: whose other half it is
     """
 
-    def __init__(self, conversation: Conversation, stream: Stream) -> None:
+    def __init__(self, conversation: HostSession, stream: Stream) -> None:
         self.of, self.stream = conversation, stream
         self.decoder = Decoder()
         self.noise = bytearray()

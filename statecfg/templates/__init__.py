@@ -20,7 +20,7 @@ from jinja2.runtime import Undefined as _Undefined
 
 from statecfg.graph.opaque import Value, cleaned, found
 from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import Lost
 from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch
 
@@ -47,13 +47,13 @@ class Text(str):
 
     __slots__ = ("block", "place")
 
-    def __new__(cls, text: str, place: Place, block: bool = False) -> Text:
+    def __new__(cls, text: str, place: SourceLocation, block: bool = False) -> Text:
         """Make one of a plain text."""
         made = super().__new__(cls, text)
         made.place, made.block = place, block
         return made
 
-    place: Place
+    place: SourceLocation
     block: bool
 
 
@@ -62,7 +62,7 @@ def is_template(text: str) -> bool:
     return "{" in text and any(mark in text for mark in ("{{", "{%", "{#"))
 
 
-def evaluate(text: str, variables: Mapping[str, Any], place: Place, block: bool = False) -> Any:
+def evaluate(text: str, variables: Mapping[str, Any], place: SourceLocation, block: bool = False) -> Any:
     """Return what a scalar of a playbook stands for.
 
     A text that is one `{{ expression }}` gives the expression's value as it is, so that numbers stay numbers and
@@ -77,7 +77,7 @@ def evaluate(text: str, variables: Mapping[str, Any], place: Place, block: bool 
         return _native(compiled, variables) if native else _text(compiled, variables)
 
 
-def expression(text: str, variables: Mapping[str, Any], place: Place, block: bool = False) -> Any:
+def expression(text: str, variables: Mapping[str, Any], place: SourceLocation, block: bool = False) -> Any:
     """Return the value of an expression, such as `port > 80`; one in `{{ }}` is taken as well. Raises InvalidInput."""
     if is_template(text):
         return evaluate(text.strip(), variables, place, block)
@@ -108,7 +108,7 @@ def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
     return value
 
 
-def render_text(text: str, variables: Mapping[str, Any], place: Place) -> str:
+def render_text(text: str, variables: Mapping[str, Any], place: SourceLocation) -> str:
     """Return a template rendered as text, secrets revealed. Raises InvalidInput at the place."""
     with _placed(place, False, variables):
         return _revealed(_text(_template(str(text)), variables))
@@ -118,7 +118,7 @@ def _revealed(value: Any) -> str:
     return value.reveal() if isinstance(value, Value) else str(value)
 
 
-def render_file(path: Path, variables: Mapping[str, Any], place: Place, base: Path | None = None) -> str:
+def render_file(path: Path, variables: Mapping[str, Any], place: SourceLocation, base: Path | None = None) -> str:
     """Return a template file rendered as text, secrets revealed.
 
     :param path: the file; what it includes, imports or extends is looked for beside it and in `templates/`
@@ -134,7 +134,7 @@ def render_file(path: Path, variables: Mapping[str, Any], place: Place, base: Pa
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             detail = f"{path.name} gives a character that UTF-8 has not: {text[error.start]!r}"
-            raise InvalidInput([problem("SC0322", detail, "", Place(str(path), 1), place)]) from None
+            raise InvalidInput([problem("SC0322", detail, "", SourceLocation(str(path), 1), place)]) from None
         return text
 
 
@@ -175,15 +175,17 @@ def _read(path: str) -> str:
         with open(path, "rb") as stream:
             data = stream.read(SIZE + 1)
     except OSError as error:
-        raise InvalidInput([problem("SC0301", f"{path}: {error.strerror}", "check the path", Place(path, 1))]) from None
+        raise InvalidInput(
+            [problem("SC0301", f"{path}: {error.strerror}", "check the path", SourceLocation(path, 1))]
+        ) from None
     if len(data) > SIZE:
-        raise InvalidInput([problem("SC0323", f"{path} is larger than {SIZE >> 20} MB", "", Place(path, 1))])
+        raise InvalidInput([problem("SC0323", f"{path} is larger than {SIZE >> 20} MB", "", SourceLocation(path, 1))])
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         detail = f"at byte offset {error.start}: byte 0x{data[error.start]:02x}"
-        raise InvalidInput([problem("SC0313", detail, "save the file as UTF-8", Place(path, line))]) from None
+        raise InvalidInput([problem("SC0313", detail, "save the file as UTF-8", SourceLocation(path, line))]) from None
 
 
 @lru_cache(maxsize=64)
@@ -250,7 +252,7 @@ def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _placed(place: Place, block: bool, variables: Mapping[str, Any]) -> Iterator[None]:
+def _placed(place: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Iterator[None]:
     """Turn whatever a template raises inside into a problem at its place, with no secret in it."""
     token = BUDGET.set(Budget())
     try:
@@ -267,7 +269,7 @@ def _placed(place: Place, block: bool, variables: Mapping[str, Any]) -> Iterator
     raise InvalidInput([clean])
 
 
-def _explain(error: Exception, place: Place, block: bool, variables: Mapping[str, Any]) -> Problem:
+def _explain(error: Exception, place: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Problem:
     places = _places(error, place, block)
     if isinstance(error, Lost):
         return problem("SC0423", str(error), error.help, *places)
@@ -292,7 +294,7 @@ def _explain(error: Exception, place: Place, block: bool, variables: Mapping[str
     return problem("SC0322", f"{type(error).__name__}: {cleaned(str(error))}", "check the values that it uses", *places)
 
 
-def _undefined(error: Missing, variables: Mapping[str, Any], places: list[Place]) -> Problem:
+def _undefined(error: Missing, variables: Mapping[str, Any], places: list[SourceLocation]) -> Problem:
     if error.owner is None:
         hint = suggest(str(error.name), sorted(variables), "there are") if error.name else ""
         return problem("SC0321", f"there is no variable `{error.name}`", hint, *places)
@@ -314,7 +316,7 @@ def _cure(message: str) -> str:
     return "close every {% block %} with its {% end… %}"
 
 
-def _places(error: Exception, place: Place, block: bool) -> list[Place]:
+def _places(error: Exception, place: SourceLocation, block: bool) -> list[SourceLocation]:
     """Return where in the template it happened, and who asked for the template."""
     if isinstance(error, TemplateSyntaxError):
         steps = [(error.filename, error.lineno)]
@@ -322,8 +324,8 @@ def _places(error: Exception, place: Place, block: bool) -> list[Place]:
         steps = list(_steps(error.__traceback__))
     name, line = steps[-1] if steps else (None, 1)
     if name is not None:
-        return [Place(name, line), place]
-    return [Place(place.file, place.line + line)] if block else [place]
+        return [SourceLocation(name, line), place]
+    return [SourceLocation(place.file, place.line + line)] if block else [place]
 
 
 def _steps(trace: TracebackType | None) -> Iterator[tuple[str | None, int]]:

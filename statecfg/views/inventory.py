@@ -13,9 +13,9 @@ from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host
-    from statecfg.problems.positions import Place
+    from statecfg.problems.positions import SourceLocation
 
-    Won = Mapping[str, Mapping[str, tuple[Any, Place]]]
+    Won = Mapping[str, Mapping[str, tuple[Any, SourceLocation]]]
 
 
 def data(hosts: Iterable[Host], won: Won) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def data(hosts: Iterable[Host], won: Won) -> dict[str, Any]:
     return {"format": 1, "hosts": {host.name: _host(host, won[host.name]) for host in hosts}}
 
 
-def _host(host: Host, won: Mapping[str, tuple[Any, Place]]) -> dict[str, Any]:
+def _host(host: Host, won: Mapping[str, tuple[Any, SourceLocation]]) -> dict[str, Any]:
     return {
         "address": host.address,
         "port": host.port,

@@ -11,7 +11,7 @@ from statecfg.views.lines import BLANK, Line, make
 from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
-    from statecfg.problems import Place, Problem
+    from statecfg.problems import Problem, SourceLocation
 
 MOST = 20
 _TAB = 4
@@ -65,7 +65,7 @@ def _told(detail: str, help: str) -> Iterator[Line]:
         yield make(("  help: " if number == 0 else "        ", "skip"), text, hang=8)
 
 
-def _place(place: Place, base: Path, first: bool) -> Iterator[Line]:
+def _place(place: SourceLocation, base: Path, first: bool) -> Iterator[Line]:
     if place.file.startswith("<"):  # nowhere: it is not about anything that was written
         return
     near = nearer(place, base)
@@ -94,7 +94,7 @@ def _window(text: str, mark: str) -> tuple[str, str]:
     return shown + ("…" if cut + _LONGEST - 1 < len(text) else ""), mark[cut:][:_LONGEST]
 
 
-def nearer(place: Place, base: Path) -> Place:
+def nearer(place: SourceLocation, base: Path) -> SourceLocation:
     """Return the place with its file relative to `base` where it is inside."""
     path = Path(place.file)
     inside = path.is_absolute() and path.is_relative_to(base)

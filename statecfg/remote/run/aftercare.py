@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from statecfg.remote.ledger.removal import Former, claims
+from statecfg.remote.ledger.orphans import Orphan, claims
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.following import Kept
 from statecfg.remote.run.planning import describe
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Node
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.machine.world import World
-    from statecfg.remote.run.doing import Doing
     from statecfg.remote.run.execution import Execution
     from statecfg.remote.run.login_guard import Lockout, LoginGuard
+    from statecfg.remote.run.node_run import NodeRun
     from statecfg.remote.run.planning import Plan
     from statecfg.remote.wire.channel import Channel
 
@@ -50,7 +50,7 @@ class Aftercare:
         self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
         self._remember(node for node in touched if node.gone)
 
-    def _refused(self, node: Doing) -> bool:
+    def _refused(self, node: NodeRun) -> bool:
         return node.outcome == "failed" and any(
             action["op"] == "check_config" and action["status"] == "error" for action in node.done
         )
@@ -73,42 +73,42 @@ class Aftercare:
             self.guard.seen = -1  # what died meanwhile may have been sshd
             self.after_layer()
 
-    def why(self, node: Doing) -> str:
+    def why(self, node: NodeRun) -> str:
         """Return what is known of why a node's real thing is not as it was left, "" where nothing is."""
         found = self._lasting(node)
         return self._ask(node, found[1]) if found is not None else ""
 
-    def _lasting(self, node: Doing) -> Any:
+    def _lasting(self, node: NodeRun) -> Any:
         kind = self.of.types.get(node.step.node.type)
         method = kind.methods.get("lasting") if kind is not None else None
         ops = [action["op"] for action in node.done if action["status"] == "ok"]
         return method(node.step.node, ops) if method is not None else None
 
-    def _ask(self, node: Doing, check: Callable[[World, float], str]) -> str:
+    def _ask(self, node: NodeRun, check: Callable[[World, float], str]) -> str:
         try:
             return check(RealMachine(self.of.facets), node.ended)
         except Exception as problem:  # systemd doesn't answer, or a type's own mistake
             return "it can't be looked at again: %s" % describe(problem)
 
-    def _amend(self, nodes: Iterable[Doing], why: str) -> None:
+    def _amend(self, nodes: Iterable[NodeRun], why: str) -> None:
         for node in nodes:
             node.fail(why)
             name = node.step.node.provides
             self.of.record.finished(name, "failed")
             self.of.send({"type": "amended", "node": name, "reason": why})
 
-    def _touched(self, node: Doing, found: Lockout) -> bool:
+    def _touched(self, node: NodeRun, found: Lockout) -> bool:
         """Tell whether a node's work was taken back."""
         if node.outcome != "changed" and not node.gone:
             return False
         return node.step.node.attrs.get("path") in found.paths or is_sshd(node.step.node)
 
-    def _remember(self, nodes: Iterable[Doing]) -> None:
+    def _remember(self, nodes: Iterable[NodeRun]) -> None:
         """Bring back under management what was let go of, and is on the host again."""
         rows: List[Dict[str, Any]] = []
         for node in nodes:
             former = node.step.node
-            if isinstance(former, Former) and not isinstance(former, Kept):
+            if isinstance(former, Orphan) and not isinstance(former, Kept):
                 row = dict(former.row)
                 row["memory"] = row.pop("remembered")
                 rows.append(row)
@@ -145,5 +145,5 @@ def is_sshd(node: Node) -> bool:
     """Tell whether a node is about a unit of sshd's."""
     from statecfg.remote.run.login_guard import UNITS
 
-    found = node.row["claims"] if isinstance(node, Former) else ()
+    found = node.row["claims"] if isinstance(node, Orphan) else ()
     return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in found or claims(node))

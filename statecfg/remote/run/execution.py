@@ -6,12 +6,12 @@ import threading
 import time
 
 from statecfg.remote.graph.model import ActionSpec, Unknown, error
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.aftercare import Aftercare
-from statecfg.remote.run.doing import Doing
+from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.run.planning import Planner, describe, missing, settled, trace
 from statecfg.remote.run.report import action_report, portions
 from statecfg.remote.run.touching import chains, overtaken
@@ -71,8 +71,8 @@ class Execution:
         self.send, self.record, self.stopped, self.keep_going = send, record, stopped, keep_going
         self.owed, self.life = owed or {}, life
         self.nodes = {name: step.node for name, step in plan.steps.items()}
-        self.state = {name: Doing(step) for name, step in plan.steps.items()}
-        self.state.update((step.node.provides, Doing(step)) for step in plan.going())
+        self.state = {name: NodeRun(step) for name, step in plan.steps.items()}
+        self.state.update((step.node.provides, NodeRun(step)) for step in plan.going())
         self.turns: Dict[str, threading.Lock] = {}
         self.shutdown: List[Dict[str, Any]] = []
         self.spent = [0]
@@ -118,7 +118,7 @@ class Execution:
                 return number + 1
         return len(self.plan.layers)
 
-    def shut(self, node: Doing) -> bool:
+    def shut(self, node: NodeRun) -> bool:
         """Take a node's shutdown-first action; return whether it succeeded."""
         action = node.step.spec.shutdown_first
         assert action is not None
@@ -143,7 +143,7 @@ class Execution:
 
     # Layers
 
-    def layer(self, number: int, doing: Sequence[Doing]) -> None:
+    def layer(self, number: int, doing: Sequence[NodeRun]) -> None:
         """Do one layer: decide what was left open, act in parallel, check again, report."""
         ready = [node for node in doing if self.may_begin(node) and self.may_turn(node)]
         self.decide(ready)
@@ -156,7 +156,7 @@ class Execution:
             self.settle(node)
         self.close(number, doing, acting, "layers")
 
-    def removal(self, number: int, doing: Sequence[Doing]) -> None:
+    def removal(self, number: int, doing: Sequence[NodeRun]) -> None:
         """Let one layer of what left the definition go."""
         ready = [node for node in doing if self.may_begin(node) and self.may_go(node)]
         self.decide(ready)
@@ -168,7 +168,7 @@ class Execution:
                 self.went(node)
         self.close(number, doing, acting, "removals")
 
-    def act_on(self, ready: Sequence[Doing]) -> List[Doing]:
+    def act_on(self, ready: Sequence[NodeRun]) -> List[NodeRun]:
         """Take the actions of nodes side by side; return the nodes that had any."""
         acting = [node for node in ready if node.outcome == "changed"]
         if acting:
@@ -178,7 +178,7 @@ class Execution:
             side_by_side(self.act_in_order, chains([node for node in acting if node.outcome == "changed"]))
         return acting
 
-    def close(self, number: int, doing: Sequence[Doing], acting: Sequence[Doing], part: str) -> None:
+    def close(self, number: int, doing: Sequence[NodeRun], acting: Sequence[NodeRun], part: str) -> None:
         """Write down and report what became of a layer; a failure in it ends the run here."""
         for node in acting:
             self.record.finished(node.step.node.provides, node.outcome)
@@ -194,7 +194,7 @@ class Execution:
 
     # Entities
 
-    def manage(self, nodes: Sequence[Doing]) -> None:
+    def manage(self, nodes: Sequence[NodeRun]) -> None:
         """Bring a layer's nodes under management; what can't be looked at has failed, and nothing is done to it."""
         assert self.life is not None
         ready = [node for node in nodes if node.outcome in ("changed", "unchanged")]
@@ -207,11 +207,11 @@ class Execution:
                 except (Exception, SystemExit) as problem:
                     node.fail("what stands there can't be remembered: %s" % describe(problem))
 
-    def may_turn(self, node: Doing) -> bool:
+    def may_turn(self, node: NodeRun) -> bool:
         """Fire what comes before a node's turn; tell whether it may come."""
         return self.life is None or self.unless(node, self.life.before(node.step.node))
 
-    def settle(self, node: Doing) -> None:
+    def settle(self, node: NodeRun) -> None:
         """Fire what follows a node's turn."""
         assert self.life is not None
         if node.outcome in ("changed", "unchanged"):
@@ -219,17 +219,17 @@ class Execution:
         elif node.outcome == "failed":
             self.life.broke(node.step.node)
 
-    def may_go(self, node: Doing) -> bool:
+    def may_go(self, node: NodeRun) -> bool:
         """Fire what comes before a removal; tell whether it may be. Where only a record goes, nobody is asked."""
         if node.step.kept:
             return True
-        assert self.life is not None and isinstance(node.step.node, Former)
+        assert self.life is not None and isinstance(node.step.node, Orphan)
         return node.step.node.heir is not None or self.unless(node, self.life.may_go(node.step.node))
 
-    def went(self, node: Doing) -> None:
+    def went(self, node: NodeRun) -> None:
         """Fire what follows a removal, and forget what is gone."""
         former = node.step.node
-        assert self.life is not None and isinstance(former, Former)
+        assert self.life is not None and isinstance(former, Orphan)
         if former.heir is not None:
             self.life.forget(former, heir=list(former.heir))
             return
@@ -240,7 +240,7 @@ class Execution:
         elif why:
             node.fail(why)
 
-    def unless(self, node: Doing, why: str) -> bool:
+    def unless(self, node: NodeRun, why: str) -> bool:
         """Let a node have failed, or be put off, where a hook says why; tell whether it goes on."""
         if not why:
             return True
@@ -251,7 +251,7 @@ class Execution:
             node.fail(why)
         return False
 
-    def may_begin(self, node: Doing) -> bool:
+    def may_begin(self, node: NodeRun) -> bool:
         """Tell whether a node's turn may come; otherwise skip it, saying why."""
         if node.outcome in ("failed", "skipped"):
             return False
@@ -274,13 +274,13 @@ class Execution:
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
-    def decide(self, nodes: Sequence[Doing]) -> None:
+    def decide(self, nodes: Sequence[NodeRun]) -> None:
         """Check the nodes again whose plan was unknown, or partly so, now that their turn has come."""
         for node in nodes:
             if node.step.outcome == "unknown" or (node.step.outcome == "changed" and node.step.known_after):
                 self.decide_one(node, [other.step.node for other in nodes])
 
-    def decide_one(self, node: Doing, beside: Sequence[Node]) -> None:
+    def decide_one(self, node: NodeRun, beside: Sequence[Node]) -> None:
         """Check a node again, and let it be what that says.
 
         :param beside: the nodes whose turn it is at the same time
@@ -307,9 +307,9 @@ class Execution:
         if step.outcome == "changed" and step.spec.shutdown_first is not None and not self.stopped():
             self.shut(node)
 
-    def together(self, acting: Sequence[Doing]) -> None:
+    def together(self, acting: Sequence[NodeRun]) -> None:
         """Join the first actions that are one transaction (packages) and take them; alone where that fails."""
-        groups: Dict[str, List[Doing]] = {}
+        groups: Dict[str, List[NodeRun]] = {}
         for node in acting:
             first = node.step.spec.actions[0] if node.step.spec.actions else None
             if first is not None and first.maker is not None and first.maker.batch is not None:
@@ -328,7 +328,7 @@ class Execution:
                     node.done.append(action_report(first, "ok", result))
             # One bad name fails them all: each by itself then says which one it is.
 
-    def act_in_order(self, nodes: Sequence[Doing]) -> None:
+    def act_in_order(self, nodes: Sequence[NodeRun]) -> None:
         """Let nodes that touch the same path act, one after another, in the planned order."""
         for node in nodes:
             self.act(node)
@@ -336,7 +336,7 @@ class Execution:
                 self.verify([node])  # now, since the next one may change what this one has brought back
                 node.verified = True
 
-    def act(self, node: Doing) -> None:
+    def act(self, node: NodeRun) -> None:
         """Take a node's actions in order; the first that fails ends it."""
         for action in node.step.spec.actions[len(node.done) :]:
             why = self.stopped()
@@ -352,7 +352,7 @@ class Execution:
                 node.fail("%s: %s" % (action.op, result["reason"]))
                 return
 
-    def take(self, node: Doing, action: Action, index: int, of: Optional[Sequence[str]] = None) -> Result:
+    def take(self, node: NodeRun, action: Action, index: int, of: Optional[Sequence[str]] = None) -> Result:
         """Take one action on the real machine and return its result; what it raises is an error with a reason.
 
         :param index: which of the node's actions it is; -1: its shutdown-first action
@@ -398,7 +398,7 @@ class Execution:
 
         return listen
 
-    def finished(self) -> Iterator[Doing]:
+    def finished(self) -> Iterator[NodeRun]:
         """Yield the nodes that have acted so far."""
         for node in self.state.values():
             if node.done or node.shutdown is not None:
@@ -406,7 +406,7 @@ class Execution:
 
     # Reading back
 
-    def verify(self, nodes: Sequence[Doing]) -> None:
+    def verify(self, nodes: Sequence[NodeRun]) -> None:
         """Check the layer's nodes again on the real machine: success is read back, not assumed."""
         planner = self.planner()
         for node in nodes:
@@ -414,7 +414,7 @@ class Execution:
             planner.machine.turn(step.node.provides, acted=node.outcome == "changed")
             try:
                 todo = planner.check(step.node).steps
-                if not isinstance(step.node, Former) and not self.types[step.node.type].looks():
+                if not isinstance(step.node, Orphan) and not self.types[step.node.type].looks():
                     continue  # nothing to read back: it says the same whatever the host is like
                 for action in todo:
                     planner.imagine(action)
@@ -435,7 +435,7 @@ class Execution:
                 planner = self.planner()
 
 
-def side_by_side(work: Callable[[Sequence[Doing]], None], items: Sequence[Sequence[Doing]]) -> None:
+def side_by_side(work: Callable[[Sequence[NodeRun]], None], items: Sequence[Sequence[NodeRun]]) -> None:
     """Call `work` on all items, up to `WORKERS` at once, and wait for all of them."""
     if len(items) <= 1:
         for item in items:

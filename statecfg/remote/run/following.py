@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SUFFIX = " (stays)"  # ends the name of a resource that answers a removal
 
 
-class Kept(Former):
+class Kept(Orphan):
     """A resource whose real thing stays while something goes that triggers it.
 
     It takes its turn after all removals. Its node type says what it does then (`NodeType.on_removal`).
@@ -24,8 +24,8 @@ class Kept(Former):
 
     __slots__ = ("causes", "near")
 
-    def __init__(self, row: Dict[str, Any], causes: Sequence[str], near: Mapping[str, Former]) -> None:
-        Former.__init__(self, dict(row, state=""), row["name"] + SUFFIX)
+    def __init__(self, row: Dict[str, Any], causes: Sequence[str], near: Mapping[str, Orphan]) -> None:
+        Orphan.__init__(self, dict(row, state=""), row["name"] + SUFFIX)
         self.causes, self.near = list(causes), dict(near)
         self.triggers = tuple(causes)
 
@@ -52,7 +52,7 @@ class Following:
     def __init__(
         self,
         rows: Iterable[Mapping[str, Any]],
-        layers: Sequence[Sequence[Former]],
+        layers: Sequence[Sequence[Orphan]],
         coming: Collection[str],
         renamed: Mapping[str, str],
     ) -> None:

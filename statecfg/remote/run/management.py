@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state, storing
 from statecfg.remote.ledger.ledger import PRE_CREATED, RESOLVED, Ledger
-from statecfg.remote.ledger.removal import Former, Leaving, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.ledger.orphans import Leaving, Orphan, claims, contents, kept, leaving, refusal, stored
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.following import Following, Kept
 from statecfg.remote.run.report import step_report
@@ -161,7 +161,7 @@ class Management:
         elif why:
             self.warnings.append("this would be refused: %s" % why)
 
-    def formers(self, looked_at: bool = False) -> Iterable[Former]:
+    def formers(self, looked_at: bool = False) -> Iterable[Orphan]:
         """Yield what left the definition; all of it, or what this run looks at: not what stays while it acts."""
         for layer in (*self.going.layers, *(() if looked_at and self.acting else self.going.left)):
             yield from layer
@@ -245,7 +245,7 @@ class Management:
         found = {each for cause in step.triggered_by for each in self.drifts.get(cause, ())}
         if row["digest"] != self.digest(step.node):
             found.add("definition")
-        if not found or (row["after"] and row["after"] != self.now(Former(row, name))):
+        if not found or (row["after"] and row["after"] != self.now(Orphan(row, name))):
             found.add("host")
         return sorted(found, reverse=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statecfg.remote.graph.borg import written_at
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
-from statecfg.remote.ledger.removal import Former, contents
+from statecfg.remote.ledger.orphans import Orphan, contents
 from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
 from statecfg.remote.machine.trace import Trace
@@ -91,7 +91,7 @@ class Step:
     @property
     def removal(self) -> bool:
         """Whether the node left the definition, and this is what takes it back."""
-        return isinstance(self.node, Former)
+        return isinstance(self.node, Orphan)
 
     def settle(self, layer: AbstractSet[Hashable] = _NONE) -> None:
         """Keep of the trace what the execution needs.
@@ -250,7 +250,7 @@ class Planner:
         if isinstance(node, Kept):  # it comes after all that goes
             return frozenset(name for name, step in known.items() if step.acts)
         sets = []
-        for name in node.sees if isinstance(node, Former) else node.requires:
+        for name in node.sees if isinstance(node, Orphan) else node.requires:
             above = self.acting.get(name, _NONE)
             step = known.get(name)
             sets.append(above | {name} if step is not None and step.acts else above)
@@ -310,20 +310,20 @@ class Planner:
             step.outcome = "changed"
             found = self.machine.changes.report()
             node = step.node
-            held = secretive(node.attrs) if isinstance(node, Former) else node.provides in self.held and not node.hides
+            held = secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.held and not node.hides
             step.changes = hidden(found) if held else found
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, which may only look. Raises what it raises."""
         kind = self.types.get(node.type)
-        if isinstance(node, Former) and node.note:
+        if isinstance(node, Orphan) and node.note:
             return ActionSpec()  # only its record goes
         if kind is None:
             raise CheckError("no node type is called %s" % node.type)
         with reading_only():
             if isinstance(node, Kept):
                 return normalised(kind.methods["on_removal"](node, node.near, self.machine), node)
-            if isinstance(node, Former):
+            if isinstance(node, Orphan):
                 for blob in contents(node.row["memory"]) if secretive(node.attrs) else ():
                     blob.secret = True
                 undo = kind.run_undo(node, node.row["memory"], self.machine, self.leaving, self.staying)
@@ -370,7 +370,7 @@ def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
 
 def waits(node: Node) -> Sequence[str]:
     """Return the nodes that go before this one, as they may need it to be undone."""
-    return node.waits if isinstance(node, Former) else ()
+    return node.waits if isinstance(node, Orphan) else ()
 
 
 def stays(node: Node) -> Step:

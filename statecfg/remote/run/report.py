@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.machine.changes import shown
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def step_report(step: Step) -> Dict[str, Any]:
         found["triggered_by"] = list(step.triggered_by)
     if step.spec.left:
         found["leaves"] = list(step.spec.left)
-    if isinstance(node, Former):
+    if isinstance(node, Orphan):
         found["state"] = node.row["state"]
         if node.note and not step.reason:
             found["reason"] = node.note

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Node
     from statecfg.remote.machine.overlay import Overlay
-    from statecfg.remote.run.doing import Doing
+    from statecfg.remote.run.node_run import NodeRun
 
 
-def chains(nodes: Sequence[Doing]) -> List[List[Doing]]:
+def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
     """Return the nodes of a layer in groups: those that touch the same thing are in one group, in the planned order.
 
     A thing is a path, or an entry of a table such as a unit: starting ssh.socket also stops and starts ssh.service.
@@ -36,13 +36,13 @@ def chains(nodes: Sequence[Doing]) -> List[List[Doing]]:
         for place in node.step.shared:
             one, other = sorted((leader(first.get(place, at)), leader(at)))
             group[other] = one
-    found: Dict[int, List[Doing]] = {}
+    found: Dict[int, List[NodeRun]] = {}
     for at, node in enumerate(nodes):
         found.setdefault(leader(at), []).append(node)
     return list(found.values())
 
 
-def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[Doing]) -> str:
+def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[NodeRun]) -> str:
     """Return which nodes gave a node that was planned as unchanged work to do, and what to do about it.
 
     :param node: the node, checked again on `machine` just now
@@ -67,7 +67,7 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
     )  # fmt: skip
 
 
-def _met(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: Doing) -> bool:
+def _met(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
     """Tell whether another node is known to have changed what was looked at."""
     if not looked.isdisjoint(other.step.touched):
         return True

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from statecfg.problems import InvalidInput, StalePlan, problem
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.run.saved import shape
 
 FORMAT = "statecfg plan"
@@ -122,4 +122,4 @@ def _of_another_version(name: str, maker: str, ours: str) -> NoReturn:
 
 
 def _wrong(name: str, what: str, help: str = _AGAIN) -> InvalidInput:
-    return InvalidInput([problem("SC0430", f"{name} {what}", help, Place(name, 0))])
+    return InvalidInput([problem("SC0430", f"{name} {what}", help, SourceLocation(name, 0))])

@@ -43,7 +43,7 @@ class Broken(Exception):
         self.summary, self.hint, self.heard_all = summary, hint, heard_all
 
 
-class Testimony:
+class HostReport:
     """What one host said, and the report made of it.
 
     :param mode: "plan", "verify", "apply", "prune", "destroy", "facts" or "history"

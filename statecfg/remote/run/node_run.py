@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.ledger.removal import Former
+from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.run.report import action_report, step_report
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from statecfg.remote.run.planning import Step
 
 
-class Doing:
+class NodeRun:
     """A node under way: what has become of each of its actions."""
 
     __slots__ = ("done", "ended", "gone", "outcome", "reason", "shutdown", "step", "verified")
@@ -43,7 +43,7 @@ class Doing:
         found["outcome"] = self.outcome
         found.pop("reason", None)
         node = self.step.node
-        reason = self.reason or (node.note if isinstance(node, Former) and self.outcome == "unchanged" else "")
+        reason = self.reason or (node.note if isinstance(node, Orphan) and self.outcome == "unchanged" else "")
         if reason:
             found["reason"] = reason
         return found

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PACKAGE = "package"  # the type of the nodes that others need for being undone
 
 
-class Former(Node):
+class Orphan(Node):
     """A node that left the definition, as the ledger remembers it.
 
     :param row: its record
@@ -68,8 +68,8 @@ class Leaving:
     """
 
     def __init__(self) -> None:
-        self.layers: List[List[Former]] = []
-        self.left: List[List[Former]] = []
+        self.layers: List[List[Orphan]] = []
+        self.left: List[List[Orphan]] = []
         self.renamed: Dict[str, Dict[str, Any]] = {}
         self.displaced: Set[str] = set()
         self.staying: Set[str] = set()
@@ -139,8 +139,8 @@ def leaving(
     kept = set(rows).difference(row["name"] for row in gone)
     defined = {claim: node for node in nodes.values() for claim in claimed(node)}
     others = found.others
-    formers: Dict[str, Former] = {}
-    left: Dict[str, Former] = {}
+    formers: Dict[str, Orphan] = {}
+    left: Dict[str, Orphan] = {}
     for row in gone:
         successor = next((defined[claim] for claim in row["claims"] if claim in defined), None)
         heir = next((others[claim] for claim in row["claims"] if claim in others), None)
@@ -152,7 +152,7 @@ def leaving(
         row["replaced"] = successor is not None
         if partial and successor is None:
             continue
-        former = Former(row, displaced(row) if row["name"] in nodes else row["name"], heir)
+        former = Orphan(row, displaced(row) if row["name"] in nodes else row["name"], heir)
         goes = pruning or row["replaced"] or row["state"] == IN_DELETION
         (formers if goes else left)[row["name"]] = former
     found.layers, found.left = _dependents_first(formers), _dependents_first(left)
@@ -161,7 +161,7 @@ def leaving(
     return found
 
 
-def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
+def _dependents_first(formers: Mapping[str, Orphan]) -> List[List[Orphan]]:
     """Return the nodes in layers: what required another goes before it. What requires itself in a circle goes last.
 
     A package goes as late as that allows, because what undoes other nodes may need it, whatever they require.
@@ -180,7 +180,7 @@ def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
         formers[name].sees = formers[name].requires
         if formers[name].type == PACKAGE:  # what it does is decided by the package manager, with other packages
             formers[name].sees = tuple(each.provides for each in before if each.type == PACKAGE)
-    layers: List[List[Former]] = []
+    layers: List[List[Orphan]] = []
     gone: List[str] = []
     while waits:
         free = sorted(name for name, dependents in waits.items() if not dependents) or sorted(waits)
@@ -196,7 +196,7 @@ def _dependents_first(formers: Mapping[str, Former]) -> List[List[Former]]:
     return layers
 
 
-def _newest_first(layer: List[Former]) -> List[Former]:
+def _newest_first(layer: List[Orphan]) -> List[Orphan]:
     """Return a layer in which, of nodes about one path, the last to come is the first to go."""
     places: Dict[Any, List[int]] = {}
     for at, former in enumerate(layer):
@@ -209,7 +209,7 @@ def _newest_first(layer: List[Former]) -> List[Former]:
     return found
 
 
-def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: Mapping[str, Former]) -> List[str]:
+def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: Mapping[str, Orphan]) -> List[str]:
     """Return which nodes go now of those that can: packages only if nothing else can, and new ones before old ones."""
     others = [name for name in free if formers[name].type != PACKAGE]
     if others:
@@ -225,7 +225,7 @@ def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: M
     return [name for name in free if not formers[name].attrs.get("absent")] or free
 
 
-def _inside(formers: Mapping[str, Former]) -> Iterable[Tuple[str, str]]:
+def _inside(formers: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
     """Yield pairs of names: what stands in a directory, and that directory, which can't go before it is empty."""
     present = {name: former for name, former in formers.items() if not former.attrs.get("absent")}
     places = {claim[5:]: name for name, each in present.items() for claim in each.row["claims"] if claim[:5] == "path:"}

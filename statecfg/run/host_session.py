@@ -16,11 +16,11 @@ from statecfg.playbook.inventory import Host
 from statecfg.remote.wire import frames as wire
 from statecfg.run import frames
 from statecfg.run.bundle import Bundle, command, modules_of
+from statecfg.run.host_report import SUSPICIOUS, Broken, HostReport
 from statecfg.run.listening import AGAIN, Listening
 from statecfg.run.new_login import aside, by_ssh
 from statecfg.run.outbox import Outbox
 from statecfg.run.outgoing import node_frames, plain, told
-from statecfg.run.testimony import SUSPICIOUS, Broken, Testimony
 from statecfg.transport import Settings, Stream, Target, TransportError, connect
 from statecfg.transport.become import Become, open_become
 
@@ -122,7 +122,7 @@ class Gate:
         self.slots = slots
 
 
-class Conversation:
+class HostSession:
     """One host, from the connection to its report.
 
     :param emit: takes each event: its kind and its data
@@ -155,7 +155,7 @@ class Conversation:
         self.more, self.late, self.peer = more or {}, late, peer
         self.events: Events | None = None
         self.nonce = secrets.token_hex(16)
-        self.said = Testimony(definition, order.mode, emit)
+        self.said = HostReport(definition, order.mode, emit)
         self.report = self.said.report
         self.answered = self.told = self.entered = self.supplied = self.asking = self.typed = False
         self.permit: _Permit | None = None

@@ -8,11 +8,11 @@ from importlib import import_module
 from types import FrameType
 
 from statecfg.problems import InvalidInput, positions, problem, report, suggest
-from statecfg.problems.positions import Place
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 
 
-def named(name: str, place: Place) -> NodeType[...] | None:
+def named(name: str, place: SourceLocation) -> NodeType[...] | None:
     """Return the node type of a name, loading it from resources/; report at `place` and return None for no such."""
     if name in REGISTRY:
         return REGISTRY[name]
@@ -33,7 +33,7 @@ def unknown_node_type(name: str, frame: FrameType | None) -> InvalidInput:
     return _problem(name, positions.of_frame(frame))
 
 
-def _problem(name: str, place: Place) -> InvalidInput:
+def _problem(name: str, place: SourceLocation) -> InvalidInput:
     hint = suggest(name, known(), "there are")
     hint += f"; a new one is a file resources/{name}.py or .hy in the project" if name.isidentifier() else ""
     return InvalidInput([problem("SC0106", f"there is no node type `{name}`", hint, place)])
@@ -42,7 +42,7 @@ def _problem(name: str, place: Place) -> InvalidInput:
 def no_node_type_in(name: str, path: str) -> InvalidInput:
     """Return the error of a file in resources/ that does not define the node type it is named after."""
     help = f"a file in resources/ is named after its node type; one that only helps others begins with `_`: _{name}"
-    return InvalidInput([problem("SC0119", f"{path} defines no node type `{name}`", help, Place(path, 1))])
+    return InvalidInput([problem("SC0119", f"{path} defines no node type `{name}`", help, SourceLocation(path, 1))])
 
 
 def report_twice(names: Iterable[str], directory: str) -> None:
@@ -50,7 +50,7 @@ def report_twice(names: Iterable[str], directory: str) -> None:
     help = "give it another name: two types of one name could not be told apart"
     report(
         *(
-            problem("SC0120", f"there is a node type `{name}` already", help, Place(_file(directory, name), 1))
+            problem("SC0120", f"there is a node type `{name}` already", help, SourceLocation(_file(directory, name), 1))
             for name in names
         )
     )
