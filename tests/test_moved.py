@@ -45,6 +45,13 @@ def test_a_former_name_gives_the_same_module(name: str) -> None:
     assert f"<string>:1: FutureWarning: {former} is now {new}." in done.stderr
 
 
+def test_a_former_public_name_gives_the_same_class() -> None:
+    code = "from statecfg import Place, SourceLocation; assert Place is SourceLocation"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.count("FutureWarning") == 1
+    assert "<string>:1: FutureWarning: statecfg.Place is now statecfg.SourceLocation" in done.stderr
+
+
 def test_a_node_type_of_0_3_loads_here_and_on_hosts(tmp_path: Path) -> None:
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources/note.py").write_text(TYPE)
