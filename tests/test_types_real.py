@@ -119,8 +119,8 @@ def prepared(host: hosts.Host, project: Path) -> Managed:
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for directory in ("statecfg/remote", "statecfg/resources"):
-            for path in sorted((ROOT / directory).glob("*.py")):
-                archive.add(path.resolve(), f"{directory}/{path.name}")
+            for path in sorted((ROOT / directory).rglob("*.py")):
+                archive.add(path.resolve(), str(path.relative_to(ROOT)))
     target = host.path(PLACE)
     target.mkdir(parents=True, exist_ok=True)
     packed.seek(0)
