@@ -42,6 +42,7 @@ for _ in range(600):
         sys.exit(sys.stdout.write(urllib.request.urlopen("http://127.0.0.1:8080").read().decode().strip()) and 0)
     except OSError:
         time.sleep(0.1)
+sys.exit("webd does not answer")
 """
 
 
@@ -298,6 +299,7 @@ def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) ->
     """
     host = managed.host
     host.run(["apt-get", "-qy", "install", "webd=1.0"])
+    assert host.run(["python3", "-c", ASK]).stdout == "hello"  # it has read its configuration, which changes now
     host.write("/etc/webd/webd.conf", "port = 8080\nmessage = ours\n")
     host.run(["chmod", "0640", "/etc/webd/webd.conf"])
     host.run(["chgrp", "www-data", "/etc/webd/webd.conf"])
