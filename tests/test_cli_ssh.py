@@ -149,7 +149,7 @@ def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path
     assert last.startswith(
         "Applied: 6 added, 0 changed, 0 destroyed, 0 unchanged, 1 failed, 1 skipped on 3 of 5 hosts in"
     )
-    assert "Next: mend the cause and apply again" in ran.out
+    assert "Next: Fix the cause and run apply again" in ran.out
     assert ran.out.count("exit status 3") == 1
 
 
@@ -256,7 +256,7 @@ def test_a_signal_lets_what_runs_end(fleet: list[Host], project: Path, number: s
         run.wait()
     assert run.returncode == 128 + number
     assert "light4  stopped before its end" in out
-    assert "Next: apply again to go on" in out
+    assert "Next: Run apply again to continue" in out
     assert fleet[3].path("/srv/qa/ended").exists()
     assert not fleet[3].path("/srv/qa/after").exists()
 

@@ -215,4 +215,4 @@ def test_what_is_to_be_done_again_is_what_failed(mode):
     failed = {"name": "file:/x", "type": "file", "outcome": "failed", "reason": "no", "changes": [], "actions": []}
     report = {"mode": mode, "hosts": {"web1": {"status": "failed", "layers": [], "removals": [[failed]]}}}
     text = plain(outcome_lines(report))
-    assert f"Next: mend the cause and {mode} again" in text
+    assert f"Next: Fix the cause and run {mode} again" in text

@@ -1,4 +1,4 @@
-"""`statecfg completion`: the script that makes a shell complete our words."""
+"""`statecfg completion`: print a shell completion script."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def forget(place: Place, name: str, yes: bool) -> int:
     with HostStore(place) as known:
         known.stored(name)
         if not yes and not interactive():
-            raise click.UsageError("Nobody can be asked here. Pass --yes.")
+            raise click.UsageError("Cannot ask for confirmation: stdin is not a terminal. Pass --yes.")
         if not yes and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
             click.echo("Nothing was changed.", err=True)
             return exit_codes.INTERRUPTED

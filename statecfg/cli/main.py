@@ -42,7 +42,7 @@ VERBS = {
     "serve": ("serve", "Serve the API of entities, and the page that shows hosts, runs and entities."),
     "service": ("service", "Show services, units and relations; change settings, resolve what failed."),
     "store": ("store", "Look after the controller's database: check, back up, migrate."),
-    "completion": ("completion", "Print what makes your shell complete our words."),
+    "completion": ("completion", "Print a shell completion script."),
 }
 
 

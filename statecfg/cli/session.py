@@ -279,7 +279,8 @@ def asks(yes: bool) -> bool:
     """Say whether to ask before anything is done. Raises click.UsageError where nobody can be asked."""
     if not yes and not interactive():
         raise click.UsageError(
-            "Nobody can be asked here. Pass --yes, or apply a saved plan (statecfg plan --out FILE)."
+            "Cannot ask for confirmation: stdin is not a terminal. "
+            "Pass --yes or apply a saved plan (statecfg plan --out FILE)."
         )
     return not yes
 

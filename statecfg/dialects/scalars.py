@@ -15,18 +15,18 @@ _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _SWITCHES = frozenset(("y", "n", "yes", "no", "on", "off"))
 # Each with what the reader may have meant, and what other readers of YAML make of it.
 _DOUBTFUL = (
-    (re.compile(r"[-+]?0[0-9_]+\Z"), "some read it as octal, some as decimal, some as a text"),
-    (re.compile(r"[-+]?0[oO][0-7_]+\Z"), "some read it as octal, some as a text"),
-    (re.compile(r"[-+]?0[xX][0-9a-fA-F_]+\Z"), "some read it as a hexadecimal number, some as a text"),
-    (re.compile(r"[-+]?0[bB][01_]+\Z"), "some read it as a binary number, some as a text"),
-    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z"), "some read it as a number to the base of 60"),
-    (re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?\Z"), "the number would not be written like this again"),
-    (re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]+[eE][-+]?[0-9]+\Z"), "some read it as a number, some as a text"),
-    (re.compile(r"[-+]?\.[0-9_]+\Z"), "some read it as a number, some as a text"),
-    (re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*[eE][-+]?[0-9]+\Z"), "some read it as a number, some as a text"),
-    (re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"), "it is no number that a host can be given"),
-    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?\Z"), "some read it as a date"),
-    (re.compile(r"=\Z"), "some read it as a special value"),
+    (re.compile(r"[-+]?0[0-9_]+\Z"), "YAML readers disagree: octal, decimal or a string"),
+    (re.compile(r"[-+]?0[oO][0-7_]+\Z"), "YAML readers disagree: octal or a string"),
+    (re.compile(r"[-+]?0[xX][0-9a-fA-F_]+\Z"), "YAML readers disagree: hexadecimal or a string"),
+    (re.compile(r"[-+]?0[bB][01_]+\Z"), "YAML readers disagree: binary or a string"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z"), "YAML 1.1 reads it as a number in base 60"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?\Z"), "the number would lose this spelling"),
+    (re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]+[eE][-+]?[0-9]+\Z"), "YAML readers disagree: a number or a string"),
+    (re.compile(r"[-+]?\.[0-9_]+\Z"), "YAML readers disagree: a number or a string"),
+    (re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*[eE][-+]?[0-9]+\Z"), "YAML readers disagree: a number or a string"),
+    (re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"), "it is not a finite number"),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?\Z"), "YAML 1.1 reads it as a date"),
+    (re.compile(r"=\Z"), "YAML 1.1 reads it as a special value"),
 )
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
@@ -44,7 +44,7 @@ def read(text: str) -> tuple[Any, tuple[str, str] | None]:
         return _WORDS[text], None
     if text.lower() in _SWITCHES:
         answer = "true" if text.lower() in ("y", "yes", "on") else "false"
-        return text, ("some read it as true or false, some as a text", f'write {answer}, or quote it: "{text}"')
+        return text, (f"YAML 1.1 reads it as {answer}, YAML 1.2 as a string", f'write {answer}, or quote it: "{text}"')
     if not (text[0].isdigit() or text[0] in "+-.="):
         return text, None
     if _INTEGER.match(text) and text != "-0" and len(text) < 25 and -_LIMIT <= int(text) < _LIMIT:

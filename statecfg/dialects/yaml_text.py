@@ -370,7 +370,8 @@ class _Composer:
             return node
         value, doubt = scalars.read(event.value)
         if doubt is not None:
-            self._report("SC0309", f"{scalars.shorten(event.value)}: {doubt[0]}", doubt[1], SourceLocation(*at))
+            detail = f"`{scalars.shorten(event.value)}` is ambiguous: {doubt[0]}"
+            self._report("SC0309", detail, doubt[1], SourceLocation(*at))
         node = Scalar(at, tag, value)
         node.wrong = doubt is not None or tag != event.tag
         return node

@@ -58,11 +58,11 @@ def _next(report: Report) -> Iterator[Line]:
     hosts = report["hosts"].values()
     verb = report["mode"] if report.get("mode") in REMOVING else "apply"
     if any(host["status"] == "unknown" for host in hosts):
-        text = f"{verb} again: each host knows how far it came, and what was under way is looked at anew."
+        text = f"Run {verb} again. Each host has recorded its progress and checks interrupted steps again."
     elif any(fate.kind == "failed" for host in hosts if touched(host) for fate in fates(host)):
-        text = f"mend the cause and {verb} again: what is done is not done twice."
+        text = f"Fix the cause and run {verb} again. Completed steps are not repeated."
     elif any(host_lines.stopped(host) for host in hosts):
-        text = f"{verb} again to go on: what is done is not done twice."
+        text = f"Run {verb} again to continue. Completed steps are not repeated."
     else:
         return
     yield make(("Next: ", "skip"), text, hang=6)

@@ -94,9 +94,7 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
         yield make((f"{plural(left, 'resource')} left the definition and {them}.", "skip"))
     broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
     if broken:
-        yield make(
-            (f"{len(broken)} of {plural(len(hosts), 'host')} without a plan to rely on: {names(broken)}", "remove")
-        )
+        yield make((f"No usable plan for {len(broken)} of {plural(len(hosts), 'host')}: {names(broken)}", "remove"))
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
     failed = (f", {kinds['failed']} failed", "remove") if kinds["failed"] else ("", "")

@@ -118,9 +118,9 @@ function cutOff(run) {
   return h(
     "div.note.odd",
     {},
-    h("p", {}, h("strong", {}, "This run was cut off: "), "whoever ran it was killed, or lost the store. Each host knows how far it came:"),
+    h("p", {}, h("strong", {}, "This run was cut off: "), "its controller was killed or lost the store. Each host has recorded its progress:"),
     code(`statecfg run-history --run ${run.id}`),
-    h("p", {}, "Applying again goes on from there; what is done is not done twice."),
+    h("p", {}, "Run apply again to continue. Completed steps are not repeated."),
   );
 }
 
