@@ -119,7 +119,7 @@ def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path
         "        broken = command('migrate', shell='echo reading; echo no such table >&2; exit 3', requires=[top])\n"
         "        nodes += [broken, file('/srv/qa/after', content='x', requires=[broken])]\n"
         "    if host.name == 'light3':\n"
-        "        nodes.append(command('long', shell='sleep 8', requires=[top]))\n",
+        "        nodes.append(command('long', shell='sleep 300', requires=[top]))\n",
     )
     inventory(project, "hosts:\n", "hosts:\n  gone: {address: 127.0.0.1, port: 9, user: root}\n")
     argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light3", "--yes"]
@@ -128,7 +128,7 @@ def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path
         argv, cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
     )
     try:
-        processes.wait_until(lambda: fleet[2].path("/srv/qa/motd").exists(), 20, "the first run to be at work")
+        processes.wait_until(lambda: fleet[2].path("/srv/qa/motd").exists(), 60, "the first run to be at work")
         ran = cli("apply", "site.py", "--yes", "-l", "gone,light[1-4]", code=1, STATECFG_LOCK_TIMEOUT="0")
         report = cli(
             "apply", "site.py", "--yes", "-l", "gone,light3", "--json", code=4, STATECFG_LOCK_TIMEOUT="0"
