@@ -320,9 +320,9 @@ AREAS = {
 def errors() -> str:
     """Return the page of errors."""
     parts = [
-        f"{MADE}# Errors\n\nEvery mistake in a playbook, an inventory or a template has a code. Mistakes are reported "
-        "all at once, each with\nits place and with what to write instead, before any host is contacted; the exit code "
-        "is 5.\n"
+        f"{MADE}# Errors\n\nEach kind of error in a playbook, an inventory or a template has a code. statecfg reports "
+        "all errors at once, before it\ncontacts any host. Each error shows its location and how to fix it. The exit "
+        "code is 5.\n"
     ]
     for area, title in AREAS.items():
         parts.append(f"## {title}\n")
