@@ -1,4 +1,4 @@
-"""Makes the reference from the code: node types, command line, exit codes, limits, errors; `script/docs` starts it."""
+"""Generate the reference from the code: node types, commands, exit codes, limits, errors. Run it with script/docs."""
 
 from __future__ import annotations
 
@@ -24,115 +24,116 @@ REFERENCE = ROOT / "docs/reference"
 MADE = "<!-- Made from the code by script/docs. -->\n"
 
 EXIT_CODES = {
-    "DONE": "done; nothing failed",
-    "FAILED": "a resource failed",
+    "DONE": "success: nothing failed",
+    "FAILED": "a resource or a hook failed",
     "PENDING": "changes are pending (only with `--detailed-exitcode`)",
-    "UNKNOWN": "an outcome is unknown: something was started, and its end was never seen",
-    "UNREACHABLE": "a host could not be reached",
-    "BAD_INPUT": "bad input: a playbook, an inventory, an option; nothing was touched",
-    "STALE": "a saved plan was made from other inputs than there are now, or a host is not as it says; it was refused",
-    "LOCKED": "another run holds a host",
-    "STORE": "the controller's store can't be used, or failed; see [store](../store.md)",
-    "HANGUP": "stopped by SIGHUP: the terminal or connection is gone",
+    "UNKNOWN": "an outcome is unknown: a step started, and statecfg did not see how it ended",
+    "UNREACHABLE": "statecfg could not reach a host",
+    "BAD_INPUT": "invalid input, such as a playbook, an inventory or an option; statecfg changed nothing",
+    "STALE": "statecfg refused a saved plan: its inputs, a host or the version of statecfg differ from the plan",
+    "LOCKED": "another run holds the lock of a host",
+    "STORE": "statecfg can't use the controller's store, or the store failed; see [store](../store.md)",
+    "HANGUP": "stopped by SIGHUP: the terminal or the connection was closed",
     "TERMINATED": "stopped by SIGTERM",
-    "INTERRUPTED": "interrupted, or the question was answered with no",
-    "UNWRITTEN": "the hosts are done, and the report could not be written: a full disk, for example",
-    "BROKEN_PIPE": "whoever read the output is gone",
+    "INTERRUPTED": "interrupted, or you answered the question with no",
+    "UNWRITTEN": "the hosts are done, but statecfg could not write the report, for example because the disk is full",
+    "BROKEN_PIPE": "the program that read the output has ended",
 }
 
 # module, name, what it limits, unit
 LIMITS = (
-    ("statecfg.graph.graph", "MAX_LAYERS", "depth of a graph: layers of nodes that wait for each other", ""),
-    ("statecfg.graph.graph", "MAX_NODES", "nodes of one host's graph", ""),
-    ("statecfg.graph.types", "MAX_DEPTH", "lists and maps inside each other in an attribute", ""),
-    ("statecfg.playbook.user_code", "DEADLINE", "time for loading or evaluating a Hy or Python playbook", "s"),
+    ("statecfg.graph.graph", "MAX_LAYERS", "layers of a graph; each layer waits for the one before", ""),
+    ("statecfg.graph.graph", "MAX_NODES", "nodes in the graph of one host", ""),
+    ("statecfg.graph.types", "MAX_DEPTH", "nesting of lists and maps in an attribute", ""),
+    ("statecfg.playbook.user_code", "DEADLINE", "time to load or evaluate a Hy or Python playbook", "s"),
     ("statecfg.dialects.yaml_text", "MAX_BYTES", "size of a YAML file", "bytes"),
-    ("statecfg.dialects.yaml_text", "MAX_DEPTH", "lists and maps inside each other in a YAML file", ""),
-    ("statecfg.dialects.yaml_text", "MAX_NODES", "values of a YAML file", ""),
-    ("statecfg.dialects.yaml_text", "MAX_ALIASED", "values that a YAML file's aliases stand for", ""),
-    ("statecfg.dialects.yaml_entries", "MAX_INCLUDES", "includes inside each other", ""),
+    ("statecfg.dialects.yaml_text", "MAX_DEPTH", "nesting of lists and maps in a YAML file", ""),
+    ("statecfg.dialects.yaml_text", "MAX_NODES", "values in a YAML file", ""),
+    ("statecfg.dialects.yaml_text", "MAX_ALIASED", "values that the aliases of a YAML file expand to", ""),
+    ("statecfg.dialects.yaml_entries", "MAX_INCLUDES", "nesting of includes", ""),
     ("statecfg.run.saved.plan_file", "LARGEST", "size of a saved plan", "bytes"),
-    ("statecfg.playbook.project", "LARGEST", "size of a statecfg.toml", "bytes"),
+    ("statecfg.playbook.project", "LARGEST", "size of statecfg.toml", "bytes"),
     ("statecfg.store.sqlite", "BUSY", "time to wait for another writer of the store", "s"),
-    ("statecfg.store.turns", "LEASE", "time after which a turn in PostgreSQL that nobody renews is free", "s"),
-    ("statecfg.store.runs", "KEPT", "runs whose history the store keeps", ""),
-    ("statecfg.playbook.secrets", "SHORTEST", "least characters of a secret", ""),
-    ("statecfg.playbook.secrets", "LARGEST", "size of a secret's file", "bytes"),
+    ("statecfg.store.turns", "LEASE", "lease on a turn in PostgreSQL; it expires if its holder does not renew it", "s"),
+    ("statecfg.store.runs", "KEPT", "runs in the store's history; older ones are deleted", ""),
+    ("statecfg.playbook.secrets", "SHORTEST", "minimum length of a secret, in characters", ""),
+    ("statecfg.playbook.secrets", "LARGEST", "size of the file of a secret", "bytes"),
     ("statecfg.remote.graph.values", "MAX_PATH", "size of a path", "bytes"),
-    ("statecfg.remote.graph.values", "MAX_NAME", "size of a name in a path", "bytes"),
-    ("statecfg.remote.wire.frames", "INLINE", "content that travels inside its node; hosts ask for larger", "bytes"),
-    ("statecfg.remote.wire.frames", "CONTROL_LIMIT", "one frame's header", "bytes"),
-    ("statecfg.remote.wire.frames", "BODY_LIMIT", "one frame's content", "bytes"),
-    ("statecfg.remote.wire.frames", "NOISE", "what a chatty login shell may print before the executor speaks", "bytes"),
-    ("statecfg.remote.run.report", "WHOLE", "report of a host as JSON; later nodes lose differences and logs", "bytes"),
-    ("statecfg.store.runs", "LARGEST", "one host's report in the store; larger ones are kept without details", "bytes"),
-    ("statecfg.remote.machine.changes", "DIFFED", "size of a file up to which a difference is shown", "bytes"),
-    ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one difference", ""),
-    ("statecfg.remote.run.execution", "WORKERS", "nodes of a layer under way at once on a host", ""),
+    ("statecfg.remote.graph.values", "MAX_NAME", "size of one component of a path", "bytes"),
+    ("statecfg.remote.wire.frames", "INLINE", "content that is sent inside its node; hosts request the rest", "bytes"),
+    ("statecfg.remote.wire.frames", "CONTROL_LIMIT", "header of one frame", "bytes"),
+    ("statecfg.remote.wire.frames", "BODY_LIMIT", "content of one frame", "bytes"),
+    ("statecfg.remote.wire.frames", "NOISE", "output that a login shell may print before the executor starts", "bytes"),
+    ("statecfg.remote.run.report", "WHOLE", "report of a host as JSON; then diffs and long logs are left out", "bytes"),
+    ("statecfg.store.runs", "LARGEST", "report of one host in the store; larger ones lose their details", "bytes"),
+    ("statecfg.remote.machine.changes", "DIFFED", "size of a file for which statecfg shows a diff", "bytes"),
+    ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one diff", ""),
+    ("statecfg.remote.run.execution", "WORKERS", "nodes of a layer that run concurrently on a host", ""),
     ("statecfg.run.host_session", "BEAT", "time between heartbeats", "s"),
-    ("statecfg.run.listening", "DEAD", "silence after which a host is taken for gone", "s"),
-    ("statecfg.run.listening", "START", "time from the start of the executor to its first word", "s"),
-    ("statecfg.run.host_session", "PATIENCE", "time without news but heartbeats, beside what nodes may take", "s"),
-    ("statecfg.run.listening", "VOLUME", "what one host may send, output of programs not counted", "bytes"),
-    ("statecfg.run.listening", "MEMORY", "memory on the controller that the report of one host may take", "bytes"),
-    ("statecfg.run.listening", "NODE", "memory added to that for each node that the host was sent", "bytes"),
-    ("statecfg.run.listening", "FRAME", "memory for decoding one frame of a host; one is decoded at a time", "bytes"),
+    ("statecfg.run.listening", "DEAD", "silence after which statecfg considers a host lost", "s"),
+    ("statecfg.run.listening", "START", "time from the start of the executor to its first message", "s"),
+    ("statecfg.run.host_session", "PATIENCE", "time with only heartbeats, plus the longest timeout of the nodes", "s"),
+    ("statecfg.run.listening", "VOLUME", "data that one host may send, not counting the output of programs", "bytes"),
+    ("statecfg.run.listening", "MEMORY", "memory on the controller for the report of one host", "bytes"),
+    ("statecfg.run.listening", "NODE", "additional memory for each node that was sent to the host", "bytes"),
+    ("statecfg.run.listening", "FRAME", "memory to decode a frame of a host; only one is decoded at a time", "bytes"),
     ("statecfg.run.frames", "FACTS", "memory for the facts of a host", "bytes"),
-    ("statecfg.run.frames", "HOOK", "memory for what one hook says, and for the resource that it is told of", "bytes"),
+    ("statecfg.run.frames", "HOOK", "memory for the output of one hook, and for the resource of its event", "bytes"),
     ("statecfg.run.frames", "SETTINGS", "memory for the settings that one hook of a unit changes", "bytes"),
     ("statecfg.run.frames", "ARGUMENTS", "memory for the arguments of an action and each side of a change", "bytes"),
-    ("statecfg.run.strict", "DEPTH", "levels of nesting in facts, hook output and settings from a host", ""),
-    ("statecfg.remote.wire.frames", "DEPTH", "levels of nesting in one frame", ""),
-    ("statecfg.units.inbox", "FRAMES", "frames about units that wait for the controller, of one host", ""),
-    ("statecfg.units.inbox", "MEMORY", "memory that these may take", "bytes"),
-    ("statecfg.run.outbox", "MOST", "answers that wait for a host before it may ask for more about units", "bytes"),
-    ("statecfg.run.outbox", "LATEST", "time in which it has to read them", "s"),
+    ("statecfg.run.strict", "DEPTH", "nesting of facts, hook output and settings from a host", ""),
+    ("statecfg.remote.wire.frames", "DEPTH", "nesting in one frame", ""),
+    ("statecfg.units.inbox", "FRAMES", "queued frames about units, for each host", ""),
+    ("statecfg.units.inbox", "MEMORY", "memory for these frames, for each host", "bytes"),
+    ("statecfg.run.outbox", "MOST", "queued answers to a host; beyond that, its requests about units wait", "bytes"),
+    ("statecfg.run.outbox", "LATEST", "time for the host to read these answers", "s"),
     ("statecfg.transport.limits", "MAX_PACKET", "one SSH packet", "bytes"),
-    ("statecfg.transport.limits", "MAX_BEFORE_LOGIN", "what a server may send before login", "bytes"),
-    ("statecfg.transport.identities", "MAX_OFFERS", "keys offered to a server", ""),
-    ("statecfg.transport.route", "MAX_HOPS", "hosts to go through on the way to a host", ""),
-    ("statecfg.hooks.exchange", "CONNECT", "time for connecting to an HTTP hook", "s"),
-    ("statecfg.hooks.exchange", "MAX_REDIRECTS", "redirects of an HTTP hook, all within its host", ""),
-    ("statecfg.hooks.http_hooks", "MAX_REPLY", "answer of an HTTP hook", "bytes"),
-    ("statecfg.hooks.http_hooks", "MAX_ERROR", "what is read of an HTTP hook's error", "bytes"),
-    ("statecfg.problems.durations", "DEFAULT_TIMEOUT", "time for one call of an HTTP hook that gives no timeout", "s"),
-    ("statecfg.hooks.registration", "HTTP_DEADLINE", "time for all tries of an HTTP hook that gives no deadline", "s"),
-    ("statecfg.hooks.registration", "DEADLINE", "time for a program that is a hook and gives no deadline", "s"),
+    ("statecfg.transport.limits", "MAX_BEFORE_LOGIN", "data that an SSH server may send before the login", "bytes"),
+    ("statecfg.transport.identities", "MAX_OFFERS", "keys that statecfg offers to a server", ""),
+    ("statecfg.transport.route", "MAX_HOPS", "hosts in a chain of ProxyJump settings, including the target", ""),
+    ("statecfg.hooks.exchange", "CONNECT", "time to connect to an HTTP hook", "s"),
+    ("statecfg.hooks.exchange", "MAX_REDIRECTS", "redirects of an HTTP hook; all must stay on its host", ""),
+    ("statecfg.hooks.http_hooks", "MAX_REPLY", "response of an HTTP hook", "bytes"),
+    ("statecfg.hooks.http_hooks", "MAX_ERROR", "part of an HTTP hook's error response that statecfg reads", "bytes"),
+    ("statecfg.problems.durations", "DEFAULT_TIMEOUT", "default timeout for one call of an HTTP hook", "s"),
+    ("statecfg.hooks.registration", "HTTP_DEADLINE", "default deadline of an HTTP hook, for all attempts", "s"),
+    ("statecfg.hooks.registration", "DEADLINE", "default deadline of an exec hook", "s"),
     ("statecfg.problems.durations", "LONGEST", "longest deadline of a hook", "s"),
-    ("statecfg.hooks.held", "LARGEST", "characters of a text that an HTTP hook is sent; else its digest", ""),
-    ("statecfg.views.markdown", "LIMIT", "characters of a Markdown report", ""),
-    ("statecfg.run.charms", "MAX_BYTES", "files of a charm", "bytes"),
-    ("statecfg.run.charms", "MAX_FILES", "number of a charm's files", ""),
+    ("statecfg.hooks.held", "LARGEST", "characters of a text for an HTTP hook; longer texts are sent as digests", ""),
+    ("statecfg.views.markdown", "LIMIT", "length of a Markdown report, in characters", ""),
+    ("statecfg.run.charms", "MAX_BYTES", "total size of the files of a charm", "bytes"),
+    ("statecfg.run.charms", "MAX_FILES", "files in a charm", ""),
     ("statecfg.run.declared", "LARGEST", "settings of a service, as JSON", "bytes"),
-    ("statecfg.playbook.services", "TIMEOUT", "time for a unit's hook where its service gives none", "s"),
-    ("statecfg.units.coordinator", "MOST", "times that a unit's hook runs about one other unit in a run", ""),
-    ("statecfg.remote.units.unit_context", "MOST", "what a unit's hook changes in all, as JSON", "bytes"),
-    ("statecfg.remote.units.unit_hooks", "MOST", "what a unit's hook may say in all", "bytes"),
-    ("statecfg.remote.units.unit_hooks", "HELD", "time for which the output of processes left by a hook is read", "s"),
-    ("statecfg.remote.units.unit_agent", "MOST", "connections to a unit's socket at a time", ""),
-    ("statecfg.entities.behaviors", "TIMEOUT", "time for a behavior that gives none", "s"),
-    ("statecfg.entities.tasks", "LEASE", "time after which the task of a worker that fell silent is another's", "s"),
+    ("statecfg.playbook.services", "TIMEOUT", "default timeout of the hooks of a unit", "s"),
+    ("statecfg.units.coordinator", "MOST", "calls of one unit hook for the same remote unit in one run", ""),
+    ("statecfg.remote.units.unit_context", "MOST", "all changes of one unit hook, as JSON", "bytes"),
+    ("statecfg.remote.units.unit_hooks", "MOST", "all data that one unit hook may send", "bytes"),
+    ("statecfg.remote.units.unit_hooks", "HELD", "time to read the output of processes that a hook left running", "s"),
+    ("statecfg.remote.units.unit_agent", "MOST", "concurrent connections to the socket of a unit", ""),
+    ("statecfg.entities.behaviors", "TIMEOUT", "default timeout of a behavior", "s"),
+    ("statecfg.entities.tasks", "LEASE", "lease on a task; without renewal, another worker takes the task", "s"),
     ("statecfg.entities.functions", "LARGEST", "result of a behavior", "bytes"),
-    ("statecfg.entities.work", "DETAILS", "details of a task, the newest", "characters"),
-    ("statecfg.server.running", "PATIENCE", "time in which a request's headers have to arrive", "s"),
-    ("statecfg.entities.webhook", "LARGEST", "answer of a behavior's webhook", "bytes"),
-    ("statecfg.entities.calls", "LARGEST_PAGE", "objects on one page of the API's lists", ""),
+    ("statecfg.entities.work", "DETAILS", "details of a task; statecfg keeps the end", "characters"),
+    ("statecfg.server.running", "PATIENCE", "time for the headers of a request to arrive", "s"),
+    ("statecfg.entities.webhook", "LARGEST", "response of a behavior's webhook", "bytes"),
+    ("statecfg.entities.calls", "LARGEST_PAGE", "objects on one page of a list in the API", ""),
     ("statecfg.entities.schemas", "LARGEST", "schema of an entity type", "bytes"),
-    ("statecfg.entities.patterns", "WORK", "work of looking for a schema's patterns in an entity", "s"),
-    ("statecfg.entities.payload", "LARGEST", "what the template of a webhook makes", "characters"),
+    ("statecfg.entities.patterns", "WORK", "time to match the patterns of a schema in one entity", "s"),
+    ("statecfg.entities.payload", "LARGEST", "output of a webhook's template", "characters"),
 )  # fmt: skip
 
 ELSEWHERE = {
-    "NO_COLOR": "no colours",
-    "FORCE_COLOR": "colours, also where the output is no terminal",
-    "CI": "nobody is asked anything",
-    "STATECFG_STATE_DIR": "on hosts: the absolute path of the directory for the executor, the lock and the ledger; the "
-    "executor creates it. Tests and the demo use it to keep apart from the machine's own ledger",
-    "XDG_STATE_HOME": "on hosts, for users other than root: where the executor, the lock and the ledger are kept, in "
-    "`statecfg/` (default `~/.local/state`; root's place is `/var/lib/statecfg`)",
-    "STATECFG_CHILD": "set by the executor in the programs it starts, so that it finds what they leave running",
-    "STATECFG_HOOK": "set in the programs of exec hooks: a statecfg that such a one starts waits for no hook",
-    "STATECFG_BEHAVIOR": "set in the processes of behaviors, so that those of a killed server are found and ended",
+    "NO_COLOR": "no colors",
+    "FORCE_COLOR": "colors, even if the output is not a terminal",
+    "CI": "statecfg asks no questions",
+    "STATECFG_STATE_DIR": "on hosts: the absolute path of the state directory, with the executor, the lock and the "
+    "ledger. The executor creates it. Tests and the demo set it so that they don't use the machine's own ledger",
+    "XDG_STATE_HOME": "on hosts, for users other than root: the parent of the state directory `statecfg/`, which "
+    "contains the executor, the lock and the ledger (default `~/.local/state`; root uses `/var/lib/statecfg`)",
+    "STATECFG_CHILD": "set by the executor in the programs that it starts, to find processes that they leave running",
+    "STATECFG_HOOK": "set in the programs of exec hooks; if such a program runs statecfg, that statecfg does not wait "
+    "for hooks",
+    "STATECFG_BEHAVIOR": "set in the processes of behaviors, to find and end those that a killed server left running",
 }
 
 
@@ -160,9 +161,9 @@ def node_types() -> str:
     """Return the page of node types."""
     names = resources.available_in(str(ROOT / "resources"))
     parts = [
-        f"{MADE}# Node types\n\nWhat can be described: {', '.join(f'[{name}](#{name})' for name in names)}.\n\n"
-        "A node type is called with its arguments, in order, and its attributes by name. In Hy, `-` stands for `_`.\n"
-        "How to write one: [in Python](../writing-a-node-type.md), [in Hy](../writing-a-node-type-in-hy.md).\n",
+        f"{MADE}# Node types\n\nThe built-in node types: {', '.join(f'[{name}](#{name})' for name in names)}.\n\n"
+        "Call a node type with its arguments in order and its attributes by name. In Hy, you can write `-` for `_`.\n"
+        "How to write a node type: [in Python](../writing-a-node-type.md), [in Hy](../writing-a-node-type-in-hy.md).\n",
         "## Every node\n\n" + table(("option", "value", "meaning"), [*OPTIONS]),
     ]
     parts += [node_type(name) for name in names]
@@ -170,11 +171,11 @@ def node_types() -> str:
 
 
 OPTIONS = [
-    ("`provides`", "a name", "the node's name; `type:argument` where it is not given"),
-    ("`requires`", "a list of names or nodes", "what has to come first"),
-    ("`restart_on`", "a list of names or nodes", "requirements whose change makes this node act as well"),
-    ("`tags`", "a list of texts", "for `--tags`, which picks nodes and what they require"),
-    ("`protect`", "true or false", "true: no run removes the node once it has left the definition"),
+    ("`provides`", "a name", "the name of the node (default: `type:argument`)"),
+    ("`requires`", "a list of names or nodes", "nodes that must be processed before this one"),
+    ("`restart_on`", "a list of names or nodes", "requirements that trigger this node when they change"),
+    ("`tags`", "a list of strings", "tags for `--tags`, which selects nodes and their requirements"),
+    ("`protect`", "true or false", "true: no run removes the resource after the node has left the definition"),
 ]
 
 
@@ -196,7 +197,7 @@ def node_type(name: str) -> str:
 
 
 def prose(doc: str) -> tuple[str, str]:
-    """Return a docstring's paragraphs, and its examples as blocks of code; parameters are left out."""
+    """Return the paragraphs of a docstring without its parameters, and its examples as code blocks."""
     text: list[str] = []
     examples: list[str] = []
     for part in re.split(r"\n\n(?=\S)", doc):
@@ -218,9 +219,9 @@ def command_line() -> str:
     parts = [
         f"{MADE}# Command line\n",
         overview,
-        "`statecfg --help` gives the overview, `statecfg COMMAND --help` all about a command. Data goes to stdout, "
-        "progress to stderr.\nWhere the output is no terminal there are plain lines and no question. "
-        "Exit codes are on [their own page](exit-codes.md).\n",
+        "`statecfg --help` prints an overview, `statecfg COMMAND --help` describes a command.\nstatecfg writes data to "
+        "stdout and progress to stderr. If the output is not a terminal, it prints plain lines and asks no\n"
+        "questions. See also the [exit codes](exit-codes.md).\n",
     ]
     parts += [command(verb) for verb in main.VERBS]
     return "\n".join([*parts, environment()])
@@ -231,19 +232,19 @@ def command(verb: str) -> str:
     found = main.statecfg.get_command(click.Context(main.statecfg), verb)
     assert found is not None
     if verb == "check":
-        return "## check\n\nAnother name of [plan](#plan).\n"
+        return "## check\n\nAn alias of [plan](#plan).\n"
     return "\n".join(sections(found, verb, "##"))
 
 
 def sections(found: click.Command, verb: str, mark: str) -> Iterator[str]:
-    """Yield the section of a command, and of those that it is made of."""
+    """Yield the sections of a command and of its subcommands."""
     yield section(found, verb, mark)
     for name, below in found.commands.items() if isinstance(found, click.Group) else ():
         yield from sections(below, f"{verb} {name}", f"{mark}#" if len(mark) < 4 else mark)
 
 
 def section(found: click.Command, verb: str, mark: str) -> str:
-    """Return what there is to say of one command: how it is called, what it does, its options, examples."""
+    """Return the section of one command: usage, description, options, examples."""
     context = click.Context(found, info_name=f"statecfg {verb}")
     usage = found.get_usage(context).removeprefix("Usage: ")
     text = f"{mark} {verb}\n\n    {' '.join(usage.split())}\n\n{inspect.cleandoc(found.help or '')}\n"
@@ -263,7 +264,7 @@ def option(item: click.Option) -> tuple[str, str, str]:
 
 
 def choices(item: click.Option) -> str:
-    """Return what an option without a name for its value takes."""
+    """Return the choices or the type of an option that has no metavar."""
     return "\\|".join(item.type.choices) if isinstance(item.type, click.Choice) else item.type.name.upper()
 
 
@@ -271,8 +272,8 @@ def environment() -> str:
     """Return the section about the environment."""
     rows = [(f"`{name}`", cell(text)) for name, text in ELSEWHERE.items()]
     return (
-        "## Environment\n\nOptions can come from the environment, by the names in the tables above; the command line "
-        "wins. Beside these:\n\n" + table(("variable", "meaning"), rows)
+        "## Environment\n\nThe tables above name the environment variables that set options. The command line "
+        "overrides them.\nstatecfg also reads or sets these variables:\n\n" + table(("variable", "meaning"), rows)
     )
 
 
@@ -284,12 +285,12 @@ def exit_code_page() -> str:
     values = {name: value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
     missing = sorted(set(values) - set(EXIT_CODES))
     if missing:
-        raise SystemExit(f"script/docs.py says nothing of the exit codes {', '.join(missing)}")
+        raise SystemExit(f"script/docs.py does not describe the exit codes {', '.join(missing)}")
     rows = [(f"`{value}`", EXIT_CODES[name]) for name, value in values.items()]
     worst = ", ".join(str(code) for code in exit_codes.WORST_FIRST)
     return (
         f"{MADE}# Exit codes\n\n{table(('code', 'meaning'), rows)}\n"
-        f"Where several happened, on several hosts, the one that stands first here counts: {worst}.\n"
+        f"If several of these apply, for example on different hosts, the exit code is the first of: {worst}.\n"
     )
 
 
@@ -300,8 +301,8 @@ def limits() -> str:
         value = getattr(import_module(module), name)
         rows.append((what, f"{value:,.0f} {unit}".strip()))
     return (
-        f"{MADE}# Limits\n\nWhat is over a limit is refused with a message, never cut in silence; reports say what "
-        f"they leave out.\n\n{table(('what', 'limit'), rows)}"
+        f"{MADE}# Limits\n\nIf a limit is exceeded, statecfg refuses the data with a message or says what it left out. "
+        f"It never truncates data silently.\n\n{table(('what', 'limit'), rows)}"
     )
 
 
@@ -320,9 +321,9 @@ AREAS = {
 def errors() -> str:
     """Return the page of errors."""
     parts = [
-        f"{MADE}# Errors\n\nEvery mistake in a playbook, an inventory or a template has a code. Mistakes are reported "
-        "all at once, each with\nits place and with what to write instead, before any host is contacted; the exit code "
-        "is 5.\n"
+        f"{MADE}# Errors\n\nEach kind of error in a playbook, an inventory or a template has a code. statecfg reports "
+        "all errors at once, before it\ncontacts any host. Each error shows its location and how to fix it. The exit "
+        "code is 5.\n"
     ]
     for area, title in AREAS.items():
         parts.append(f"## {title}\n")
@@ -333,22 +334,22 @@ def errors() -> str:
 
 
 def index() -> str:
-    """Return the page that leads to the others."""
+    """Return the page that links to the others."""
     return f"""{MADE}# Reference
 
-- [Node types](node-types.md): what can be described, with every attribute
+- [Node types](node-types.md): every node type and attribute
 - [Command line](command-line.md): every command, option and environment variable
 - [Exit codes](exit-codes.md)
-- [Report](../report.md): what `--json` writes
-- [Errors](../errors.md): every code
+- [Report](../report.md): the output of `--json`
+- [Errors](../errors.md): every error code
 - [Limits](limits.md)
 
-These pages are made from the code by `script/docs`; a test compares them.
+`script/docs` generates these pages from the code, except the report. A test checks that they are up to date.
 """
 
 
 def made() -> dict[Path, str]:
-    """Return every page that is made from the code."""
+    """Return every generated page by its path."""
     return {
         REFERENCE / "README.md": index(),
         REFERENCE / "node-types.md": node_types(),
@@ -360,7 +361,7 @@ def made() -> dict[Path, str]:
 
 
 def changed(pages: dict[Path, str]) -> Iterator[Path]:
-    """Write the pages that are not as they should be, and yield them."""
+    """Write the pages that are out of date, and yield their paths."""
     for path, text in pages.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -369,7 +370,7 @@ def changed(pages: dict[Path, str]) -> Iterator[Path]:
 
 
 def run() -> Any:
-    """Write what is out of date and say so."""
+    """Write the pages that are out of date and print their paths."""
     for path in changed(made()):
         sys.stdout.write(f"wrote {path.relative_to(ROOT)}\n")
 
