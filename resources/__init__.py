@@ -1,4 +1,4 @@
-"""Node types, one per file and found by looking: `from statecfg.resources import file` gives the node type."""
+"""The node types, one per file and found by name: `from statecfg.resources import file` gives the node type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian's packages: what is installed, what apt would do, and the steps that change it."""
+"""Debian packages: what is installed, what apt would do, and the ops that change it."""
 
 from __future__ import annotations
 

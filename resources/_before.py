@@ -1,4 +1,4 @@
-"""What stood at a path before a node came: taken down when it comes, and brought back when it goes."""
+"""Snapshots of paths: record what exists before a node changes it, and restore it when the node is removed."""
 
 from __future__ import annotations
 

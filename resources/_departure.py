@@ -1,4 +1,4 @@
-"""New packages that go again: which can go together, what goes with them because nothing else needs it, what stays."""
+"""Removal of new packages: which can be removed together, which unneeded dependencies go too, and what stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages as they were before a node came: what was there, what came with a package, and what comes back."""
+"""Packages before a node was applied: what was installed, what came with a package, and what is restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units that were started: whether they still run a while later, and what systemd knows of one that does not."""
+"""Started units: whether they still run a while later, and what systemd knows about those that do not."""
 
 from __future__ import annotations
 

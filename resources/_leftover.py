@@ -1,4 +1,4 @@
-"""Units whose package goes: which of them are up, and how they end, as not every package stops its own."""
+"""Units of packages that are removed: which are up, and how to stop them. Not every package stops its units."""
 
 from __future__ import annotations
 

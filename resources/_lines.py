@@ -1,4 +1,4 @@
-"""Editing one line of a text, its line ends and all other lines left as they are."""
+"""Edit one line of a text; line ends and all other lines stay as they are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The package manager, as the node type `package` sees it: every manager gives these functions. So far there is apt.
+"""The package manager, as the node type `package` sees it. Every manager provides these functions; so far, only apt.
 
 A manager also loads four facets: `packages` (name → version, state), `automatic` (what is installed only because
-others need it), `dependencies` (name → the installed packages that it needs) and `asked` (what this run asks for).
+other packages need it), `dependencies` (name → the installed packages that it needs) and `asked` (what this run
+requests).
 """
 
 from __future__ import annotations

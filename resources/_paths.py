@@ -1,4 +1,4 @@
-"""What the node types of files, directories and links share: looking at a path, and its mode and owner."""
+"""What the node types for files, directories and links share: inspecting a path, and its mode and owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of processes, and the small program that starts and stops them."""
+"""The facet of processes, and the small program that starts and stops them."""
 
 from __future__ import annotations
 

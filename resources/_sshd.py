@@ -1,4 +1,4 @@
-"""sshd: its configuration is looked at before it is restarted, as a wrong one locks everybody out."""
+"""sshd: validate its configuration before a restart, because a wrong one locks everybody out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""systemd: which units there are and how they stand, and the steps that change that."""
+"""systemd: which units exist, their state, and the ops that change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages of one run, planned together: each layer is one transaction on top of all that the layers before do."""
+"""Packages of one run, planned together: each layer is one transaction, on top of those of the earlier layers."""
 
 from __future__ import annotations
 

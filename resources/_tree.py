@@ -1,4 +1,4 @@
-"""Directory trees: bringing one to its source's content, and finding what nobody manages in it."""
+"""Directory trees: make a tree match its source, and find entries that no node manages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps that make, change and remove users, by the tools of Debian's passwd package."""
+"""The ops that create, change and remove users, with the tools of Debian's passwd package."""
 
 from __future__ import annotations
 

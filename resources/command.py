@@ -1,4 +1,4 @@
-"""Commands: what no other node type does."""
+"""Commands, for everything that no other node type covers."""
 
 from __future__ import annotations
 
@@ -44,36 +44,37 @@ def command(
     effects: Optional[Dict[str, Any]] = None,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A command, run where its guards say that it is needed.
+    """Run a command if its guards say that it is needed.
 
-    Without a guard it runs every time, and every run says that it changes something; with `restart_on` and no guard
-    it runs only when one of those nodes changes. A guard that is a command must only look: it is run in plans, too.
-    What a command changes can't be seen beforehand, so what requires it is reported as known after it, unless
-    `effects` says what it does.
+    The guards are `creates`, `removes`, `unless` and `onlyif`. A command without guards runs in every run, and every
+    run reports a change. With `restart_on` and without guards, it runs only when one of those nodes changes. Plans run
+    guard commands as well, so a guard command must not change anything. statecfg cannot see in advance what a command
+    changes. It therefore reports what requires the command as `known after` it, unless `effects` lists the changes.
 
-    Undone: with `undo`, that is run when the node leaves the definition; without, the node is only forgotten. Where
-    `creates`, `removes` or `unless` said before the node came that the command is not needed, it was not its doing
-    and nothing is undone; where they say so no more after `undo`, it did its work. The host keeps no secrets: an `undo`
-    that holds one, or names a variable of `env` that does, takes it from the playbook when you destroy that. Without
-    the playbook's secret the command and its record are kept, and the run says so. Any other `undo` runs without the
-    variables that hold secrets.
+    Undo: when the node leaves the definition, statecfg runs `undo`. Without `undo`, it only forgets the node. If
+    `creates`, `removes` or `unless` said before the first apply that the command was not needed, its result existed
+    already, and statecfg undoes nothing. After `undo`, these guards must say that the command is needed again; this
+    confirms that `undo` worked. The host stores no secrets. If `undo` contains a secret, or names a variable of `env`
+    that contains one, statecfg takes the secret from the playbook when you destroy that playbook. If the playbook no
+    longer contains the secret, statecfg keeps the command and its record, and the run reports this. Any other `undo`
+    runs without the variables that contain secrets.
 
-    :param name: what the command is for; a name for reports and requirements
-    :param argv: the program and its arguments, as a list; no shell sees them
-    :param shell: instead, a script for ``/bin/sh``
-    :param creates: a path; the command is needed where nothing stands there
-    :param removes: a path; the command is needed where something stands there
-    :param unless: a command (a list, or a text for the shell); where it succeeds this one is not needed
-    :param onlyif: likewise; where it fails this one is not needed
-    :param undo: a command (a list, or a text for the shell) that takes back what this one does; it runs in the same
-        directory, as the same user, and must end with status 0
-    :param cwd: the directory it runs in
-    :param user: the user it runs as
-    :param env: further environment variables; values may be secrets, which must not stand in scripts and arguments
-    :param timeout: seconds after which it is stopped, with all it started
-    :param expect: exit statuses that mean success; 0 where it is not given
-    :param effects: what it changes: ``files`` is a list of the paths it writes; ``packages``, ``units``, ``users``
-        and ``groups``: true where it may change any of them. An empty map: nothing that another node looks at
+    :param name: what the command is for; reports and requirements use this name
+    :param argv: the program and its arguments, as a list; they are not passed through a shell
+    :param shell: a script for ``/bin/sh``, instead of `argv`
+    :param creates: a path; if something exists there, the command is not needed
+    :param removes: a path; if nothing exists there, the command is not needed
+    :param unless: a command (a list, or a string for the shell); if it succeeds, this command is not needed
+    :param onlyif: a command in the same form; if it fails, this command is not needed
+    :param undo: a command (a list, or a string for the shell) that reverts what this command does; it runs in the same
+        directory as the same user, and must end with status 0
+    :param cwd: the working directory
+    :param user: the user who runs the command
+    :param env: additional environment variables; values may be secrets. Secrets must not be in scripts or arguments
+    :param timeout: seconds after which statecfg stops the command and everything that it started
+    :param expect: exit statuses that mean success; default: 0
+    :param effects: what the command changes: `files` is a list of the paths that it writes; `packages`, `units`,
+        `users` and `groups` are true if it may change any of them. An empty map means: nothing that another node reads
 
     In YAML::
 

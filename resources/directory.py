@@ -1,4 +1,4 @@
-"""Directories: mode and owner, whole trees, and the removal of what nobody manages."""
+"""Directories: mode and owner, whole trees, and the removal of unmanaged entries."""
 
 from __future__ import annotations
 
@@ -35,27 +35,29 @@ def directory(
     recursive: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A directory, alone or with a tree of files in it.
+    """Manage a directory, alone or with a tree of files.
 
-    Mode and owner that are not given stay as they are; a new directory gets 0755. They hold for the directory
-    itself and, with `source`, for every directory and file that the source has, but for nothing else in it.
+    If you omit mode, owner or group, an existing directory keeps its own; a new directory gets mode 0755. With
+    `source`, `mode` also applies to every directory of the source, and `owner` and `group` to everything in the source.
+    They do not apply to other entries of the directory.
 
-    Undone: what the node made goes, from the source's files to the directories above, but a directory only when nothing
-    of others is in it; what it replaced, purged or removed comes back as it was. Up to 10,000 files and 64 MiB,
-    at most 200 levels deep, are kept for that; the plan of the removal says what is not.
+    Undo: statecfg removes what the node created, from the files of the source to the parent directories. It removes a
+    directory only if nothing else is in it. It restores what the node replaced, purged or removed. For this, it keeps
+    up to 10,000 files and 64 MiB, at most 200 levels deep; the plan of the removal lists what it did not keep.
 
-    :param path: where the directory stands
-    :param mode: permission bits as octal text, such as ``"0755"``
+    :param path: the path of the directory
+    :param mode: permission bits as an octal string, such as ``"0755"``
     :param owner: user who owns it, by name or number
     :param group: group that owns it, by name or number
-    :param parents: also make the directories above it that are missing
-    :param source: a local directory, beside the playbook or in the project's ``files/``, whose files are put into it
-    :param file_mode: permission bits of the source's files; 0755 for those that are executable and 0644 for the
-        others where it is not given
-    :param purge: remove what is in it and neither comes from the source nor is managed by another node
-    :param follow: where the path is a link, manage the directory that it leads to
-    :param absent: there is to be no such directory
-    :param recursive: with absent, remove it with all that is in it; without, only an empty one is removed
+    :param parents: also create missing parent directories
+    :param source: a local directory, next to the playbook or in the project's ``files/``; its files are copied into
+        this directory
+    :param file_mode: permission bits of the files of the source; default: 0755 for executable files, 0644 for others
+    :param purge: remove everything in the directory that is not in the source and that no other node manages
+    :param follow: if the path is a link, manage the directory that it points to
+    :param absent: the directory must not exist
+    :param recursive: with `absent`: remove the directory and everything in it; without `recursive`, only an empty
+        directory is removed
 
     In YAML::
 

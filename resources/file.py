@@ -38,35 +38,35 @@ def file(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A file, with all of its content; or only the mode and owner of a file that something else brings.
+    """Manage a file with its complete content, or only the mode and owner of a file that something else creates.
 
-    New content is put in place in one step: at any instant the file is the old one or the new one. Mode and owner
-    that are not given stay as they are; a new file gets 0644 and belongs to the user who applies. A directory or a
-    link that stands at the path is left alone, and the node fails: in the plan, or, if a package or command of the same
-    run makes the link, when the node's turn comes.
+    statecfg replaces the content in one step: at every moment, the file is either the old one or the new one. If you
+    omit mode, owner or group, an existing file keeps its own; a new file gets mode 0644 and belongs to the user who
+    applies. If the path is a directory or a link, statecfg does not touch it and the node fails: in the plan or, if a
+    package or command of the same run creates the link, when the executor reaches the node.
 
-    A file that belonged to another user is replaced by a new one, even if its content is right, so that the former
-    owner can't write to it through an open file or a hard link. An access list (ACL) that grants more than `mode`
-    says is shown in the plan and removed; so is one that a former owner may have made, unless that was root. Other
-    access lists stay.
+    If the file belonged to another user, statecfg replaces it with a new file, even if its content is right. Otherwise
+    the former owner could still write to it through an open file or a hard link. If an access list (ACL) grants more
+    than `mode`, the plan shows it and the apply removes it. The same holds for an access list that a former owner other
+    than root may have made. Other access lists stay.
 
-    Undone: a file that was there before comes back with its content (up to 64 MiB), mode, owner and group, though not
-    with access lists or hard links; one that was not there goes. Where no content is given, only what is given of
-    mode, owner and group comes back.
+    Undo: if the file existed before, statecfg restores its content (up to 64 MiB), mode, owner and group, but not its
+    access lists and hard links. Otherwise it removes the file. If the node has no content, statecfg restores only mode,
+    owner and group, and of these only what the node sets.
 
-    :param path: where the file stands
-    :param content: the content itself, exactly as it is to be: no line end is added
-    :param source: a local file whose content it is, beside the playbook or in the project's ``files/``
-    :param template: a local Jinja2 template that gives the content, beside the playbook or in ``templates/``
-    :param vars: further variables for the template; they win over those of the host
-    :param mode: permission bits as octal text, such as ``"0644"``
+    :param path: the path of the file
+    :param content: the exact content; no line end is added
+    :param source: a local file that provides the content, next to the playbook or in the project's ``files/``
+    :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
+    :param vars: additional variables for the template; they override the variables of the host
+    :param mode: permission bits as an octal string, such as ``"0644"``
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before new content is put in place; ``{}`` stands for
-        the file to look at
-    :param backup: suffix under which the old file is kept beside the new one when its content changes
-    :param follow: where the path is a link, manage the file that it leads to
-    :param absent: there is to be no such file
+    :param validate: a command, as a list, that must succeed before statecfg installs new content; ``{}`` stands for the
+        path of the file to check
+    :param backup: suffix of the copy of the old file that statecfg keeps next to the new one when the content changes
+    :param follow: if the path is a link, manage the file that it points to
+    :param absent: the file must not exist
 
     In YAML::
 

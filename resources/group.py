@@ -30,16 +30,16 @@ def group(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A group of the host's own (not of a directory service).
+    """Manage a local group of the host (not one from a directory service).
 
-    Undone: a group that was not there goes, unless it is the first group of a user by then; of one that was there the
-    number and the members come back, where the node was given them.
+    Undo: statecfg removes a group that did not exist before, unless it is now the primary group of a user. For a group
+    that existed before, it restores the GID and the members if the node sets them.
 
-    :param name: the group's name
-    :param gid: its number; the host's choice where it is not given
-    :param system: a new group gets a number of the range for services
-    :param members: who is in it, exactly; users may also name their groups themselves
-    :param absent: there is to be no such group
+    :param name: the name of the group
+    :param gid: the GID; by default, the host chooses one
+    :param system: a new group gets a GID from the system range
+    :param members: the exact list of members; user nodes may also name their groups
+    :param absent: the group must not exist
 
     In YAML::
 

@@ -1,4 +1,4 @@
-"""Single lines in files that something else writes."""
+"""Single lines in files that statecfg does not manage as a whole."""
 
 from __future__ import annotations
 
@@ -36,30 +36,29 @@ def line_in_file(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """One line of a file whose other lines are left as they are.
+    """Manage one line of a file and leave the other lines as they are.
 
-    Several such nodes may be about one file; each needs a `provides` of its own then. They run one after another, in
-    the order of their names. Line ends stay as the file has them. Use a `file` with a template to manage a whole file.
+    Several of these nodes can edit the same file; each of them then needs its own `provides`. They run one after
+    another, in the order of their names. Line ends stay as they are in the file. To manage a whole file, use a `file`
+    with a template.
 
-    Undone: the line goes, or the line that it replaced comes back; lines that were removed come back where they were.
-    What else has changed in the file since stays. Mode, owner and group come back if the node was given them. A file
-    that the node made goes when nothing else is in it.
+    Undo: statecfg removes the line, or restores the line that it replaced. It puts removed lines back where they were.
+    Other changes that were made to the file since then stay. Mode, owner and group are restored if the node sets them.
+    If the node created the file, statecfg removes it when nothing else is in it.
 
-    :param path: the file; where it is a link, what that leads to
-    :param line: the line, without its end
-    :param match: a regular expression: where the line is not there yet, the last line that this is found in is
-        replaced by it
-    :param after: a regular expression: a line that is added goes behind the last line that this is found in, else to
-        the end
-    :param before: likewise, before the first line
-    :param create: make the file where there is none
-    :param mode: permission bits of the file as octal text, such as ``"0600"``
+    :param path: the path of the file; a link is followed
+    :param line: the line, without its line end
+    :param match: a regular expression: if the file does not contain `line`, `line` replaces the last line that matches
+    :param after: a regular expression: a new line goes after the last line that matches, or to the end of the file
+    :param before: a regular expression: a new line goes before the first line that matches, or to the end of the file
+    :param create: create the file if it does not exist
+    :param mode: permission bits of the file as an octal string, such as ``"0600"``
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before the new content is put in place; ``{}`` stands
-        for the file to look at
-    :param backup: suffix under which the old file is kept beside the new one
-    :param absent: no line may be `line`, and `match` may be found in none
+    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` stands for
+        the path of the file to check
+    :param backup: suffix of the copy of the old file that statecfg keeps next to the new one
+    :param absent: no line of the file may equal `line` or match `match`
 
     In YAML::
 

@@ -1,4 +1,4 @@
-"""Packages of the system: apt."""
+"""Packages of the system, installed by apt."""
 
 from __future__ import annotations
 
@@ -33,30 +33,32 @@ def package(
     dependents: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A package of a Debian system, installed by apt.
+    """Install or remove a package of a Debian system, using apt.
 
-    The packages of a layer are installed in one transaction. A plan simulates it together with all that the layers
-    before install and remove, so packages that exclude each other are found before anything is changed. If a required
-    node changes what apt reads (its sources, say), what comes along is `known after` that node. An installation never
-    removes another package, and leaves configuration files alone that were changed on the host. Without `version` an
-    installed package stays at the version it has. Before a package is removed, its units that are up are stopped, as
-    not every package does that itself; the plan shows them, and names those that systemd refuses to stop by hand.
+    statecfg installs the packages of a layer in one transaction. A plan simulates this transaction together with
+    everything that the earlier layers install and remove, so it finds packages that exclude each other before anything
+    changes. If a required node changes what apt reads, such as its sources, the dependencies are `known after` that
+    node. An installation never removes another package, and it keeps configuration files that were changed on the host.
+    Without `version`, an installed package keeps its version. Before statecfg removes a package, it stops the running
+    units of the package, because not every package does that itself. The plan lists these units, and it names those
+    that systemd refuses to stop manually.
 
-    Undone: a package that was not there is purged. It goes after all other nodes of the run except those it requires,
-    because undoing them may need it. A dependency that came along goes with the last package that needs it. A package
-    that something else needs by then stays, and so does what another node manages, also of another playbook. Plan and
-    report list what stays: dependencies with what needs them, and packages that were upgraded. A package that was there
-    before goes back to its version if the node asked for a version or removed it, and apt still has that version; with
-    `purge`, its configuration files come back as well.
+    Undo: statecfg purges a package that was not installed before. It does so after all other nodes of the run except
+    those that the package requires, because undoing them may need the package. A dependency is removed together with
+    the last package that needs it. A package that something else needs by then stays, and so does a package that
+    another node manages, also in another playbook. Plan and report list what stays: dependencies with the packages that
+    need them, and packages that were upgraded. If the package was installed before and the node set a version or
+    removed it, its former version is installed again, provided that apt still has it; with `purge`, its configuration
+    files are restored as well.
 
-    :param name: the package's name, with ``:architecture`` where it is a foreign one
-    :param version: the version it is to have, exactly or as a pattern such as ``"1.22.*"``; a newer one is replaced
-    :param update_cache: fetch apt's lists first, where the package is to be installed and they are older than this
-        many seconds
-    :param absent: the package is not to be installed
-    :param purge: with absent, its configuration goes as well
-    :param dependents: with absent, the packages that depend on it may go as well; without, the node fails where
-        there are any
+    :param name: the name of the package, with ``:architecture`` for a foreign architecture
+    :param version: the required version, exact or as a pattern such as ``"1.22.*"``; a newer version is replaced
+    :param update_cache: before installing the package, update apt's package lists if they are older than this many
+        seconds
+    :param absent: the package must not be installed
+    :param purge: with `absent`: also remove the configuration of the package
+    :param dependents: with `absent`: also remove the packages that depend on this one; without `dependents`, the node
+        fails if there are any
 
     In YAML::
 

@@ -8,25 +8,25 @@
 
 
 (node-type process
-  "A process: a program that runs with these arguments, as this user, in this environment.
+  "Manage a process: a program that runs with these arguments, as this user, in this environment.
 
-  It is started in the background, detached from the run, and is known by a record that statecfg keeps of it. Where it
-  runs with other arguments, another user or another environment than it was last started with, or a node of
-  `restart_on` changes, it is stopped before anything else is done (`service-down`, its shutdown-first action) and
-  started again in its turn (`ensure-running`). One that was not started by statecfg counts where its program,
-  arguments and user are the same. With `block?` the program runs once, to its end, which must be exit status 0; it
-  runs again when what is written here changes.
+  statecfg starts the process in the background, detached from the run, and keeps a record of it. If the process runs
+  with other arguments, another user or another environment than recorded at its last start, or if a node in
+  `restart_on` changes, statecfg stops it before anything else is done (`service-down`, its shutdown-first action) and
+  starts it again when its turn comes (`ensure-running`). A process that statecfg did not start also counts if its
+  program, arguments and user are the same. With `block?`, the program runs once, to its end, and must end with exit
+  status 0. It runs again when its attributes change.
 
-  Undone: a process that did not run before is stopped, one that was stopped is started again. What a program did that
-  ran once stays.
+  Undo: statecfg stops a process that did not run before, and starts a process that it stopped. The results of a program
+  that ran once stay.
 
   :param pathname: absolute path of the program
-  :param user: whom it runs as
-  :param group: the group it runs as
-  :param env: its environment, beside PATH, LANG and HOME; values may be secrets
+  :param user: the user who runs it
+  :param group: the group that it runs as
+  :param env: its environment, in addition to PATH, LANG and HOME; values may be secrets
   :param args: its arguments
   :param block?: run it once, to its end, for at most 600 seconds
-  :param absent: it is not to run; one that does is stopped"
+  :param absent: the process must not run; a running process is stopped"
   :arguments [pathname]
   :required-attrs [user group env args]
   :optional-attrs [block? absent]

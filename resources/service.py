@@ -1,4 +1,4 @@
-"""Services, and every other kind of unit of systemd."""
+"""Services and all other kinds of systemd units."""
 
 from __future__ import annotations
 
@@ -36,25 +36,26 @@ def service(
     stable_for: Pause = 3.0,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A unit of systemd: whether it runs, and whether it is started at boot.
+    """Manage a systemd unit: whether it runs, and whether it starts at boot.
 
-    What is not given stays as it is. A unit that runs is restarted when a node named in `restart_on` changes; where
-    its own file or a drop-in changes, systemd is told to read it first. To be rid of a service: ``running: false``
-    and ``enabled: false``.
+    If you omit an attribute, that part of the unit stays as it is. A running unit is restarted when a node in
+    `restart_on` changes. If its unit file or a drop-in changes, systemd reads it first. Before a socket starts, its
+    services are stopped, because systemd requires this; those that ran are started again. To get rid of a service, set
+    ``running: false`` and ``enabled: false``.
 
-    Undone: the unit runs, is started at boot and is masked as it was before, as far as the node was given that. One
-    that is gone by then needs nothing. A unit that stays is restarted when something of its `restart_on` goes. Before
-    a socket starts, its services are stopped, as systemd demands; those that ran are started again.
+    Undo: statecfg restores whether the unit runs, starts at boot and is masked, as far as the node sets these. If the
+    unit no longer exists, there is nothing to undo. A unit that stays is restarted when a node in its `restart_on` is
+    removed.
 
-    :param name: the unit's name; without a kind such as ``.timer`` it is a service
-    :param running: it is to run, or not
-    :param enabled: it is to be started at boot, or not
-    :param masked: true prevents every start of the unit, false allows it again; an alias that a package
-        brings, such as `ctrl-alt-del.target`, is masked alone
-    :param on_change: what to do when a node of `restart_on` changes: ``restart``, or ``reload`` (units that can't
-        are restarted)
-    :param stable_for: seconds after its start at which, at the end of the run, the unit is looked at again: the node
-        fails if it has ended by then; 0: it is not looked at again
+    :param name: the name of the unit; without a suffix such as ``.timer``, it is a service
+    :param running: true: the unit must run; false: it must be stopped
+    :param enabled: true: the unit must start at boot; false: it must not
+    :param masked: true prevents every start of the unit, false allows it again; if a package provides the name as an
+        alias, such as `ctrl-alt-del.target`, only the alias is masked
+    :param on_change: what to do when a node in `restart_on` changes: ``restart``, or ``reload`` (a unit that cannot
+        reload is restarted)
+    :param stable_for: seconds that the unit must keep running after its start. statecfg checks this at the end of the
+        run, and the node fails if the unit has ended by then. 0 disables the check
 
     In YAML::
 

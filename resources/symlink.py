@@ -30,19 +30,20 @@ def symlink(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A symbolic link.
+    """Manage a symbolic link.
 
-    A link that leads elsewhere is switched in one step, so that there is a link at every instant. The target need
-    not exist. What is no link is left alone: a directory always, a file unless `replace` is given.
+    statecfg switches an existing link to another target in one step, so the link exists at every moment. The target
+    does not have to exist. If something other than a link is at the path, statecfg does not touch it: a directory
+    always stays, a file stays unless you set `replace`.
 
-    Undone: a link, or a file, that was there before comes back; a link that was not there goes.
+    Undo: statecfg restores the link or file that existed before. If there was none, it removes the link.
 
-    :param path: where the link stands
-    :param target: what it leads to, taken as written; a relative one starts at the link's directory
+    :param path: the path of the link
+    :param target: the target, used as written; a relative target starts at the directory of the link
     :param owner: user who owns the link itself
     :param group: group that owns the link itself
-    :param replace: put the link in the place of a file that stands there
-    :param absent: there is to be no link
+    :param replace: replace a file at this path by the link
+    :param absent: the link must not exist
 
     In YAML::
 

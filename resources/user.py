@@ -40,27 +40,27 @@ def user(
     remove_home: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """A user of the host's own (not of a directory service). What is not given stays as it is.
+    """Manage a local user of the host (not one from a directory service). Attributes that you omit stay as they are.
 
-    Undone: a user that was not there goes, and its home stays unless `remove_home` is given; of one that was there
-    those fields come back that the node was given. No password is remembered: one that was changed stays changed, and
-    a user that was removed comes back with a locked one.
+    Undo: statecfg removes a user that did not exist before; the home directory stays unless you set `remove_home`. For
+    a user that existed before, it restores the attributes that the node sets. statecfg does not store passwords: a
+    changed password stays changed, and a restored user has a locked password.
 
-    :param name: the user's name
-    :param uid: its number; the host's choice where it is not given
-    :param group: its first group; a new user gets one of its own name where it is not given
-    :param groups: further groups that it is to be in
-    :param exact_groups: it is to be in no others
-    :param home: its home directory; an old one is not moved
-    :param shell: its login shell
-    :param comment: its full name, as in ``/etc/passwd``
-    :param create_home: make the home directory; where it is not given, for new users that are no system users
-    :param system: a new user gets a number of the range for services, and no home directory
-    :param password_hash: the password as crypt(3) hashes it; ``"!"`` lets no password be the right one. It goes to
-        the host's own tool by standard input, never as an argument
-    :param absent: there is to be no such user
-    :param remove_home: where the user goes, its home directory goes as well; one that was there before the user only
-        with absent
+    :param name: the name of the user
+    :param uid: the UID; by default, the host chooses one
+    :param group: the primary group; by default, a new user gets a group with the user's name
+    :param groups: additional groups of the user
+    :param exact_groups: remove the user from all other groups
+    :param home: the home directory; an existing home directory is not moved
+    :param shell: the login shell
+    :param comment: the full name, as in ``/etc/passwd``
+    :param create_home: create the home directory; by default, for new users that are not system users
+    :param system: a new user gets a UID from the system range and no home directory
+    :param password_hash: the password, hashed by crypt(3); with ``"!"``, no password is valid. statecfg passes it to
+        the host's own tool through standard input, never as an argument
+    :param absent: the user must not exist
+    :param remove_home: remove the home directory together with the user; if the home directory existed before the user,
+        only with `absent`
 
     In YAML::
 

@@ -1,4 +1,4 @@
-"""`statecfg apply`: make the hosts what a playbook or a saved plan says."""
+"""`statecfg apply`: apply a playbook or a saved plan to its hosts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from statecfg.cli import options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
-statecfg apply playbooks/web.yml                show the plan, ask, do it
-statecfg apply playbooks/web.yml --yes          do it without asking, as scripts must
-statecfg apply web.plan                         exactly what was planned, or refuse it
-statecfg apply -                                the plan comes from standard input
-statecfg apply playbooks/web.yml --prune        and remove what left the definition
-statecfg apply playbooks/web.yml -l web1 -b -K  one host, by sudo, asking for its password
+statecfg apply playbooks/web.yml                show the plan, ask, apply it
+statecfg apply playbooks/web.yml --yes          apply without asking, for scripts
+statecfg apply web.plan                         apply exactly this plan, or refuse it
+statecfg apply -                                read the plan from standard input
+statecfg apply playbooks/web.yml --prune        also remove what left the definition
+statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the password
 """
 
 
@@ -33,22 +33,22 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, by sudo, asking for it
 @options.store_option
 @options.output
 def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
-    """Make the hosts what the playbook or a saved plan says.
+    """Apply a playbook or a saved plan to its hosts.
 
-    Shows the plan first and asks; with --yes, what was done is shown with all differences. A plan saved by
-    `statecfg plan --out` is done exactly as it was saved, without another question, on any machine that has the same
-    project. It is refused (exit 6) if any input has changed: playbook, includes, templates, files, node types,
-    inventory, variables, secrets or the version of statecfg. A host that is not as it was when the plan was made is
-    refused too, while the others go on.
+    Shows the plan first and asks. With --yes, it does not ask; it shows what it did, with all differences. A plan that
+    `statecfg plan --out` saved is applied exactly as it was saved, without another question, on any machine that has
+    the same project. statecfg refuses the plan (exit 6) if any input has changed: playbook, includes, templates, files,
+    node types, inventory, variables, secrets or the version of statecfg. If a host has changed since the plan was made,
+    statecfg refuses this host and continues with the others.
 
-    What an earlier apply made and the playbook no longer defines stays, unless --prune or `prune: true` in the
-    playbook says otherwise. Where that would be more than half of what is under management on a host, or something
-    protected, the host is refused (exit 5).
+    What an earlier apply created and the playbook no longer defines stays, unless you use --prune or set `prune: true`
+    in the playbook. statecfg refuses a host (exit 5) if something protected would be removed, or more than half of its
+    managed resources without --yes on the command line.
 
-    Hosts that the playbook was applied to and no longer names are listed, with what they have and the command that
-    removes it. --prune-hosts with --yes removes it after an apply that went well on all other hosts.
+    statecfg lists hosts that the playbook was applied to and no longer names, with what it owns there and the command
+    that removes it. --prune-hosts with --yes removes it after an apply that succeeded on all other hosts.
 
-    Ctrl-C lets what runs end and starts nothing new; a second one leaves at once.
+    Ctrl-C starts nothing new and waits for running actions; a second Ctrl-C exits immediately.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)

@@ -7,16 +7,16 @@ import click
 from statecfg.cli.options import Command
 
 EXAMPLES = """
-eval "$(statecfg completion bash)"                                   in ~/.bashrc
-eval "$(statecfg completion zsh)"                                    in ~/.zshrc
-statecfg completion fish > ~/.config/fish/completions/statecfg.fish  once
+eval "$(statecfg completion bash)"                                   put this into ~/.bashrc
+eval "$(statecfg completion zsh)"                                    put this into ~/.zshrc
+statecfg completion fish > ~/.config/fish/completions/statecfg.fish  run once
 """
 
 
 @click.command("completion", cls=Command, examples=EXAMPLES)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print what makes your shell complete our verbs, options, files, hosts, groups, tags and units."""
+    """Print a shell completion script for verbs, options, files, hosts, groups, tags and units."""
     from click.shell_completion import get_completion_class
 
     from statecfg.cli.main import COMPLETION, statecfg

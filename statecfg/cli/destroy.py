@@ -1,4 +1,4 @@
-"""`statecfg destroy`: remove everything that a playbook has made."""
+"""`statecfg destroy`: remove everything that a playbook owns."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from statecfg.cli import options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
-statecfg destroy playbooks/web.yml -l web3        one host: show what would go, ask, remove it
+statecfg destroy playbooks/web.yml -l web3        one host: show what would be removed, ask, remove it
 statecfg destroy playbooks/web.yml -l web3 --yes  without asking
-statecfg destroy shop/old.yml --hosts 'web*'      what a playbook made that is no more
+statecfg destroy shop/old.yml --hosts 'web*'      what a deleted playbook created
 """
 
 
@@ -35,14 +35,15 @@ statecfg destroy shop/old.yml --hosts 'web*'      what a playbook made that is n
 @options.store_option
 @options.output
 def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
-    """Remove everything that the playbook has made on its hosts, whatever it defines now.
+    """Remove everything that the playbook owns on its hosts, whatever it defines now.
 
-    The playbook is compiled as for a plan: it says which hosts, and which secrets must not be shown; a mistake in it
-    is shown before any host is contacted. What goes is what each host remembers of it. Shows that, and asks.
-    With --hosts, PLAYBOOK only has to be what hosts know it by: the file's path, or its name as `run-history` shows it.
+    statecfg compiles the playbook as for a plan, because it names the hosts and the secrets to mask. It reports
+    mistakes in the playbook before it contacts any host. Each host removes what it recorded for the playbook. statecfg
+    shows what would be removed, and asks. With --hosts, PLAYBOOK only has to identify the playbook: the path of the
+    file, or the name that `run-history` shows.
 
-    Refused (exit 5), host by host: what is protected, and more than half of the resources under management there
-    without --yes on the command line.
+    statecfg refuses a host (exit 5) if something there is protected, or if this would remove more than half of its
+    managed resources and --yes is not on the command line.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)

@@ -1,4 +1,4 @@
-"""`statecfg entity`: types of things, and the entities that are made of them, as the HTTP API has them."""
+"""`statecfg entity`: types and their entities, as in the HTTP API."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from statecfg.cli.entity_calls import VERSION, EntityCalls, ended, given, write
 from statecfg.cli.options import Command, Group
 
 EXAMPLES = """
-statecfg entity type create site.yml                   a type of entities, with its schema and hooks
-statecfg entity create site blog --set title=Blog      an entity; its hooks are run, and it is resolved
+statecfg entity type create site.yml                   create a type with its schema and hooks
+statecfg entity create site blog --set title=Blog      create an entity, run its hooks and resolve it
 statecfg entity list --type site                       the entities of a type, with their states
 statecfg entity update blog --set title=News           change its content
 statecfg entity invoke blog restart --set grace=5      invoke a behavior on it
-statecfg entity delete blog                            delete it, by way of its hooks
-statecfg entity task list                              what was done, and what is being done
+statecfg entity delete blog                            run its hooks and delete it
+statecfg entity task list                              finished and running tasks
 """
 
 
@@ -26,11 +26,12 @@ statecfg entity task list                              what was done, and what i
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
-    """Offer types of things; create, change and delete entities of them, by way of their hooks.
+    """Define types; create, change and delete entities of these types, and run their hooks.
 
-    What is done here, and how, is what `statecfg serve` does over HTTP; here you are an administrator. A type, an
-    interface or a behavior is named by its id (a URN) or its name, a type also as VENDOR/NSS/VERSION, an entity by its
-    id, the UUID in it, or a name that no other has. Hooks and behaviors run here, unless a server does that.
+    These commands do the same as `statecfg serve` does over HTTP; on the command line, you are an administrator. Name a
+    type, an interface or a behavior by its id (a URN) or its name; a type also by VENDOR/NSS/VERSION. Name an entity by
+    its id, by the UUID in its id, or by its name if the name is unique. Hooks and behaviors run in this process unless
+    a server runs them.
     """
     context.obj = store
 
@@ -50,10 +51,10 @@ _set_option = click.option(
     "pairs",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Set a key of the content, a.b=1 inside of it. The value is parsed as JSON if possible; otherwise it is a"
-    " string. Repeatable.",
+    help="Set a key of the content; a.b=1 sets a nested key. The value is parsed as JSON if possible; otherwise it is"
+    " a string. Repeatable.",
 )
-_hooks_option = click.option("--no-hooks", is_flag=True, help="Run no hooks. Needs Full Control of the type.")
+_hooks_option = click.option("--no-hooks", is_flag=True, help="Do not run hooks. Requires Full Control of the type.")
 _wait_option = click.option("--no-wait", is_flag=True, help="Return immediately. A running server executes the task.")
 _match_option = click.option(
     "--if-match",
@@ -63,12 +64,20 @@ _match_option = click.option(
 
 
 @command.command("list", cls=Command, examples="statecfg entity list --type site --filter 'entityState==RESOLVED'")
-@click.option("--type", "kind", metavar="TYPE", help="Only of this type.")
-@click.option("--interface", metavar="INTERFACE", help="Only of types that implement this interface.")
-@click.option("--filter", "fiql", metavar="FIQL", default="", help="Only those: name==a*;entityState!=RESOLVED, …")
-@click.option("--sort", metavar="FIELD", default="", help="Sort by this field; -FIELD turns it round.")
-@click.option("--page", type=click.IntRange(1), default=1, metavar="N", help="Which page. Default: 1.")
-@click.option("--page-size", type=click.IntRange(1, 128), default=128, metavar="N", help="Default: 128, the most.")
+@click.option("--type", "kind", metavar="TYPE", help="Only entities of this type.")
+@click.option("--interface", metavar="INTERFACE", help="Only entities of types that implement this interface.")
+@click.option(
+    "--filter", "fiql", metavar="FIQL", default="", help="Only matching entities: name==a*;entityState!=RESOLVED, …"
+)
+@click.option("--sort", metavar="FIELD", default="", help="Sort by this field; -FIELD reverses the order.")
+@click.option("--page", type=click.IntRange(1), default=1, metavar="N", help="Page number. Default: 1.")
+@click.option(
+    "--page-size",
+    type=click.IntRange(1, 128),
+    default=128,
+    metavar="N",
+    help="Entities per page. Default and maximum: 128.",
+)
 @options.json_option
 @options.no_color_option
 @click.pass_obj
@@ -125,7 +134,7 @@ def show(store: str | None, entity: str, as_json: bool, no_color: bool) -> None:
 @click.argument("name")
 @_file_option
 @_set_option
-@click.option("--external-id", metavar="TEXT", help="What it is called elsewhere.")
+@click.option("--external-id", metavar="TEXT", help="Identifier of the entity in another system.")
 @click.option("--no-resolve", is_flag=True, help="If no PostCreate hook exists, keep the entity in state PRE_CREATED.")
 @_hooks_option
 @_wait_option
@@ -146,9 +155,10 @@ def create(
     as_json: bool,
     no_color: bool,
 ) -> int:
-    """Create an entity of a type. Its PostCreate hook is run, and when that is done it is resolved.
+    """Create an entity of a type. Its PostCreate hook runs first, then the entity is resolved.
 
-    Exit 1 where the hook fails, or the content does not fit the type's schema: the entity is there, RESOLUTION_ERROR.
+    Exit 1 if the hook fails or the content does not match the type's schema. The entity then exists in state
+    RESOLUTION_ERROR.
     """
     from statecfg.entities.model import CREATE, RESOLUTION_ERROR
 
@@ -172,12 +182,12 @@ def create(
 @click.argument("entity")
 @_file_option
 @_set_option
-@click.option("--name", metavar="NAME", help="Call it this.")
-@click.option("--external-id", metavar="TEXT", help="What it is called elsewhere.")
+@click.option("--name", metavar="NAME", help="New name of the entity.")
+@click.option("--external-id", metavar="TEXT", help="Identifier of the entity in another system.")
 @click.option(
     "--state",
     type=click.Choice(["IN_DELETION"]),
-    help="Mark it for deletion, where its PreDelete hook agrees; whoever cleans up deletes it then.",
+    help="Mark the entity for deletion if its PreDelete hook agrees. The program that cleans up then deletes it.",
 )
 @_match_option
 @_hooks_option
@@ -200,9 +210,9 @@ def update(
     as_json: bool,
     no_color: bool,
 ) -> int:
-    """Change an entity: --file replaces its content, --set changes keys of it. Its PostUpdate hook is run.
+    """Change an entity: --file replaces its content, --set changes keys of it. Its PostUpdate hook runs.
 
-    A hook that fails leaves the entity in its state: exit 1.
+    If the hook fails, the entity keeps its state; exit 1.
     """
     from statecfg.entities import shapes
 
@@ -259,9 +269,9 @@ def delete(
     as_json: bool,
     no_color: bool,
 ) -> int:
-    """Delete an entity: its PreDelete hook is asked, its PostDelete hook cleans up, then it is gone.
+    """Delete an entity: its PreDelete hook must agree, its PostDelete hook cleans up, then the entity is deleted.
 
-    Where the first fails, the entity stays as it is; where the second does, it stays IN_DELETION (exit 1).
+    If PreDelete fails, the entity stays as it is. If PostDelete fails, the entity stays in state IN_DELETION (exit 1).
     """
     with EntityCalls(store) as known:
         task = known.calls.delete_entity(known.me, known.entity(entity).id, _etag(if_match), not no_hooks)
@@ -290,7 +300,7 @@ def invoke(
     as_json: bool,
     no_color: bool,
 ) -> int:
-    """Invoke a behavior on a resolved entity with arguments, and show what it returns. Exit 1 where it fails."""
+    """Invoke a behavior on a resolved entity with arguments, and show what it returns. Exit 1 if it fails."""
     body = {"arguments": given(file, pairs), "metadata": given(None, metadata)}
     with EntityCalls(store) as known:
         found = known.entity(entity)

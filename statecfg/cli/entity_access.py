@@ -1,4 +1,4 @@
-"""`statecfg entity access` and `token`: who may do what, and by which tokens they prove who they are."""
+"""`statecfg entity access` and `token`: access rights, and the tokens that authenticate users."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from statecfg.entities import urn
 
 LEVELS = ("ReadOnly", "ReadWrite", "FullControl")
 ACCESS = """
-statecfg entity access list type site                            who may do what with a type
-statecfg entity access grant type site alice ReadWrite           users see a type that they have a grant of
-statecfg entity access grant entity blog alice ReadOnly          one entity
-statecfg entity access revoke entity blog alice                  take it away
-statecfg entity access allow site restart ReadWrite              who may invoke a behavior: whoever has so much
+statecfg entity access list type site                            show who may do what with a type
+statecfg entity access grant type site alice ReadWrite           give access to a type; users see no other types
+statecfg entity access grant entity blog alice ReadOnly          give access to one entity
+statecfg entity access revoke entity blog alice                  take the access away
+statecfg entity access allow site restart ReadWrite              let users with at least ReadWrite invoke a behavior
 """
 TOKENS = """
 statecfg serve token create alice --role author --org shop     create a token; it is shown only once
@@ -28,7 +28,7 @@ statecfg serve token delete 3                                  delete a token
 
 @click.group("access", cls=Group, examples=ACCESS)
 def access() -> None:
-    """Who may see, change and invoke what: grants of types and entities, to users or organizations."""
+    """Manage who may see, change and invoke what: grants of types and entities, to users or organizations."""
 
 
 _what = click.argument("what", metavar="type|entity", type=click.Choice(["type", "entity"]))
@@ -53,7 +53,7 @@ def _member(who: str, org: str, whole: bool) -> str:
 @options.no_color_option
 @click.pass_obj
 def grants(store: str | None, what: str, name: str, as_json: bool, no_color: bool) -> None:
-    """Show who may do what with a type or an entity; of a type, also who may invoke its behaviors."""
+    """Show who may do what with a type or an entity; for a type, also who may invoke its behaviors."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
@@ -80,7 +80,7 @@ def grants(store: str | None, what: str, name: str, as_json: bool, no_color: boo
 @_all
 @click.pass_obj
 def grant(store: str | None, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> None:
-    """Give a user or an organization access to a type or an entity, in place of what they had."""
+    """Give a user or an organization access to a type or an entity. This replaces their previous access."""
     from statecfg.entities.model import MEMBERSHIP
 
     body = {
@@ -123,7 +123,7 @@ def revoke(store: str | None, what: str, name: str, who: str, org: str, whole_or
 @click.argument("level", type=click.Choice(LEVELS))
 @click.pass_obj
 def allow(store: str | None, type: str, behavior: str, level: str) -> None:
-    """Let whoever has so much access to an entity of a type invoke a behavior on it. Hooks need no such thing."""
+    """Let users with at least this access to an entity of a type invoke a behavior on it. Hooks do not need this."""
     with EntityCalls(store) as known:
         kind = known.type(type)
         which = _behavior(known, kind.id, behavior)
@@ -137,7 +137,7 @@ def allow(store: str | None, type: str, behavior: str, level: str) -> None:
 @click.argument("behavior")
 @click.pass_obj
 def disallow(store: str | None, type: str, behavior: str) -> None:
-    """Let nobody invoke a behavior on entities of a type any more."""
+    """Remove the permission of all users to invoke a behavior on entities of a type."""
     with EntityCalls(store) as known:
         kind = known.type(type)
         which = _behavior(known, kind.id, behavior)

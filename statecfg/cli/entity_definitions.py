@@ -1,4 +1,4 @@
-"""`statecfg entity interface`, `behavior` and `type`: what is offered."""
+"""`statecfg entity interface`, `behavior` and `type`: the definitions that entities use."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from statecfg.cli.entity_calls import VERSION, EntityCalls, read, say, write
 from statecfg.cli.options import Command, Group
 
 INTERFACES = """
-statecfg entity interface create sites.yml        name, vendor, nss, version
-statecfg entity interface list                    all of them
+statecfg entity interface create sites.yml        the file has name, vendor, nss, version
+statecfg entity interface list                    all interfaces
 """
 BEHAVIORS = """
-statecfg entity behavior create sites provide.yml              name, description, execution
-statecfg entity behavior list sites                            those of an interface
-statecfg entity behavior override site provide other.yml       what a type does instead
+statecfg entity behavior create sites provide.yml              the file has name, description, execution
+statecfg entity behavior list sites                            the behaviors of an interface
+statecfg entity behavior override site provide other.yml       replace a behavior for one type
 """
 TYPES = """
-statecfg entity type create site.yml              name, vendor, nss, version, schema, interfaces, hooks
+statecfg entity type create site.yml              the file has name, vendor, nss, version, schema, interfaces, hooks
 statecfg entity type show site                    its schema and its hooks
-statecfg entity type update site site.yml         while it has no entities
+statecfg entity type update site site.yml         only while the type has no entities
 """
 _file = click.argument("file", metavar="FILE")
 
 
 @click.group("interface", cls=Group, examples=INTERFACES)
 def interface() -> None:
-    """Sets of behaviors that types implement. A FILE is JSON or YAML; - is standard input."""
+    """Manage interfaces: sets of behaviors that types implement. FILE is JSON or YAML; - is standard input."""
 
 
 @interface.command("list", cls=Command, examples="statecfg entity interface list")
@@ -67,7 +67,7 @@ def create_interface(store: str | None, file: str, as_json: bool) -> None:
 @_file
 @click.pass_obj
 def update_interface(store: str | None, name: str, file: str) -> None:
-    """Change the name of an interface, while no entities of types with it exist."""
+    """Rename an interface. No entities may exist whose types implement it."""
     body = read(file)
     with EntityCalls(store) as known:
         say(known.calls.update_interface(known.me, known.interface(name), body).id)
@@ -86,17 +86,19 @@ def delete_interface(store: str | None, name: str) -> None:
 
 @click.group("behavior", cls=Group, examples=BEHAVIORS)
 def behavior() -> None:
-    """What can be done with entities: functions, webhooks, playbooks. A FILE is JSON or YAML; - is standard input."""
+    """Manage behaviors of interfaces: functions, webhooks, playbooks. FILE is JSON or YAML; - is standard input."""
 
 
 @behavior.command("list", cls=Command, examples="statecfg entity behavior list sites")
 @click.argument("interface", required=False)
-@click.option("--type", "kind", metavar="TYPE", help="Those of a type: its overrides, its interfaces' for the rest.")
+@click.option(
+    "--type", "kind", metavar="TYPE", help="The behaviors of a type: its overrides, and the rest from its interfaces."
+)
 @options.json_option
 @options.no_color_option
 @click.pass_obj
 def behaviors(store: str | None, interface: str | None, kind: str | None, as_json: bool, no_color: bool) -> None:
-    """Show the behaviors of an interface or a type. What is secret in them is not shown."""
+    """Show the behaviors of an interface or a type. Secrets are not shown."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
@@ -112,14 +114,14 @@ def behaviors(store: str | None, interface: str | None, kind: str | None, as_jso
 @behavior.command("show", cls=Command, examples="statecfg entity behavior show provide sites")
 @click.argument("name")
 @click.argument("interface", required=False)
-@click.option("--type", "kind", metavar="TYPE", help="As it is for this type.")
+@click.option("--type", "kind", metavar="TYPE", help="The behavior that this type uses.")
 @options.json_option
 @options.no_color_option
 @click.pass_obj
 def show_behavior(
     store: str | None, name: str, interface: str | None, kind: str | None, as_json: bool, no_color: bool
 ) -> None:
-    """Show a behavior of an interface or a type. What is secret in it is not shown."""
+    """Show a behavior of an interface or a type. Secrets are not shown."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
@@ -152,7 +154,7 @@ def create_behavior(store: str | None, interface: str, file: str, as_json: bool)
 @_file
 @click.pass_obj
 def update_behavior(store: str | None, interface: str, name: str, file: str) -> None:
-    """Change description and execution of a behavior; what is secret and not given stays."""
+    """Change the description and execution of a behavior. Secrets that you omit stay."""
     body = read(file)
     with EntityCalls(store) as known:
         id = known.interface(interface)
@@ -165,7 +167,7 @@ def update_behavior(store: str | None, interface: str, name: str, file: str) -> 
 @click.argument("name")
 @click.pass_obj
 def delete_behavior(store: str | None, interface: str, name: str) -> None:
-    """Delete a behavior of an interface that is no hook of any type."""
+    """Delete a behavior of an interface. No type may use it as a hook."""
     with EntityCalls(store) as known:
         which = known.behavior(name, _behaviors(known, interface, None))
         known.calls.delete_behavior(known.me, known.interface(interface), which)
@@ -178,7 +180,7 @@ def delete_behavior(store: str | None, interface: str, name: str) -> None:
 @_file
 @click.pass_obj
 def override(store: str | None, type: str, name: str, file: str) -> None:
-    """Let a type do something else when a behavior of its interfaces is invoked: description, execution."""
+    """Override a behavior of an interface for one type: description, execution."""
     body = read(file)
     with EntityCalls(store) as known:
         found = known.type(type)
@@ -191,7 +193,7 @@ def override(store: str | None, type: str, name: str, file: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def restore(store: str | None, type: str, name: str) -> None:
-    """Take a type's override of a behavior back: the interface's counts again."""
+    """Remove a type's override of a behavior. The behavior of the interface applies again."""
     with EntityCalls(store) as known:
         which = known.behavior(name, _behaviors(known, None, type))
         known.calls.delete_override(known.me, known.type(type).id, which)
@@ -210,7 +212,7 @@ def _behaviors(known: EntityCalls, interface: str | None, kind: str | None) -> l
 
 @click.group("type", cls=Group, examples=TYPES)
 def kind() -> None:
-    """Types of entities: schema, interfaces, hooks. A FILE is JSON or YAML; - is standard input."""
+    """Manage types of entities: schema, interfaces, hooks. FILE is JSON or YAML; - is standard input."""
 
 
 @kind.command("list", cls=Command, examples="statecfg entity type list")
@@ -263,7 +265,7 @@ def create_type(store: str | None, file: str, as_json: bool) -> None:
 @_file
 @click.pass_obj
 def update_type(store: str | None, name: str, file: str) -> None:
-    """Change a type; vendor, nss and version stay, and everything while it has entities."""
+    """Change a type. It must not have entities. Its vendor, nss and version cannot change."""
     body = read(file)
     with EntityCalls(store) as known:
         say(known.calls.update_type(known.me, known.type(name).id, body).id)

@@ -1,4 +1,4 @@
-"""`statecfg entity task`: what was done with entities, and what is being done."""
+"""`statecfg entity task`: queued, running and finished operations on entities."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from statecfg.cli.entity_calls import VERSION, EntityCalls, ended, write
 from statecfg.cli.options import Command, Group
 
 EXAMPLES = """
-statecfg entity task list --filter status==error       those that failed
-statecfg entity task show 5ad1d3d6-e265-4c28-8b0e-…    one, with its details
-statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-…    run it here unless a server does, and wait for its end
+statecfg entity task list --filter status==error       the failed tasks
+statecfg entity task show 5ad1d3d6-e265-4c28-8b0e-…    one task with its details
+statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-…    wait until it ends; run it here unless a server does
 """
 
 
 @click.group("task", cls=Group, examples=EXAMPLES)
 def task() -> None:
-    """What was done with entities, and what is being done."""
+    """Show tasks: queued, running and finished operations on entities."""
 
 
 @task.command("list", cls=Command, examples="statecfg entity task list --filter status==error")
-@click.option("--filter", "fiql", metavar="FIQL", default="", help="Only those: status==error;operationName==…")
-@click.option("--page", type=click.IntRange(1), default=1, metavar="N", help="Which page. Default: 1.")
-@click.option("--page-size", type=click.IntRange(1, 128), default=25, metavar="N", help="Default: 25.")
+@click.option(
+    "--filter", "fiql", metavar="FIQL", default="", help="Only matching tasks: status==error;operationName==…"
+)
+@click.option("--page", type=click.IntRange(1), default=1, metavar="N", help="Page number. Default: 1.")
+@click.option("--page-size", type=click.IntRange(1, 128), default=25, metavar="N", help="Tasks per page. Default: 25.")
 @options.json_option
 @options.no_color_option
 @click.pass_obj
 def tasks(store: str | None, fiql: str, page: int, page_size: int, as_json: bool, no_color: bool) -> None:
-    """Show tasks, the newest first."""
+    """Show tasks, newest first."""
     from statecfg.entities import shapes
     from statecfg.entities.model import Query
     from statecfg.views import entities as view
@@ -44,7 +46,7 @@ def tasks(store: str | None, fiql: str, page: int, page_size: int, as_json: bool
 @options.no_color_option
 @click.pass_obj
 def show(store: str | None, id: str, as_json: bool, no_color: bool) -> None:
-    """Show a task, and the tasks it is made of."""
+    """Show a task and its subtasks."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
@@ -62,6 +64,6 @@ def show(store: str | None, id: str, as_json: bool, no_color: bool) -> None:
 @options.no_color_option
 @click.pass_obj
 def wait(store: str | None, id: str, as_json: bool, no_color: bool) -> int:
-    """Wait until a task has ended; it is run here unless a server does that. Exit 1 where it fails."""
+    """Wait until a task has ended. The task runs here unless a server runs it. Exit 1 if it fails."""
     with EntityCalls(store) as known:
         return ended(known.finish(known.calls.get_task(known.me, id), True), as_json, no_color)

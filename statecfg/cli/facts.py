@@ -1,4 +1,4 @@
-"""`statecfg facts`: what is known about hosts."""
+"""`statecfg facts`: facts about hosts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ statecfg facts @local              this machine
 @options.conversation
 @options.output
 def command(pattern: str, **given: Any) -> int:
-    """Show what is known about hosts: system, network, disks.
+    """Show facts about hosts: system, network, disks.
 
-    PATTERN is a name, a group, a glob or a combination, as for --limit; every host when left out.
+    PATTERN is a name, a group, a glob or a combination, as for --limit. Default: every host.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)

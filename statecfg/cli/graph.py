@@ -1,4 +1,4 @@
-"""`statecfg graph`: draw what requires what."""
+"""`statecfg graph`: draw the requirements between resources."""
 
 from __future__ import annotations
 
@@ -27,17 +27,15 @@ FORMATS = ("text", "dot", "mermaid", "svg", "png")
     "--format",
     "kind",
     type=click.Choice(FORMATS),
-    help="What to make. Default: what the name after -o ends in, or text.",
+    help="Output format. Default: from the file extension of -o, or text.",
 )
-@click.option(
-    "-o", "--output", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write it into this file."
-)
+@click.option("-o", "--output", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file.")
 @options.no_color_option
 def command(playbook: str, kind: str | None, target: str | None, no_color: bool, **given: Any) -> int:
-    """Draw what requires what, as text or as a picture; no host is contacted.
+    """Draw the requirements between resources, as text or as a picture. No host is contacted.
 
-    Resources stand in layers: all of a layer can be brought about side by side, once the layers before it are done.
-    Hosts with the same graph are drawn once.
+    Resources are arranged in layers. The resources of a layer can be applied concurrently once the earlier layers are
+    done. Hosts with the same graph are drawn once.
     """
     chosen: Selection = take(Selection, given)
     kind = kind or _of_name(target)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from statecfg.views.lines import Line
 
 EXAMPLES = """
-statecfg hook types                                  the types of hooks that there are
+statecfg hook types                                  all types of hooks
 statecfg hook create --name counter --type counter   a hook of a type; -c KEY=VALUE configures it
-statecfg hook show counter                           its configuration as it stands
-statecfg hook run counter node-booted web1           call it now
-statecfg hook log counter --limit 5                  what came of its last calls
+statecfg hook show counter                           its current configuration
+statecfg hook run counter node-booted web1           call the hook now
+statecfg hook log counter --limit 5                  the results of its last calls
 statecfg hook set counter node-booted=0              change its configuration
 """
 
@@ -31,10 +31,10 @@ statecfg hook set counter node-booted=0              change its configuration
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
-    """Programs that are called when something happens to a host or a resource (exec hooks).
+    """Manage exec hooks: programs that are called when something happens to a host or a resource.
 
-    A type is a directory NAME.hook with a program for each event; a hook is one of a type, with a configuration of its
-    own that its programs may change.
+    A type is a directory NAME.hook with a program for each event. A hook has a type and its own configuration, which
+    its programs may change.
     """
     context.obj = store
 
@@ -43,7 +43,7 @@ def command(context: click.Context, store: str | None) -> None:
 @options.json_option
 @options.no_color_option
 def types(as_json: bool, no_color: bool) -> int:
-    """Show the types of hooks: where they are, their events and the keys of their configuration."""
+    """Show the types of hooks: their location, their events and the keys of their configuration."""
     from statecfg.hooks import exec_types
     from statecfg.playbook import project
     from statecfg.problems import InvalidInput
@@ -73,14 +73,14 @@ def types(as_json: bool, no_color: bool) -> int:
     'statecfg hook create tell notify -c \'{"url": "http://127.0.0.1/"}\' --events post-update --types service',
 )
 @click.argument("words", nargs=-1, metavar="[NAME] [TYPE]")
-@click.option("--name", metavar="NAME", help="What it is called; upper and lower case are the same.")
-@click.option("--type", "--hook-type", "kind", metavar="TYPE", help="Its type: `statecfg hook types` lists them.")
+@click.option("--name", metavar="NAME", help="Name of the hook, case-insensitive.")
+@click.option("--type", "--hook-type", "kind", metavar="TYPE", help="Type of the hook; see `statecfg hook types`.")
 @click.option(
     "-c",
     "--configuration",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Set a key of its configuration. The value is parsed as JSON if possible; otherwise it is a string. A JSON"
+    help="Set a key of the configuration. The value is parsed as JSON if possible; otherwise it is a string. A JSON"
     " object sets all keys. Repeatable.",
 )
 @click.option(
@@ -90,16 +90,16 @@ def types(as_json: bool, no_color: bool) -> int:
     help="Only for these hosts of the inventory. Default: all.",
 )
 @click.option("--types", metavar="TYPE", multiple=True, help="Only for resources of these types. Repeatable.")
-@click.option("--names", metavar="NAME", multiple=True, help="Only for resources of these names; * and ? may be used.")
+@click.option("--names", metavar="NAME", multiple=True, help="Only for these resource names; * and ? are wildcards.")
 @click.option("--tags", metavar="TAG", multiple=True, help="Only for resources with one of these tags. Repeatable.")
-@click.option("--events", metavar="EVENT", multiple=True, help="Only for these events. Default: all its type handles.")
-@click.option("--where", type=click.Choice(["controller", "host"]), help="Where it runs. Default: controller.")
-@click.option("--order", type=int, metavar="N", help="Smaller ones are called first. Default: 100.")
-@click.option("--deadline", metavar="DURATION", help="How long one call may take, as ISO 8601. Default: PT30S.")
+@click.option("--events", metavar="EVENT", multiple=True, help="Only for these events. Default: all of its type.")
+@click.option("--where", type=click.Choice(["controller", "host"]), help="Where the hook runs. Default: controller.")
+@click.option("--order", type=int, metavar="N", help="Hooks with smaller numbers are called first. Default: 100.")
+@click.option("--deadline", metavar="DURATION", help="Maximum duration of one call, as ISO 8601. Default: PT30S.")
 @click.option(
     "--on-failure",
     type=click.Choice(["abort", "continue", "retry"]),
-    help="What follows when it fails at a resource's event. A host's event goes on in any case. Default: abort.",
+    help="What to do if the hook fails at an event of a resource. An event of a host always continues. Default: abort.",
 )
 @click.pass_obj
 def create(
@@ -111,9 +111,9 @@ def create(
     configuration: Sequence[str],
     **spec: Any,
 ) -> None:
-    """Create a hook. The same once more changes nothing; another one of that name is refused.
+    """Create a hook. Creating the same hook again changes nothing; a different hook with the same name is refused.
 
-    Its creator has Full Control of it: who has not may not pass it by with --no-hooks.
+    The creator gets Full Control of the hook. Users without Full Control cannot skip it with --no-hooks.
     """
     import getpass
 
@@ -161,7 +161,7 @@ def create(
 @click.argument("name")
 @click.pass_obj
 def delete(store: str | None, name: str) -> None:
-    """Delete a hook and what is queued for it. Its entries in the log stay."""
+    """Delete a hook and its queued calls. Its log entries stay."""
     from statecfg.store import hooks
 
     with HookStore(store) as known:
@@ -173,7 +173,7 @@ def delete(store: str | None, name: str) -> None:
 @options.no_color_option
 @click.pass_obj
 def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
-    """Show all hooks, those that this project declares among them, and how many calls are queued."""
+    """Show all hooks, including those that this project declares, and the number of queued calls."""
     from statecfg.hooks import registration
     from statecfg.store import hooks
     from statecfg.views import hooks as view
@@ -193,7 +193,7 @@ def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
 @options.no_color_option
 @click.pass_obj
 def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
-    """Show a hook: its configuration as it stands, and what it is called for."""
+    """Show a hook: its current configuration, and what it is called for."""
     from statecfg.problems import InvalidInput
     from statecfg.store import objects
     from statecfg.views import hooks as view
@@ -217,12 +217,12 @@ def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
 @command.command("log", cls=Command, examples="statecfg hook log\nstatecfg hook log counter --limit 5 --json")
 @click.argument("name", required=False)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of entries to print. Default: all.")
-@click.option("--start", type=click.IntRange(0), default=0, metavar="N", help="Leave out so many of the newest.")
+@click.option("--start", type=click.IntRange(0), default=0, metavar="N", help="Number of newest entries to skip.")
 @options.json_option
 @options.no_color_option
 @click.pass_obj
 def log(store: str | None, name: str | None, limit: int | None, start: int, as_json: bool, no_color: bool) -> None:
-    """Show what came of calls, newest first: of one hook, or of all."""
+    """Show the results of calls to one hook or to all hooks, newest first."""
     from statecfg.store import hooks
     from statecfg.views import hooks as view
 
@@ -243,7 +243,7 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
 @click.argument("name")
 @click.argument("event")
 @click.argument("host", shell_complete=options.offer_hosts)
-@click.option("--policy", metavar="PLAYBOOK", help="The playbook the event is about. Default: the one bound to it.")
+@click.option("--policy", metavar="PLAYBOOK", help="Playbook of the event. Default: the playbook bound to the host.")
 @click.option("--debug", is_flag=True, help="Keep what the program read and wrote in the log, and show it.")
 @options.json_option
 @options.no_color_option
@@ -251,7 +251,7 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
 def run(
     store: str | None, name: str, event: str, host: str, policy: str | None, debug: bool, as_json: bool, no_color: bool
 ) -> int:
-    """Call a hook now, as if an event of a host had happened, and show what came of it."""
+    """Call a hook now, as if an event of a host had happened, and show the result."""
     from statecfg.remote.hooks.hook_result import ERROR
     from statecfg.store import hooks
     from statecfg.views import hooks as view
@@ -289,7 +289,7 @@ def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
 @click.argument("keys", nargs=-1, required=True, metavar="KEY…")
 @click.pass_obj
 def unset(store: str | None, name: str, keys: Sequence[str]) -> None:
-    """Put keys of a hook's configuration back to their defaults; those without one are removed."""
+    """Reset keys of a hook's configuration to their defaults. Keys without a default are removed."""
     from statecfg.store import hooks
 
     with HookStore(store) as known:
@@ -314,7 +314,7 @@ def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: 
 @click.argument("user")
 @click.pass_obj
 def grant(store: str | None, name: str, user: str) -> None:
-    """Give a user Full Control of a hook: they may pass it by with --no-hooks."""
+    """Give a user Full Control of a hook. The user can then skip the hook with --no-hooks."""
     _access(store, name, user, True)
 
 
@@ -323,7 +323,7 @@ def grant(store: str | None, name: str, user: str) -> None:
 @click.argument("user")
 @click.pass_obj
 def revoke(store: str | None, name: str, user: str) -> None:
-    """Take Full Control of a hook from a user."""
+    """Take Full Control of a hook away from a user."""
     _access(store, name, user, False)
 
 
@@ -342,10 +342,10 @@ def _access(store: str | None, name: str, user: str, more: bool) -> None:
 @options.no_color_option
 @click.pass_obj
 def retry(store: str | None, as_json: bool, no_color: bool) -> int:
-    """Run what is still queued, and what HTTP hooks are still owed; then list what is pending.
+    """Run the calls that are still queued or owed to HTTP hooks, then list what is pending.
 
-    Calls of programs are queued whose run was ended before their turn came. An HTTP hook that failed is called again
-    here where its playbook was to be destroyed; for a playbook that was to be applied, the next apply calls it.
+    The call of a program stays queued if its run ended before the call. If an HTTP hook failed while its playbook was
+    destroyed, this command calls it again. If it failed while its playbook was applied, the next apply calls it.
     """
     from statecfg.hooks.reconcile import retry_due
     from statecfg.remote.hooks.hook_result import ERROR

@@ -1,4 +1,4 @@
-"""What people write about a hook on the command line, checked: its name, its configuration, what it is called for."""
+"""Check the arguments of `statecfg hook`: name, configuration, and what the hook is called for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`statecfg hosts`: the hosts that the store knows."""
+"""`statecfg hosts`: the hosts in the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 statecfg hosts                                 every host: last check-in, tags, playbooks
 statecfg hosts show web1                       one host with its facts and metadata
-statecfg hosts tag web1 canary                 give it a tag; --remove takes it away
+statecfg hosts tag web1 canary                 add a tag; --remove removes it
 statecfg hosts set web1 rack=12 spare=true     set metadata, which hooks read and write
 statecfg hosts bind web1 playbooks/web.yml     bind a playbook to it
 statecfg hosts forget web1                     remove it from the store
@@ -47,10 +47,10 @@ def _text(context: click.Context, parameter: click.Parameter, value: str) -> str
 @options.no_color_option
 @click.pass_context
 def command(context: click.Context, inventory: str | None, store: str | None, as_json: bool, no_color: bool) -> None:
-    """Show the hosts the store knows; tag them, bind playbooks to them, forget them.
+    """Show the hosts in the store; tag them, bind playbooks to them, forget them.
 
-    A host gets into the store when it is met for the first time, or when it is tagged or bound before. Without a verb
-    of its own, all hosts are listed. Tags are the store's own; groups are shown as the inventory has them.
+    The store adds a host when statecfg first contacts it, or when you tag or bind it before that. Without a
+    subcommand, all hosts are listed. Tags are kept in the store; groups come from the inventory.
     """
     context.obj = Place(store, inventory)
     if context.invoked_subcommand is not None:
@@ -70,7 +70,7 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
 @options.no_color_option
 @click.pass_obj
 def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
-    """Show everything that the store knows of a host."""
+    """Show everything that the store knows about a host."""
     from statecfg.views import host_records
 
     with HostStore(place) as known:
@@ -83,12 +83,12 @@ def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
 )
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("tags", nargs=-1, required=True)
-@click.option("--remove", is_flag=True, help="Take the tags away.")
+@click.option("--remove", is_flag=True, help="Remove the tags.")
 @click.pass_obj
 def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
-    """Give a host tags, which the selectors of hooks pick hosts by.
+    """Tag a host. Selectors of hooks can select hosts by their tags.
 
-    A tag has up to 100 letters, digits and the signs _ . : -
+    A tag has up to 100 characters: letters, digits and _ . : -
     """
     for text in tags:
         if not _TAG.fullmatch(text):
@@ -105,7 +105,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
 )
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]…")
-@click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. May be repeated.")
+@click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. Repeatable.")
 @click.option("--clear", is_flag=True, help="Remove all keys.")
 @click.pass_obj
 def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
@@ -141,7 +141,7 @@ def _pair(text: str) -> tuple[str, Any]:
 @click.argument("playbook", type=options.ExistingFile(), callback=_text)
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
-    """Bind a playbook to a host (the event node-bound-to-policy)."""
+    """Bind a playbook to a host (event node-bound-to-policy)."""
     from statecfg.hooks import host_events
     from statecfg.playbook import project
     from statecfg.run import prepare
@@ -163,7 +163,7 @@ def bind(place: Place, name: str, playbook: str) -> None:
 @click.argument("playbook", type=click.Path(), callback=_text)
 @click.pass_obj
 def unbind(place: Place, name: str, playbook: str) -> None:
-    """Take a playbook from a host (the event node-unbound-from-policy). What it made on the host stays there."""
+    """Unbind a playbook from a host (event node-unbound-from-policy). What it created on the host stays."""
     from statecfg.hooks import host_events
     from statecfg.playbook import project as projects
     from statecfg.run import prepare
@@ -188,12 +188,13 @@ def unbind(place: Place, name: str, playbook: str) -> None:
 
 @command.command("forget", cls=Command, examples="statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def forget(place: Place, name: str, yes: bool) -> int:
-    """Remove a host and its units from the store (the event node-deleted).
+    """Remove a host and its units from the store (event node-deleted).
 
-    The host itself and its ledger stay as they are. Units elsewhere hear in the next apply that its units departed.
+    The host itself and its ledger stay as they are. The next apply tells the units on other hosts that its units
+    departed.
     """
     from statecfg.hooks import host_events
     from statecfg.store import hosts, services

@@ -1,4 +1,4 @@
-"""`statecfg init`: a project that works at once."""
+"""`statecfg init`: create a project that works immediately."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from statecfg.cli import exit_codes
 from statecfg.cli.options import Command
 
 EXAMPLES = """
-statecfg init demo     a new project in ./demo
-statecfg init          in this directory
+statecfg init demo     create a project in ./demo
+statecfg init          create a project in this directory
 """
 
 FILES = {
@@ -58,9 +58,9 @@ Node types of your own go here: one file each, in Python or Hy. A playbook uses 
 @click.command("init", cls=Command, examples=EXAMPLES)
 @click.argument("directory", default=".", type=click.Path(file_okay=False))
 def command(directory: str) -> int:
-    """Create a project in DIRECTORY: an inventory and a playbook that works at once, on this machine.
+    """Create a project in DIRECTORY: an inventory and a playbook that works immediately, on this machine.
 
-    Overwrites nothing: where one of its files exists already, nothing at all is written.
+    Never overwrites files: if one of the files already exists, nothing is written.
     """
     base = Path(directory)
     standing = [name for name in FILES if (base / name).exists() or (base / name).is_symlink()]

@@ -1,4 +1,4 @@
-"""`statecfg inventory`: hosts, groups and variables, and who set them."""
+"""`statecfg inventory`: hosts, groups and variables, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statecfg.cli.options import Command
 
 EXAMPLES = """
 statecfg inventory                  every host with its address and groups
-statecfg inventory web --vars       one group's hosts, their variables, and the line that set each
+statecfg inventory web --vars       the hosts of a group, their variables, and the line that sets each
 statecfg inventory 'web*,!web3' --json
 """
 
@@ -22,14 +22,14 @@ statecfg inventory 'web*,!web3' --json
 @click.command("inventory", cls=Command, examples=EXAMPLES)
 @click.argument("pattern", default="all", shell_complete=options.offer_hosts)
 @options.inventory_option
-@click.option("--vars", "variables", is_flag=True, help="Show every variable, and the place that gave it its value.")
+@click.option("--vars", "variables", is_flag=True, help="Show every variable and the place that sets its value.")
 @options.json_option
 @options.no_color_option
 def command(pattern: str, inventory: str | None, variables: bool, as_json: bool, no_color: bool) -> None:
-    """Show hosts, groups and variables, and who set them.
+    """Show hosts, groups and variables, and where each value comes from.
 
-    PATTERN is a name, a group, a glob or a combination, as for --limit; every host when left out. Of several that set a
-    variable, the host itself wins over its groups, and a group over the groups that hold it.
+    PATTERN is a name, a group, a glob or a combination, as for --limit. Default: every host. If several set the same
+    variable, the host overrides its groups, and a group overrides the groups that contain it.
     """
     from statecfg.playbook import project
     from statecfg.views import as_json as json_view

@@ -1,4 +1,4 @@
-"""The entry point: finds the command, runs it, turns everything that can happen into an exit status."""
+"""The entry point: find the command, run it, and turn every result into an exit status."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ VERSION = "0.4.0"
 
 # Verb → (module, what it says in the overview). A module is imported when its verb is used, so that help stays quick.
 VERBS = {
-    "init": ("init", "Create a project: an inventory and a playbook that works at once."),
-    "validate": ("validate", "Check a playbook for every host, without touching one."),
-    "plan": ("plan", "Show exactly what would change on the hosts; change nothing."),
+    "init": ("init", "Create a project: an inventory and a playbook that works immediately."),
+    "validate": ("validate", "Check playbooks for every host without contacting any host."),
+    "plan": ("plan", "Show exactly what would change on the hosts. Change nothing."),
     "check": ("plan", "The same as plan."),
-    "show": ("show_plan", "Show a saved plan: what would change, who made it, and from what."),
-    "apply": ("apply", "Make the hosts what the playbook or a saved plan says."),
-    "prune": ("prune", "Remove what left a playbook's definition, and nothing else."),
-    "destroy": ("destroy", "Remove everything that a playbook has made on its hosts."),
-    "verify": ("verify", "Look for drift: what the hosts changed, and what the definition did."),
-    "run-history": ("run_history", "Show the runs that hosts remember: who, when, what."),
-    "facts": ("facts", "Show what hosts say of themselves: system, kernel, memory, Python."),
-    "graph": ("graph", "Draw what requires what, as text or as a picture."),
-    "inventory": ("inventory", "Show hosts, groups and variables, and who set them."),
-    "hosts": ("hosts", "Show the hosts the store knows; tag them, bind playbooks to them, forget them."),
-    "hook": ("hook", "Make programs that are called when something happens to a host; see what came of it."),
-    "entity": ("entity", "Offer types of things; create, change and delete entities of them."),
-    "serve": ("serve", "Serve the API of entities, and the page that shows hosts, runs and entities."),
-    "service": ("service", "Show services, units and relations; change settings, resolve what failed."),
-    "store": ("store", "Look after the controller's database: check, back up, migrate."),
+    "show": ("show_plan", "Show a saved plan: what would change, who made it, and from which inputs."),
+    "apply": ("apply", "Apply a playbook or a saved plan to its hosts."),
+    "prune": ("prune", "Remove what a playbook no longer defines. Change nothing else."),
+    "destroy": ("destroy", "Remove everything that a playbook owns on its hosts."),
+    "verify": ("verify", "Find drift: what changed on the hosts, and what changed in the definition."),
+    "run-history": ("run_history", "Show the runs that hosts recorded: who, when, what."),
+    "facts": ("facts", "Show facts about hosts: system, kernel, memory, Python."),
+    "graph": ("graph", "Draw the requirements between resources, as text or as a picture."),
+    "inventory": ("inventory", "Show hosts, groups and variables, and where each value comes from."),
+    "hosts": ("hosts", "Show the hosts in the store; tag them, bind playbooks to them, forget them."),
+    "hook": ("hook", "Manage hooks: programs that are called when something happens to a host. Show their results."),
+    "entity": ("entity", "Define types; create, change and delete entities of these types."),
+    "serve": ("serve", "Serve the entity API and the page that shows hosts, runs and entities."),
+    "service": ("service", "Show services, units and relations; change settings, resolve failures."),
+    "store": ("store", "Maintain the controller's database: check, back up, migrate."),
     "completion": ("completion", "Print a shell completion script."),
 }
 
@@ -82,10 +82,10 @@ class Verbs(click.Group):
         with formatter.section("Start here"):
             formatter.write_dl(
                 [
-                    ("statecfg init demo", "a project in ./demo"),
+                    ("statecfg init demo", "create a project in ./demo"),
                     ("cd demo", ""),
-                    ("statecfg plan playbooks/hello.yml", "what would change, and how"),
-                    ("statecfg apply playbooks/hello.yml", "ask, then do exactly that"),
+                    ("statecfg plan playbooks/hello.yml", "show what would change, and how"),
+                    ("statecfg apply playbooks/hello.yml", "ask, then make exactly these changes"),
                 ]
             )
         with formatter.section("Exit status"):
@@ -100,9 +100,9 @@ class Verbs(click.Group):
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, "-V", "--version", prog_name="statecfg", message="%(prog)s %(version)s")
 def statecfg() -> None:
-    """Describe machines as a graph of resources; see exactly what would change; change exactly that.
+    """Describe machines as a graph of resources, see exactly what would change, and make exactly these changes.
 
-    Any option can come from the environment as STATECFG_OPTION, such as STATECFG_FORKS=32.
+    Many options can also be set in the environment as STATECFG_OPTION, such as STATECFG_FORKS=32.
     """
 
 

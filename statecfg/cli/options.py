@@ -166,7 +166,7 @@ _tags_option = _option(
     metavar="TAG",
     shell_complete=_offered("tags"),
     multiple=True,
-    help="Only resources with one of these tags, and what they require. May be repeated, or separated by commas.",
+    help="Only resources with one of these tags, and what they require. Repeatable; accepts a comma-separated list.",
 )
 _extra_vars_option = _option(
     "-e",
@@ -174,61 +174,65 @@ _extra_vars_option = _option(
     metavar="VARS",
     multiple=True,
     from_environment=False,
-    help="Variables that win over all others: key=value, a JSON object, or @FILE. May be repeated.",
+    help="Variables that override all others: key=value, a JSON object, or @FILE. Repeatable.",
 )
 selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_option)
 # For what makes sense of a whole definition only.
 selection_of_all = _all(inventory_option, _limit_option, _extra_vars_option)
 prune_option = _option(
-    "--prune", is_flag=True, help="Remove what earlier runs made and the playbook no longer defines. Not with -t."
+    "--prune",
+    is_flag=True,
+    help="Remove what earlier runs created and the playbook no longer defines. Cannot be combined with -t.",
 )
 prune_hosts_option = _option(
     "--prune-hosts",
     is_flag=True,
     from_environment=False,
-    help="Remove the playbook from hosts that it was applied to and no longer names. To do it, also write --yes.",
+    help="Remove the playbook from hosts that it was applied to and no longer names. An apply also requires --yes.",
 )
 yes_option = _option(
     "-y",
     "--yes",
     is_flag=True,
-    help="Don't ask. Needed where nobody can be asked. Written here, not in the environment, it also agrees to the "
-    "removal of more than half of a host's resources.",
+    help="Do not ask for confirmation. Required if statecfg cannot ask. On the command line, not in the environment, "
+    "it also allows the removal of more than half of a host's resources.",
 )
 
 conversation = _all(
     _option(
-        "-f", "--forks", metavar="N", type=click.IntRange(1, 1000), help="How many hosts at the same time. Default: 16."
+        "-f",
+        "--forks",
+        metavar="N",
+        type=click.IntRange(1, 1000),
+        help="Maximum number of hosts to process at the same time. Default: 16.",
     ),
     _option(
         "-b",
         "--become",
         is_flag=True,
         default=None,
-        help="Act as another user on the hosts: by sudo, or as the inventory says.",
+        help="Act as another user on the hosts, with sudo or with the method that the inventory sets.",
     ),
     _option("--become-user", metavar="USER", callback=_user_name, help="Become this user. Default: root."),
     _option(
         "-K",
         "--ask-become-pass",
         is_flag=True,
-        help="Ask for the password that -b or the inventory makes necessary; without a terminal it is read from stdin.",
+        help="Ask for the password that -b or the inventory requires. Without a terminal, read it from stdin.",
     ),
     _option("-u", "--user", metavar="USER", callback=_user_name, help="Log in as this user."),
-    _option(
-        "--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' for none at all. Default: ~/.ssh/config."
-    ),
+    _option("--ssh-config", metavar="FILE", help="Use this ssh_config; 'none' uses no file. Default: ~/.ssh/config."),
     _option(
         "--accept-new-host-keys",
         is_flag=True,
         default=None,
-        help="Trust and record the key of a host never seen before. A changed key is refused all the same.",
+        help="Trust and record the key of a host that is not known yet. A changed key is still refused.",
     ),
     _option(
         "--lock-timeout",
         metavar="SECONDS",
         type=click.FloatRange(0),
-        help="Wait this long for another run on the host to end. Default: 0.",
+        help="Wait this long for another run on the host to finish. Default: 0.",
     ),
 )
 
@@ -237,57 +241,57 @@ output = _all(
         "-v",
         "--verbose",
         count=True,
-        help="Show unchanged resources and every action; -vv for the output of commands as well.",
+        help="Show unchanged resources and every action; -vv also shows the output of commands.",
     ),
-    _option("--diff", is_flag=True, help="Show differences in full, however long."),
+    _option("--diff", is_flag=True, help="Show complete differences, however long they are."),
     _option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
     _option(
         "--json-into",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Write the JSON report into a file as well.",
+        help="Also write the JSON report to this file.",
     ),
     _option(
         "--markdown-into",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Write the report as Markdown for a pull request into a file as well.",
+        help="Also write the report to this file, as Markdown for a pull request.",
     ),
     _option(
-        "--no-color", is_flag=True, help="No colours. NO_COLOR and FORCE_COLOR in the environment are honoured, too."
+        "--no-color", is_flag=True, help="Do not use colors. NO_COLOR and FORCE_COLOR in the environment also work."
     ),
 )
 
-detailed_option = _option("--detailed-exitcode", is_flag=True, help="Exit with 2 when changes are pending.")
+detailed_option = _option("--detailed-exitcode", is_flag=True, help="Exit with code 2 if changes are pending.")
 keep_going_option = _option(
-    "--keep-going", is_flag=True, default=None, help="After a failure, leave out only what depends on it."
+    "--keep-going", is_flag=True, default=None, help="After a failure, skip only the resources that depend on it."
 )
 out_option = _option(
     "-o",
     "--out",
     metavar="PLAN",
     type=click.Path(dir_okay=False),
-    help="Save the plan into this file, for `statecfg apply PLAN`.",
+    help="Save the plan to this file, for `statecfg apply PLAN`.",
 )
 project_option = _option(
     "--project",
     metavar="DIRECTORY",
     type=click.Path(exists=True, file_okay=False),
-    help="The project to apply a saved plan in. Default: that of the working directory.",
+    help="Apply a saved plan in this project. Default: the project of the working directory.",
 )
 store_option = _option(
     "--store",
     metavar="URL",
-    help="The controller's database: a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE. Default: what "
-    "statecfg.toml says, or a file in the user's state directory.",
+    help="The controller's database: a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE. Default: the "
+    "store that statecfg.toml names, or a file in the user's state directory.",
 )
 no_hooks_option = _option(
     "--no-hooks",
     is_flag=True,
     from_environment=False,
-    help="Call no hook. Needs Full Control of every hook that would be called.",
+    help="Do not call hooks. Requires Full Control of every hook that would be called.",
 )
-no_color_option = _option("--no-color", is_flag=True, help="No colours.")
+no_color_option = _option("--no-color", is_flag=True, help="Do not use colors.")
 json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 

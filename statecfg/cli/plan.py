@@ -1,4 +1,4 @@
-"""`statecfg plan`: show what would change, change nothing."""
+"""`statecfg plan`: show what would change; change nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
-statecfg plan playbooks/web.yml                      every host the playbook names
+statecfg plan playbooks/web.yml                      every host that the playbook names
 statecfg plan playbooks/web.yml -l 'web*,!web3'      some of them
 statecfg plan playbooks/web.yml -e port=8081 --diff  with a variable, and diffs in full
-statecfg plan playbooks/web.yml --out web.plan       save it; `statecfg apply web.plan` does exactly this
-statecfg plan playbooks/web.yml --detailed-exitcode  exit 2 when anything would change, for CI
-statecfg plan playbooks/web.yml --prune              with the removal of what left the definition
+statecfg plan playbooks/web.yml --out web.plan       save it; `statecfg apply web.plan` makes exactly these changes
+statecfg plan playbooks/web.yml --detailed-exitcode  exit 2 if anything would change, for CI
+statecfg plan playbooks/web.yml --prune              include the removal of what left the definition
 """
 
 
@@ -33,12 +33,12 @@ statecfg plan playbooks/web.yml --prune              with the removal of what le
 @options.store_option
 @options.output
 def command(playbook: str, out: str | None, store: str | None, **given: Any) -> int:
-    """Show exactly what would change on the hosts; change nothing.
+    """Show exactly what would change on the hosts. Change nothing.
 
-    PLAYBOOK is a .yml, .py or .hy file. The whole playbook is checked before any host is contacted. Each host answers
-    for itself: what it would do is computed there, against the host as each step will find it. What can't be known
-    before is said to be `known after` the resource that decides it. What left the definition is shown either way;
-    with --prune its removal is part of the plan.
+    PLAYBOOK is a .yml, .py or .hy file. statecfg checks the whole playbook before it contacts any host. Each host
+    computes its own plan: it plans each step on the state that the earlier steps will leave. If something cannot be
+    known in advance, the plan says that it is `known after` the resource that decides it. The plan always lists what
+    left the definition; with --prune, the removal is part of the plan.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)

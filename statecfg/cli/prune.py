@@ -1,4 +1,4 @@
-"""`statecfg prune`: remove what left a playbook's definition, and do nothing else."""
+"""`statecfg prune`: remove what a playbook no longer defines, and change nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statecfg.cli import options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
-statecfg prune playbooks/web.yml          show what would go, ask, remove it
+statecfg prune playbooks/web.yml          show what would be removed, ask, remove it
 statecfg prune playbooks/web.yml -l web1  on one host
 statecfg prune playbooks/web.yml --yes    without asking, even if it is more than half
 """
@@ -27,13 +27,14 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 @options.store_option
 @options.output
 def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
-    """Remove what earlier runs made and the playbook no longer defines; leave all else alone.
+    """Remove what earlier runs created and the playbook no longer defines. Change nothing else.
 
-    Each host remembers what it was before a resource came, and goes back to that: a file that was there before comes
-    back as it was. What requires another goes first. Shows what would go, and asks.
+    Each host recorded its state before a resource was applied, and restores it: a file that existed before comes back
+    as it was. A resource is removed before the resources that it requires. statecfg shows what would be removed, and
+    asks.
 
-    Refused (exit 5), host by host: what is protected, and more than half of the resources under management there
-    without --yes on the command line. Nothing is removed where the host's own record of it was lost.
+    statecfg refuses a host (exit 5) if something there is protected, or if this would remove more than half of its
+    managed resources and --yes is not on the command line. If a host has lost its record, nothing is removed there.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)

@@ -1,4 +1,4 @@
-"""`statecfg run-history`: the runs that hosts remember."""
+"""`statecfg run-history`: the runs that hosts recorded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, 
 
 EXAMPLES = """
 statecfg run-history                                   the last runs on every host of the inventory
-statecfg run-history web1 -n 5                         the last five on one
-statecfg run-history web --playbook playbooks/web.yml  those of one playbook
-statecfg run-history web1 --run 4f3a                   one run: what became of each resource, and every action
+statecfg run-history web1 -n 5                         the last five runs on one host
+statecfg run-history web --playbook playbooks/web.yml  the runs of one playbook
+statecfg run-history web1 --run 4f3a                   one run: the outcome of each resource, and every action
 """
 
 
@@ -26,18 +26,20 @@ statecfg run-history web1 --run 4f3a                   one run: what became of e
     type=click.Path(),
     help="Only runs of this playbook: a file, or its name as shown here.",
 )
-@click.option("--run", metavar="ID", default="", help="One run by (the beginning of) its id: all that was done.")
+@click.option(
+    "--run", metavar="ID", default="", help="One run with all its actions, by its id or the beginning of its id."
+)
 @click.option(
     "-n", "--number", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True,
-    help="How many runs of each host.",
+    help="Number of runs per host.",
 )  # fmt: skip
 @options.conversation
 @options.output
 def command(pattern: str, playbook: str | None, run: str, number: int, **given: Any) -> int:
-    """Show the runs that hosts remember: who, when, what, and how it ended.
+    """Show the runs that hosts recorded: who, when, what, and how they ended.
 
-    HOSTS is a name, a group, a glob or a combination, as for --limit; every host when left out. Runs that were cut
-    off are shown as such, with what was under way. Exit 5 where no host knows of the run that was asked for.
+    HOSTS is a name, a group, a glob or a combination, as for --limit. Default: every host. Interrupted runs are marked,
+    with what they were doing. Exit 5 if no host knows the requested run.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)

@@ -1,4 +1,4 @@
-"""`statecfg serve`: the HTTP API and the page, until it is told to end."""
+"""`statecfg serve`: serve the HTTP API and the page until a signal ends it."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Serving:
 
 
 @click.group("serve", cls=Group, examples=EXAMPLES, invoke_without_command=True)
-@click.option("--bind", metavar="ADDRESS", default="127.0.0.1", help="Listen here. Default: 127.0.0.1.")
+@click.option("--bind", metavar="ADDRESS", default="127.0.0.1", help="Listen on this address. Default: 127.0.0.1.")
 @click.option(
     "--port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
     default=PORT,
-    help=f"Listen on this port, 0 for any that is free. Default: {PORT}.",
+    help=f"Listen on this port; 0 chooses a free port. Default: {PORT}.",
 )
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="The server's certificate, with its chain (PEM).")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="The key of the certificate (PEM).")
@@ -64,7 +64,7 @@ class Serving:
 @options.store_option
 @click.pass_context
 def command(context: click.Context, /, store: str | None, **given: object) -> int | None:
-    """Serve the API of entities and the page that shows hosts, runs, entities and tasks.
+    """Serve the entity API and the page that shows hosts, runs, entities and tasks.
 
     Every request needs a token; create one with `statecfg serve token create`. Without TLS only this machine can
     connect. The server runs until SIGTERM or Ctrl-C.

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 statecfg service list                          services, their units and relations
-statecfg service show db/0 --settings          a unit, and what it has set in its relations
-statecfg service set db title=Blog             change a setting; `title=` takes that back
-statecfg service add-unit web --host web3      one more unit
+statecfg service show db/0 --settings          a unit with its relation settings
+statecfg service set db title=Blog             change a setting; `title=` resets it
+statecfg service add-unit web --host web3      add a unit
 statecfg service relate web:db db:db           relate two services
-statecfg service resolved db/0 --retry         run the hook that failed once more
-statecfg service log db/0                      what its hooks said
+statecfg service resolved db/0 --retry         run the failed hook again
+statecfg service log db/0                      the output of its hooks
 """
 _LATER = "The next `statecfg apply {}` acts on it."
 
@@ -32,10 +32,10 @@ _LATER = "The next `statecfg apply {}` acts on it."
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
-    """Services, their units and relations, as playbooks declare them and as the store has them.
+    """Show and change services, their units and relations, as declared in playbooks and recorded in the store.
 
-    All verbs are about the project of the current directory. What they change is kept at once, and acted on by the next
-    apply of the playbook that declares the service.
+    All commands work on the project of the current directory. Changes are stored immediately. They take effect in the
+    next apply of the playbook that declares the service.
     """
     context.obj = store
 
@@ -54,16 +54,16 @@ def listed(store: str | None, as_json: bool, no_color: bool) -> None:
 
 @command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
 @click.argument("name", metavar="SERVICE|UNIT", shell_complete=options.offer_services_and_units)
-@click.option("--settings", is_flag=True, help="Also what the unit has set in its relations.")
-@click.option("--reveal", is_flag=True, help="Mask no setting whose key sounds like a secret.")
+@click.option("--settings", is_flag=True, help="Also show the relation settings of the unit.")
+@click.option("--reveal", is_flag=True, help="Do not mask settings whose keys sound like secrets.")
 @options.json_option
 @options.no_color_option
 @click.pass_obj
 def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bool, no_color: bool) -> None:
     """Show a service with its settings, or a unit with its relations.
 
-    A setting in a relation is masked where its key sounds like a secret: password, token, key and the like. Options of
-    type secret are masked in any case: no store has them.
+    A relation setting is masked if its key sounds like a secret: password, token, key and so on. Options of type
+    secret are always masked; the store does not contain them.
     """
     from statecfg.store import services
     from statecfg.views import services as view
@@ -89,11 +89,11 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
     "--host",
     metavar="HOST",
     shell_complete=options.offer_hosts,
-    help="Where. Default: that of its hosts which has the fewest units of it.",
+    help="Host of the unit. Default: the host of the service with the fewest units of it.",
 )
 @click.pass_obj
 def add_unit(store: str | None, service: str, host: str | None) -> None:
-    """Give a service one more unit. A host may have several; one that the pattern does not name keeps it, too."""
+    """Add a unit to a service. A host may have several, and keeps them even if the pattern does not name the host."""
     from statecfg.playbook.inventory import LOCAL
     from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.store import services
@@ -113,7 +113,7 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
 @click.argument("unit", shell_complete=options.offer_units)
 @click.pass_obj
 def remove_unit(store: str | None, unit: str) -> None:
-    """Stop and remove a unit. Its number is never given again, and its host gets no other one by itself."""
+    """Stop and remove a unit. Its number is never reused, and its host does not get a new unit automatically."""
     from statecfg.store import services
 
     with ServiceStore(store) as known:
@@ -132,7 +132,7 @@ def remove_unit(store: str | None, unit: str) -> None:
 @click.argument("other", metavar="[SERVICE:RELATION]", required=False)
 @click.pass_obj
 def relate(store: str | None, one: str, other: str | None) -> None:
-    """Relate two services; with one end, the units of a service become peers."""
+    """Relate two services. With one argument, the units of a service become peers."""
     from statecfg.store import services
 
     with ServiceStore(store) as known:
@@ -149,7 +149,7 @@ def relate(store: str | None, one: str, other: str | None) -> None:
 @click.argument("other", metavar="[SERVICE:RELATION]", required=False)
 @click.pass_obj
 def unrelate(store: str | None, one: str, other: str | None) -> None:
-    """End a relation. One that a playbook declares is not made again by itself: `service relate` does."""
+    """End a relation. If a playbook declares it, only `service relate` creates it again."""
     from statecfg.store import services
 
     with ServiceStore(store) as known:
@@ -167,7 +167,7 @@ def unrelate(store: str | None, one: str, other: str | None) -> None:
 @click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
 @click.pass_obj
 def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
-    """Change settings of a service. They win over the playbook's; `KEY=` gives a setting back to it."""
+    """Change settings of a service. They override the playbook; `KEY=` returns to the playbook's value."""
     from statecfg.cli import service_store
     from statecfg.store import services
 
@@ -185,7 +185,7 @@ def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
 @options.no_color_option
 @click.pass_obj
 def get(store: str | None, service: str, key: str | None, as_json: bool, no_color: bool) -> None:
-    """Show the settings of a service as its units see them, or one of them. Secret ones are masked."""
+    """Show all settings of a service, or one of them, as its units see them. Secrets are masked."""
     from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.store import services
     from statecfg.views import services as view
@@ -209,14 +209,15 @@ def get(store: str | None, service: str, key: str | None, as_json: bool, no_colo
     "resolved", cls=Command, examples="statecfg service resolved db/0\nstatecfg service resolved db/0 --retry -b -K"
 )
 @click.argument("unit", shell_complete=options.offer_units)
-@click.option("--retry", is_flag=True, help="Run the hooks that failed once more, now.")
+@click.option("--retry", is_flag=True, help="Run the failed hooks again now.")
 @options.conversation
 @options.output
 @click.pass_obj
 def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
-    """Say that what made a unit's hooks fail is repaired.
+    """Resolve the failed hooks of a unit after you fixed the cause.
 
-    The hooks that failed count as done, without what they would have set; with --retry they are run again.
+    Without --retry, the failed hooks count as done, without the settings that they would have made. With --retry, they
+    run again.
     """
     how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
@@ -250,7 +251,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
 @options.no_color_option
 @click.pass_obj
 def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color: bool) -> None:
-    """Show what hooks have said: the newest lines, the last one last."""
+    """Show the output of hooks: the newest lines, in the order in which they were written."""
     from statecfg.store import services
     from statecfg.views import services as view
 

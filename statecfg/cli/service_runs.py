@@ -1,4 +1,4 @@
-"""Runs hooks of units alone: what `service resolved --retry` does."""
+"""Run only the hooks of units, for `service resolved --retry`."""
 
 from __future__ import annotations
 

@@ -20,15 +20,16 @@ statecfg show web.plan --json        for programs: the report, and where the pla
 @click.command("show", cls=Command, examples=EXAMPLES)
 @click.argument("plan", type=options.ExistingFile(allow_dash=True), shell_complete=options.offer_plans)
 @click.option("-v", "--verbose", count=True, help="Show unchanged resources, every action, and every input.")
-@click.option("--diff", is_flag=True, help="Show differences in full, however long.")
+@click.option("--diff", is_flag=True, help="Show complete differences, however long they are.")
 @click.option("--markdown", is_flag=True, help="Write Markdown to stdout.")
 @options.json_option
 @options.no_color_option
 def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, no_color: bool) -> int:
     """Show a saved plan: what would change on which hosts, who made it, when, and from which git commit.
 
-    PLAN is a file written by `statecfg plan --out`, or `-` for standard input. Needs neither the project nor the
-    hosts. The plan's checksum is checked: a damaged or edited file is refused. It does not prove who made the plan.
+    PLAN is a file that `statecfg plan --out` wrote, or `-` for standard input. The command needs neither the project
+    nor the hosts. It verifies the checksum of the plan and refuses a damaged or edited file. The checksum does not
+    prove who made the plan.
     """
     from statecfg.cli import saved_plan, show
     from statecfg.cli.main import VERSION

@@ -1,4 +1,4 @@
-"""`statecfg store`: the controller's database itself."""
+"""`statecfg store`: maintain the controller's database."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from statecfg.store.address import Address
 
 EXAMPLES = """
-statecfg store url                     where it is
-statecfg store check                   whether it is sound
-statecfg store backup hosts.db         a copy, made while others write
-statecfg store migrate                 bring an older PostgreSQL schema forward
+statecfg store url                     print its location
+statecfg store check                   check its integrity
+statecfg store backup hosts.db         copy it, even while it is in use
+statecfg store migrate                 upgrade an older PostgreSQL schema
 """
 
 
@@ -25,9 +25,9 @@ statecfg store migrate                 bring an older PostgreSQL schema forward
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
-    """Look after the controller's database: hosts, hook objects and their settings, the history of runs.
+    """Maintain the controller's database: hosts, hook objects and their settings, the history of runs.
 
-    It is a SQLite file, made on first use, or a PostgreSQL database that a team shares.
+    The store is a SQLite file, created on first use, or a PostgreSQL database that a team shares.
     """
     context.obj = store
 
@@ -35,14 +35,14 @@ def command(context: click.Context, store: str | None) -> None:
 @command.command("url", cls=Command, examples="statecfg store url")
 @click.pass_obj
 def url(store: str | None) -> None:
-    """Print where the store is, without a password. It is neither opened nor made."""
+    """Print the location of the store without its password. The store is neither opened nor created."""
     click.echo(_address(store).shown)
 
 
 @command.command("check", cls=Command, examples="statecfg store check")
 @click.pass_obj
 def check(store: str | None) -> None:
-    """Look whether the store is sound: exit code 8 where it is not. Nothing is repaired."""
+    """Check the integrity of the store. Exit 8 if it is damaged. Nothing is repaired."""
     from statecfg.store import StoreError, sqlite
     from statecfg.store.database import Store
 
@@ -55,10 +55,10 @@ def check(store: str | None) -> None:
 
 @command.command("backup", cls=Command, examples="statecfg store backup /var/backups/statecfg.db")
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("-y", "--yes", is_flag=True, help="Replace the file if there is one.")
+@click.option("-y", "--yes", is_flag=True, help="Replace the file if it exists.")
 @click.pass_obj
 def backup(store: str | None, file: str, yes: bool) -> None:
-    """Copy a SQLite store into FILE, while others write to it. To use it, put it where the store was."""
+    """Copy a SQLite store to FILE, even while it is in use. To restore the copy, put it in the place of the store."""
     from statecfg.store.database import Store
 
     target = Path(file).resolve()
@@ -75,9 +75,10 @@ def backup(store: str | None, file: str, yes: bool) -> None:
 @command.command("migrate", cls=Command, examples="statecfg store migrate")
 @click.pass_obj
 def migrate(store: str | None) -> None:
-    """Bring the schema of the store forward to this version's. Versions before it refuse the store from then on.
+    """Upgrade the schema of the store to this version. Older versions of statecfg then refuse the store.
 
-    A SQLite file is brought forward when it is opened; a PostgreSQL database, which others may use, only by this.
+    A SQLite file is upgraded when it is opened. A PostgreSQL database, which others may use, is upgraded only by this
+    command.
     """
     from statecfg.store.database import Store
 

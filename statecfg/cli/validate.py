@@ -1,4 +1,4 @@
-"""`statecfg validate`: check a playbook without touching a host."""
+"""`statecfg validate`: check playbooks without contacting a host."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, Selection, take
 
 EXAMPLES = """
-statecfg validate playbooks/web.yml             all that is wrong, with its places
+statecfg validate playbooks/web.yml             all mistakes, with their locations
 statecfg validate playbooks/*.yml               several at once
-statecfg validate playbooks/web.yml -e port=81  as it is with that variable
+statecfg validate playbooks/web.yml -e port=81  with this variable
 """
 
 
@@ -24,11 +24,11 @@ statecfg validate playbooks/web.yml -e port=81  as it is with that variable
 @options.selection
 @options.no_color_option
 def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
-    """Check playbooks for every host they name, without touching one.
+    """Check playbooks for every host they name, without contacting any host.
 
-    Finds unknown and missing attributes, wrong values, missing requirements, circles, two resources for one thing,
-    templates that can't be rendered, wrong charms, settings and relations of services: everything that can be known
-    before connecting, all at once, each with its place. Secrets need not be there. Exit status 5 when anything is
+    Reports everything that can be known before connecting, all at once and each with its location: unknown and missing
+    attributes, wrong values, missing requirements, cycles, two resources for the same object, templates that cannot be
+    rendered, and wrong charms, settings and relations of services. Secrets may be missing. Exit status 5 if anything is
     wrong.
     """
     chosen: Selection = take(Selection, given)

@@ -1,4 +1,4 @@
-"""`statecfg verify`: whether hosts still are what a playbook made them, and who changed what."""
+"""`statecfg verify`: compare hosts with the last apply and with the playbook."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 EXAMPLES = """
-statecfg verify playbooks/web.yml         every host; exit 2 where anything drifted
-statecfg verify playbooks/web.yml --diff  with every difference in full
+statecfg verify playbooks/web.yml         every host; exit 2 if anything drifted
+statecfg verify playbooks/web.yml --diff  with complete differences
 statecfg verify playbooks/web.yml --json  for a monitoring system
 """
 
@@ -24,10 +24,10 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 @options.store_option
 @options.output
 def command(playbook: str, store: str | None, **given: Any) -> int:
-    """Look for drift, change nothing: what changed on the hosts, and what changed in the definition.
+    """Find drift: what changed on the hosts, and what changed in the definition. Change nothing.
 
-    The host changed: a resource is no longer as the last apply left it. The definition changed: the playbook says
-    something else than it did then, or nothing any more. Exit 2 if there is any of either.
+    The host changed if a resource is no longer as the last apply left it. The definition changed if the playbook now
+    defines a resource differently or no longer defines it. Exit 2 if there is drift of either kind.
     """
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)
