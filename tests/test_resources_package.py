@@ -65,7 +65,8 @@ def test_importing_statecfg_is_cheap() -> None:
 
 def test_public_names_are_where_they_say() -> None:
     for name in statecfg.__all__:
-        assert getattr(statecfg, name).__name__ == name
+        found = getattr(statecfg, name)
+        assert found is getattr(sys.modules[statecfg._HOMES[name]], name)
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
         _ = statecfg.nope
     assert set(statecfg.__all__) == set(statecfg._HOMES) <= set(dir(statecfg))
