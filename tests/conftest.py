@@ -21,8 +21,10 @@ from tests.hosts.fixtures import (
     make_sshd,
     sshd,
 )
+from tests.managed import host, machine, server
 
 __all__ = ["apt_packages", "booted", "light_host", "make_booted_host", "make_light_hosts", "make_sshd", "sshd"]
+__all__ += ["host", "machine", "server"]
 
 
 # Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time.

@@ -12,10 +12,12 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
@@ -224,3 +226,30 @@ def blob(text: str) -> Json:
     found: Json = {"$blob": [hashlib.sha256(data).hexdigest(), len(data)]}
     found["base64"] = base64.b64encode(data).decode()
     return found
+
+
+def fine(said: Said) -> Said:
+    """Return what a run said; it must have gone well."""
+    assert said.end["status"] == "ok", (said.end, said.part("layers", "layer"))
+    return said
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Give the process that the machines of a module run in."""
+    machine = started(tmp_path_factory.mktemp("server"))
+    yield machine
+    stop(machine)
+
+
+@pytest.fixture
+def machine(server: Machine, tmp_path: Path) -> Machine:
+    """Give a machine with a ledger of its own."""
+    (tmp_path / "host").mkdir()
+    return Machine(tmp_path, server.server)
+
+
+@pytest.fixture
+def host(machine: Machine) -> Path:
+    """Give the directory that stands for the machine's file system."""
+    return machine.folder / "host"

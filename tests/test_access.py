@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from statecfg.remote.machine import access
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.resources import directory, file, line_in_file
-from tests import managed
 from tests.managed import Machine, Said
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
@@ -43,19 +41,6 @@ def plant(path: Path, mode: int, *named: tuple[int, int, int], owning: int | Non
 
 def lists(path: Path) -> list[str]:
     return [name for name in os.listxattr(path) if "acl" in name]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = managed.started(tmp_path_factory.mktemp("server"))
-    yield machine
-    managed.stop(machine)
-
-
-@pytest.fixture
-def machine(server: Machine, tmp_path: Path) -> Machine:
-    (tmp_path / "host").mkdir()
-    return Machine(tmp_path, server.server)
 
 
 @pytest.fixture

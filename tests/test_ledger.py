@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
 from statecfg.remote.run.following import Following
 from statecfg.resources import directory, file
-from tests import managed
 from tests.managed import Machine
 
 # What the first version of this program made, and filled.
@@ -43,13 +41,6 @@ RUN = {"id": "r1", "mode": "apply", "who": "ann@desk", "playbook": "site"}
 def place(tmp_path: Path) -> str:
     prepare(str(tmp_path / "place"))
     return str(tmp_path / "place")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = managed.started(tmp_path_factory.mktemp("server"))
-    yield machine
-    managed.stop(machine)
 
 
 @pytest.fixture

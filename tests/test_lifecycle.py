@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 from statecfg.graph.graph import Graph
 from statecfg.resources import directory, file, line_in_file, symlink
-from tests import managed
 from tests.managed import Machine, Said, hook
 from tests.undo import different, snapshot
 
@@ -115,19 +113,6 @@ class Table:
 
     def fired(self, run: int, row: Row) -> list[tuple[str, str]]:
         return [(event, status) for event, name, _, status in self.runs[run].fired if name == row.name]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = managed.started(tmp_path_factory.mktemp("server"))
-    yield machine
-    managed.stop(machine)
-
-
-@pytest.fixture
-def machine(server: Machine, tmp_path: Path) -> Machine:
-    (tmp_path / "host").mkdir()
-    return Machine(tmp_path, server.server)
 
 
 @pytest.fixture(scope="module")

@@ -17,34 +17,11 @@ from statecfg.graph.graph import Graph
 from statecfg.resources import command, directory, file, symlink
 from tests import managed
 from tests.hosts import processes
-from tests.managed import Machine, Said, hook
+from tests.managed import Machine, Said, fine, hook
 from tests.managed_types import t_lasting, t_several
 from tests.undo import different, snapshot
 
 ROOT = os.geteuid() == 0
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = managed.started(tmp_path_factory.mktemp("server"))
-    yield machine
-    managed.stop(machine)
-
-
-@pytest.fixture
-def machine(server: Machine, tmp_path: Path) -> Machine:
-    (tmp_path / "host").mkdir()
-    return Machine(tmp_path, server.server)
-
-
-@pytest.fixture
-def host(machine: Machine) -> Path:
-    return machine.folder / "host"
-
-
-def fine(said: Said) -> Said:
-    assert said.end["status"] == "ok", said.end
-    return said
 
 
 # Coming and going

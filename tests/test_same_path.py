@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.run.touching import chains
 from statecfg.resources import command, file, line_in_file, symlink
-from tests import managed
-from tests.managed import Machine, Said
+from tests.managed import Machine, fine
 from tests.undo import different, snapshot
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = managed.started(tmp_path_factory.mktemp("server"))
-    yield machine
-    managed.stop(machine)
-
-
-@pytest.fixture
-def machine(server: Machine, tmp_path: Path) -> Machine:
-    (tmp_path / "host").mkdir()
-    return Machine(tmp_path, server.server)
-
-
-@pytest.fixture
-def host(machine: Machine) -> Path:
-    return machine.folder / "host"
-
-
-def fine(said: Said) -> Said:
-    assert said.end["status"] == "ok", (said.end, said.part("layers", "layer"))
-    return said
 
 
 def test_a_file_and_lines_of_it_in_one_layer(machine: Machine, host: Path) -> None:

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from statecfg.graph.graph import Graph
 from statecfg.resources import command
-from tests import managed
 from tests.managed import Machine, Said
 
 SECRET = "s3cret-of-the-database"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = managed.started(tmp_path_factory.mktemp("server"))
-    yield machine
-    managed.stop(machine)
 
 
 @pytest.fixture
