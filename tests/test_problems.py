@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 import statecfg
-from statecfg.problems import CODES, InvalidInput, SourceLocation, collecting, nearest, problem, report, slips, suggest
+from statecfg.problems import (
+    CODES,
+    InvalidInput,
+    SourceLocation,
+    collecting,
+    did_you_mean,
+    nearest,
+    problem,
+    report,
+    suggest,
+)
+from statecfg.remote.graph.suggestions import typing_errors
 
 ONE = problem("SC0101", "one", "do this", SourceLocation("a.py", 3, 5), SourceLocation("b.py", 1))
 
@@ -63,8 +74,8 @@ def test_codes_are_well_formed_and_used() -> None:
     ("one", "other", "far"),
     [("content", "content", 0), ("contnet", "content", 1), ("mod", "mode", 1), ("ab", "ba", 1), ("owner", "group", 3)],
 )
-def test_slips(one: str, other: str, far: int) -> None:
-    assert slips(one, other, 2) == min(far, 3) == slips(other, one, 2)
+def test_typing_errors_are_counted_up_to_a_limit(one: str, other: str, far: int) -> None:
+    assert typing_errors(one, other, 2) == min(far, 3) == typing_errors(other, one, 2)
 
 
 def test_suggestion_names_the_nearest_and_lists_at_most_eight() -> None:
@@ -75,6 +86,12 @@ def test_suggestion_names_the_nearest_and_lists_at_most_eight() -> None:
     )
     assert suggest("Mode", names).startswith("did you mean `mode`?")
     assert suggest("x", []) == ""
+
+
+def test_a_question_names_at_most_two_similar_names() -> None:
+    assert did_you_mean("mod", ["mode", "owner"]) == "did you mean `mode`?"
+    assert did_you_mean("mod", ["mode", "moda", "modi"]) == "did you mean `moda` or `mode`?"
+    assert did_you_mean("mod", ["owner"]) == ""
 
 
 def test_one_letter_is_near_nothing_but_one_letter_names() -> None:

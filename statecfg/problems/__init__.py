@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from statecfg.problems import tokens
 from statecfg.problems.positions import SourceLocation
+from statecfg.problems.suggestions import suggest, suggest_file
+from statecfg.remote.graph.suggestions import did_you_mean, nearest
 
 __all__ = [
     "CODES",
@@ -17,13 +18,14 @@ __all__ = [
     "Problem",
     "SourceLocation",
     "collecting",
+    "did_you_mean",
     "going_on",
+    "nearest",
     "problem",
     "report",
     "suggest",
+    "suggest_file",
 ]
-
-LISTED = 8  # valid names that a help text lists
 
 # code → (summary, what it means). Hundreds: 1 declarations and graphs, 2 values, 3 YAML and templates,
 # 4 inventory and command line, 5 Python and Hy, 6 hooks, 7 services, 8 entities. `docs/errors.md` is made from it.
@@ -326,75 +328,6 @@ def report(*found: Problem) -> None:
         gathered.add(item)
 
 
-def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
-    """Return a help text: the valid name that was probably meant, and up to eight that there are.
-
-    :param name: what was written
-    :param valid: the names that would have been right, in the order to list them
-    :param what: the words before the list
-    """
-    names = list(valid)
-    close = nearest(name, names)
-    shown = [item for item in names[:LISTED] if item not in close]
-    meant = f"did you mean {' or '.join(f'`{item}`' for item in close)}?" if close else ""
-    if not shown:
-        return meant
-    listed = f"{what}: {', '.join(shown)}" + (", …" if len(names) > LISTED else "")
-    return f"{meant} ({listed})" if meant else listed
-
-
-def suggest_file(path: str | os.PathLike[str]) -> str:
-    """Return a help text for a file that does not exist: the names beside it that were probably meant, "" for none."""
-    folder, name = os.path.split(os.path.abspath(path))
-    try:
-        there = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
-    except OSError:
-        return ""
-    close = nearest(name, there)
-    return f"did you mean {' or '.join(f'`{each}`' for each in close)}?" if close else ""
-
-
 def clipped(name: str, most: int = 100) -> str:
     """Return a name as messages show it: at most `most` characters of it."""
     return name if len(name) <= most else f"{name[: most - 31]}…{name[-30:]}"
-
-
-def nearest(name: str, names: Iterable[str], distance: int = 2, most: int = 2) -> list[str]:
-    """Return the names at most `distance` slips of the keyboard away, nearest first."""
-    limit = min(distance, max(1, len(name) // 2))
-    folded, pieces = name.lower(), _pieces(name.lower(), limit + 1)
-    found = []
-    for candidate in names:
-        other = candidate.lower()
-        if abs(len(other) - len(folded)) <= limit and any(piece in other for piece in pieces):
-            found.append((slips(folded, other, limit), candidate))
-    return [candidate for far, candidate in sorted(found) if far <= limit][:most]
-
-
-def _pieces(name: str, count: int) -> list[str]:
-    # Of count pieces, count - 1 slips leave one whole; transposed letters may spoil two, so allow the empty piece.
-    size = len(name) // count
-    return [name[i * size : (i + 1) * size] for i in range(count)] if size > 1 else [""]
-
-
-def slips(one: str, other: str, limit: int) -> int:
-    """Return how many letters were added, left out, changed or swapped; limit + 1 where there are more."""
-    start, end = 0, 0
-    shorter = min(len(one), len(other))
-    while start < shorter and one[start] == other[start]:
-        start += 1
-    while end < shorter - start and one[-1 - end] == other[-1 - end]:
-        end += 1
-    one, other = one[start : len(one) - end], other[start : len(other) - end]
-    if max(len(one), len(other)) > 4 * limit:
-        return limit + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        before, last, row = row, before, [i]
-        for j, there in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != there))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == there:
-                cost = min(cost, last[j - 2] + 1)
-            row.append(cost)
-    return min(row[-1], limit + 1)
