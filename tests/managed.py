@@ -37,7 +37,7 @@ from statecfg.remote.hooks import firing, lifecycle
 from statecfg.remote.machine import guard, redact
 from statecfg.remote.ledger import history, state
 from statecfg.remote import session
-from statecfg.remote.hooks import hook_result, hook_run
+from statecfg.remote.hooks import result as hook_result, run as hook_run
 from statecfg.remote.machine import facts
 from statecfg.remote.wire import frames as wire
 import random, shutil, socket, sqlite3, threading, time, traceback, uuid, tests.managed_types

@@ -52,6 +52,13 @@ def test_a_former_public_name_gives_the_same_class() -> None:
     assert "<string>:1: FutureWarning: statecfg.Place is now statecfg.SourceLocation" in done.stderr
 
 
+def test_a_former_name_of_the_docs_gives_the_same_module() -> None:
+    code = "from statecfg.hooks import http_hooks; from statecfg.hooks.http import calls; assert http_hooks is calls"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.count("FutureWarning") == 1
+    assert "<string>:1: FutureWarning: statecfg.hooks.http_hooks is now statecfg.hooks.http.calls" in done.stderr
+
+
 def test_a_node_type_of_0_3_loads_here_and_on_hosts(tmp_path: Path) -> None:
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources/note.py").write_text(TYPE)

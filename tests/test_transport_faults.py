@@ -15,15 +15,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from statecfg.transport import (
-    ConnectionLost,
-    Settings,
-    Target,
-    TransportError,
-    Unreachable,
-    connect,
-    dial,
-)
+from statecfg.transport import ConnectionLost, Settings, Target, TransportError, Unreachable, connect, dial
 from tests.hosts import Host
 from tests.transport_sshd import Sshd, make_key, running_sshd, talk
 

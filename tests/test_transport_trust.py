@@ -11,14 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import (
-    AuthenticationFailed,
-    HostKeyRejected,
-    Settings,
-    Target,
-    TransportError,
-    connect,
-)
+from statecfg.transport import AuthenticationFailed, HostKeyRejected, Settings, Target, TransportError, connect
 from tests.hosts import processes
 from tests.transport_sshd import Sshd, make_key, running_sshd, talk
 

@@ -13,15 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import (
-    ConnectionLost,
-    HostKeyRejected,
-    Settings,
-    Target,
-    Unreachable,
-    connect,
-    dial,
-)
+from statecfg.transport import ConnectionLost, HostKeyRejected, Settings, Target, Unreachable, connect, dial
 from tests.transport_sshd import Sshd, free_port, running_sshd, stop, talk
 
 

@@ -13,18 +13,7 @@ from typing import Any
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
-from statecfg.resources import (
-    command,
-    directory,
-    file,
-    group,
-    line_in_file,
-    package,
-    process,
-    service,
-    symlink,
-    user,
-)
+from statecfg.resources import command, directory, file, group, line_in_file, package, process, service, symlink, user
 from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.hosts import Host

@@ -100,7 +100,7 @@ def bus(
     Raises InvalidInput, and StoreError where the store can't be used before the run.
     """
     from statecfg.playbook import project as projects
-    from statecfg.remote.hooks import hook_run
+    from statecfg.remote.hooks import run as hook_run
     from statecfg.run import prepare
 
     project, run = projects.find(start), uuid.uuid4().hex[:12]

@@ -37,8 +37,11 @@ VERBS = {
     "graph": ("graph", "Draw the requirements between resources, as text or as a picture."),
     "inventory": ("inventory", "Show hosts, groups and variables, and where each value comes from."),
     "hosts": ("hosts", "Show the hosts in the store; tag them, bind playbooks to them, forget them."),
-    "hook": ("hook", "Manage hooks: programs that are called when something happens to a host. Show their results."),
-    "entity": ("entity", "Define types; create, change and delete entities of these types."),
+    "hook": (
+        "hook.command",
+        "Manage hooks: programs that are called when something happens to a host.",
+    ),
+    "entity": ("entity.command", "Define types; create, change and delete entities of these types."),
     "serve": ("serve", "Serve the entity API and the page that shows hosts, runs and entities."),
     "service": ("service", "Show services, units and relations; change settings, resolve failures."),
     "store": ("store", "Maintain the controller's database: check, back up, migrate."),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from statecfg.cli import entity_access, exit_codes, options
+from statecfg.cli import exit_codes, options
+from statecfg.cli.entity import access as entity_access
 from statecfg.cli.options import Group
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.service_changes import Shown
-    from statecfg.store.unit_records import End, ServiceRow, UnitRow
+    from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 
 class ServiceStore:

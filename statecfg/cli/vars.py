@@ -51,7 +51,7 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
-    from statecfg.remote.hooks import hook_json
+    from statecfg.remote.hooks import ruby_json as hook_json
 
     try:
         value = hook_json.parse(text.encode("utf-8", "surrogatepass"))

@@ -6,8 +6,8 @@ from typing import Any
 
 from statecfg.entities.model import FULL_CONTROL, LEVELS, READ_ONLY, Principal
 from statecfg.entities.problems import ApiError, bad, forbidden
-from statecfg.store import entity_tables as tables
 from statecfg.store import records
+from statecfg.store.entities import tables
 
 _RANK = {level: number for number, level in enumerate(LEVELS, 1)}
 

@@ -13,8 +13,9 @@ from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import FULL_CONTROL, MEMBERSHIP, PROVIDER, ROLES, Grant, Page, Principal, Query, Token
 from statecfg.entities.problems import bad, forbidden
-from statecfg.store import entity_lists, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import lists as entity_lists
+from statecfg.store.entities import tables
 
 FIELDS = {
     "id": Field("id"),

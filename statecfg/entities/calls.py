@@ -11,8 +11,8 @@ from statecfg.entities.filters import Fields
 from statecfg.entities.model import Page, Query
 from statecfg.entities.problems import bad
 from statecfg.playbook.project import Project
-from statecfg.store import entity_lists
 from statecfg.store.database import Store
+from statecfg.store.entities import lists as entity_lists
 
 T = TypeVar("T")
 LARGEST_PAGE = 128
@@ -35,7 +35,7 @@ def listed(
 ) -> Page[T]:
     """Return the page of a list that is asked for.
 
-    :param scope: what the list is of (see `store.entity_lists`)
+    :param scope: what the list is of (see `store.entities.lists`)
     :param fields: what it can be filtered and sorted by
     :param made: makes a value of a row
     :raises ApiError: the filter, the field to sort by, or the page is wrong

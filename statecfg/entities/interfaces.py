@@ -12,8 +12,9 @@ from statecfg.entities.filters import Field
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
 from statecfg.entities.problems import bad, forbidden
 from statecfg.playbook.project import Project
-from statecfg.store import entity_lists, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import lists as entity_lists
+from statecfg.store.entities import tables
 
 FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version")}
 BEHAVIOR_FIELDS = {key: Field(key) for key in ("id", "ref", "name", "description")}

@@ -36,8 +36,9 @@ from statecfg.entities.model import (
 )
 from statecfg.entities.problems import bad, forbidden, stale
 from statecfg.entities.types import seen_type, type_behavior
-from statecfg.store import entity_lists, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import lists as entity_lists
+from statecfg.store.entities import tables
 
 NOT_RESOLVED = "RDE_ENTITY_NOT_RESOLVED"
 FIELDS = {

@@ -10,8 +10,9 @@ from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import READ_ONLY, READ_WRITE, MetadataEntry, Page, Principal, Query
 from statecfg.entities.problems import bad, forbidden, stale
-from statecfg.store import entity_lists, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import lists as entity_lists
+from statecfg.store.entities import tables
 
 DOMAINS = TENANT, PROVIDER = ("TENANT", "PROVIDER")
 FIELDS = {"id": Field("id"), **{f"keyValue.{name}": Field(name) for name in ("domain", "namespace", "key")}}

@@ -17,8 +17,8 @@ from statecfg.entities.model import (
     Token,
 )
 from statecfg.entities.problems import forbidden
-from statecfg.store import entity_tables as tables
 from statecfg.store import records
+from statecfg.store.entities import tables
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from typing import Any
 from statecfg.entities import access, urn
 from statecfg.entities.model import Behavior, EntityType, Principal
 from statecfg.entities.problems import bad, forbidden
-from statecfg.store import entity_tables as tables
 from statecfg.store import records
+from statecfg.store.entities import tables
 
 SELECTABLE = "selectable"
 REFERENCE = "Behavior"

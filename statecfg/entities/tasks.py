@@ -11,8 +11,10 @@ from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import Invocation, Outcome, Page, Principal, Query, Task
 from statecfg.entities.problems import forbidden
-from statecfg.store import entity_lists, entity_queue, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import lists as entity_lists
+from statecfg.store.entities import queue as entity_queue
+from statecfg.store.entities import tables
 
 LEASE = 30.0  # seconds for which a worker that says nothing more still has its task
 FIELDS = {

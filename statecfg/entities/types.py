@@ -31,8 +31,9 @@ from statecfg.entities.model import (
     Query,
 )
 from statecfg.entities.problems import bad, forbidden
-from statecfg.store import entity_lists, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import lists as entity_lists
+from statecfg.store.entities import tables
 
 FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version", "description")} | {
     "externalId": Field("external_id")

@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, urlsplit
 from statecfg.entities import payload
 from statecfg.entities.model import Invocation, Outcome
 from statecfg.entities.work import major_code
-from statecfg.hooks.exchange import Answer, Unanswered, exchange
+from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
 
 API_VERSION = "39.0"
 LARGEST = 64 << 10  # bytes of an answer

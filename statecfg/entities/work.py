@@ -34,8 +34,9 @@ from statecfg.entities.model import (
     Outcome,
     Principal,
 )
-from statecfg.store import entity_queue, records
-from statecfg.store import entity_tables as tables
+from statecfg.store import records
+from statecfg.store.entities import queue as entity_queue
+from statecfg.store.entities import tables
 
 Values = Mapping[str, Any]
 LONGEST = 4096  # characters of a text that a behavior says of itself

@@ -1,1 +1,19 @@
-"""Lifecycle hooks: who is told of what, by which protocol, and what may follow from the answer."""
+"""Hooks: programs and services that are notified of events. May import `store`, `run`, `units` and lower rooms."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Return the module that tests of users import under its name until 0.3."""
+    if name != "http_hooks":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings
+
+    warnings.warn("statecfg.hooks.http_hooks is now statecfg.hooks.http.calls", FutureWarning, stacklevel=2)
+    return import_module("statecfg.hooks.http.calls")

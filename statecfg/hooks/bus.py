@@ -14,14 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import exec_hooks, exec_input, exec_types, failed_events, host_events, registration, waited
-from statecfg.hooks.reconcile import Reconciler
-from statecfg.hooks.registration import RESOURCE_EVENTS, Registration
+from statecfg.hooks import failed_events, host_events, waited
+from statecfg.hooks.exec import engine as exec_hooks
+from statecfg.hooks.exec import input as exec_input
+from statecfg.hooks.exec import types as exec_types
+from statecfg.hooks.http.reconcile import Reconciler
+from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration.model import RESOURCE_EVENTS, Registration
 from statecfg.hooks.under_way import UnderWay
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.hooks import hook_result
-from statecfg.remote.hooks.hook_result import Judged
+from statecfg.remote.hooks import result as hook_result
+from statecfg.remote.hooks.result import Judged
 from statecfg.remote.machine.process import CHILDREN
 from statecfg.remote.wire.frames import INLINE, encode_value
 from statecfg.store import StoreError, hooks, hosts, left_hosts, opened, runs

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.hooks import hook_result
+from statecfg.remote.hooks import result as hook_result
 from statecfg.store import hooks
 from statecfg.store.database import Store
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from statecfg.playbook.project import Project
-    from statecfg.remote.hooks.hook_result import Judged
+    from statecfg.remote.hooks.result import Judged
     from statecfg.store.database import Store
     from statecfg.store.hooks import HookObject
     from statecfg.store.hosts import HostRecord
@@ -44,7 +44,9 @@ def fire(
     """
     import getpass
 
-    from statecfg.hooks import exec_hooks, failed_events, registration
+    from statecfg.hooks import failed_events
+    from statecfg.hooks.exec import engine as exec_hooks
+    from statecfg.hooks.registration import model as registration
 
     engine = exec_hooks.of_project(project, store)
     for each in registration.load(project):

@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import exec_hooks, exec_types, registration
 from statecfg.hooks.bus import around_resources, merged
+from statecfg.hooks.exec import engine as exec_hooks
+from statecfg.hooks.exec import types as exec_types
+from statecfg.hooks.registration import model as registration
 from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
-    from statecfg.hooks.registration import Registration
+    from statecfg.hooks.registration.model import Registration
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
     from statecfg.run.deployment import Deployment

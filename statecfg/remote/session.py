@@ -89,7 +89,7 @@ class Session:
             import_module(order["types"][name])
         managed = self.managed = Management(self.place, order, self.warnings)
         if order.get("units"):
-            from statecfg.remote.units import unit_home
+            from statecfg.remote.units import home as unit_home
 
             managed.refusal = unit_home.refusal(self.place, order["units"])
             if managed.refusal:

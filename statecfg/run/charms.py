@@ -19,7 +19,7 @@ from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of
-from statecfg.remote.units.unit_hooks import DISPATCH
+from statecfg.remote.units.hooks import DISPATCH
 
 LINK = 0o120000  # the mode that stands for a symbolic link
 MAX_BYTES = 64 * 1024 * 1024

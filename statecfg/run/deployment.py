@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire.frames import INLINE, encode_value
-from statecfg.store.unit_records import Declared, DeclaredRelation
+from statecfg.store.units.records import Declared, DeclaredRelation
 
 if TYPE_CHECKING:
     from statecfg.run.charms import Charm

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from statecfg.remote.units import unit_context
+from statecfg.remote.units import context as unit_context
 from statecfg.run.strict import Free, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host

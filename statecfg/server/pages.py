@@ -20,7 +20,7 @@ from statecfg.store import runs as run_store
 from statecfg.store import service_changes as service_store
 from statecfg.store.hosts import HostRecord
 from statecfg.store.runs import Going, RunRecord
-from statecfg.store.unit_records import ServiceRow, UnitRow
+from statecfg.store.units.records import ServiceRow, UnitRow
 
 HTML = "text/html; charset=utf-8"
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}

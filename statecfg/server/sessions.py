@@ -11,9 +11,9 @@ from typing import Any
 
 from statecfg.entities.access_calls import digest, owner
 from statecfg.entities.model import Principal
-from statecfg.store import entity_tables as tables
 from statecfg.store import records
 from statecfg.store.database import Store
+from statecfg.store.entities import tables
 
 LIFE = 12 * 3600.0  # seconds that a session lasts
 MOST = 1000  # sessions at a time; the oldest ends for a new one

@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from statecfg.remote.hooks.hook_result import Judged, complete
+from statecfg.remote.hooks.result import Judged, complete
 from statecfg.store.database import Store
 from statecfg.store.tables import binding, event, hook, host, invocation
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Text, func, select, type_coerce
 
 from statecfg.store.database import Store
-from statecfg.store.entity_tables import entity, entity_type, task
+from statecfg.store.entities.tables import entity, entity_type, task
 from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.tables import binding, event, going, going_host, host, invocation, run
 

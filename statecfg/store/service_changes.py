@@ -13,11 +13,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from statecfg.problems import InvalidInput, problem
-from statecfg.store import service_ends, unit_relations, unit_rows, unit_steps
+from statecfg.store import service_ends
 from statecfg.store.database import Store
 from statecfg.store.service_tables import relation, relation_unit, service, unit
-from statecfg.store.unit_records import End, Json, RelationRow, ServiceRow, UnitRow
-from statecfg.store.unit_relations import unit_name
+from statecfg.store.units import relations as unit_relations
+from statecfg.store.units import rows as unit_rows
+from statecfg.store.units import steps as unit_steps
+from statecfg.store.units.records import End, Json, RelationRow, ServiceRow, UnitRow
+from statecfg.store.units.relations import unit_name
 
 
 @dataclass(frozen=True, slots=True)

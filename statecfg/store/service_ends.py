@@ -12,10 +12,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, insert, select, update
 
 from statecfg.problems import InvalidInput, problem, suggest
-from statecfg.store import unit_relations, unit_rows
 from statecfg.store.service_tables import relation, relation_unit, service, unit
-from statecfg.store.unit_records import Declared, DeclaredRelation, End
-from statecfg.store.unit_relations import ADDRESS
+from statecfg.store.units import relations as unit_relations
+from statecfg.store.units import rows as unit_rows
+from statecfg.store.units.records import Declared, DeclaredRelation, End
+from statecfg.store.units.relations import ADDRESS
 from statecfg.units.rules import workflow
 
 NOTHING: dict[str, list[str]] = {"hosts": [], "relations": []}

@@ -18,8 +18,8 @@ from statecfg.store.service_changes import (
     unrelate,
 )
 from statecfg.store.service_ends import addressed_in, deploy_in, leave_in
-from statecfg.store.unit_reads import in_relations, lines, log, port_in, read_in, status_in
-from statecfg.store.unit_records import (
+from statecfg.store.units.reads import in_relations, lines, log, port_in, read_in, status_in
+from statecfg.store.units.records import (
     Change,
     Changes,
     Declared,
@@ -33,8 +33,8 @@ from statecfg.store.unit_records import (
     UnitRelation,
     UnitRow,
 )
-from statecfg.store.unit_rows import unit_in, units_in
-from statecfg.store.unit_steps import again_in, commit_in, endless_in, fail_in, gone_in, next_in, over_in, resolved_in
+from statecfg.store.units.rows import unit_in, units_in
+from statecfg.store.units.steps import again_in, commit_in, endless_in, fail_in, gone_in, next_in, over_in, resolved_in
 
 __all__ = [
     "Change",

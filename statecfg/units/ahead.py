@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.units.unit_hooks import DISPATCH
+from statecfg.remote.units.hooks import DISPATCH
 from statecfg.store import services
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statecfg.run.deployment import Deployment
     from statecfg.store.database import Store
-    from statecfg.store.unit_records import Step
+    from statecfg.store.units.records import Step
 
 Json = dict[str, Any]
 

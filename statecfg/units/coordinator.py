@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.machine.redact import Redactor
 from statecfg.store import StoreError, services
-from statecfg.store.unit_records import Step, UnitError
+from statecfg.store.units.records import Step, UnitError
 from statecfg.units import ahead
 from statecfg.units.inbox import Inbox
 

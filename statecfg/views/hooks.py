@@ -14,8 +14,8 @@ from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
-    from statecfg.hooks.exec_types import HookType
-    from statecfg.hooks.registration import Registration
+    from statecfg.hooks.exec.types import HookType
+    from statecfg.hooks.registration.model import Registration
     from statecfg.problems import Problem
     from statecfg.store.hooks import Event, HookObject, Queued
     from statecfg.store.objects import Owed

@@ -15,7 +15,7 @@ from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
     from statecfg.store.service_changes import Shown
-    from statecfg.store.unit_records import LogLine, RelationRow, ServiceRow, UnitRelation, UnitRow
+    from statecfg.store.units.records import LogLine, RelationRow, ServiceRow, UnitRelation, UnitRow
 
 MASK = "********"
 # Parts of a key whose value is probably no one's business.

@@ -10,18 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg import resources
-from statecfg.resources import (
-    command,
-    directory,
-    file,
-    group,
-    line_in_file,
-    package,
-    process,
-    service,
-    symlink,
-    user,
-)
+from statecfg.resources import command, directory, file, group, line_in_file, package, process, service, symlink, user
 from statecfg.run import fleet
 from tests import hosts
 from tests.command import ROOT

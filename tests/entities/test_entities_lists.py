@@ -12,7 +12,8 @@ import pytest
 from statecfg.entities.filters import Field, parse
 from statecfg.entities.model import Principal, Query
 from statecfg.entities.problems import ApiError
-from statecfg.store import entity_tables, opened
+from statecfg.store import opened
+from statecfg.store.entities import tables as entity_tables
 from tests.entities.scenes import ANN, ROOT, Scene, refused
 from tests.store.postgresql import Server
 

@@ -12,8 +12,8 @@ import pytest
 from statecfg.entities.model import Query, Task
 from statecfg.entities.worker import Worker
 from statecfg.playbook import project
-from statecfg.store import entity_tables as tables
 from statecfg.store import records
+from statecfg.store.entities import tables
 from tests.entities.sites import ME, Sites, behavior
 from tests.hosts import processes
 

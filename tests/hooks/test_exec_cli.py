@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.cli import hook_arguments
+from statecfg.cli.hook import arguments as hook_arguments
 from statecfg.problems import InvalidInput
 from tests.command import Ran, statecfg
 
@@ -329,8 +329,8 @@ def test_lists_without_rows_have_no_heading(project: Path) -> None:
 
 
 def test_retry_runs_what_is_queued(project: Path) -> None:
-    from statecfg.hooks.exec_hooks import Engine
-    from statecfg.hooks.exec_types import HookTypes
+    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.types import HookTypes
     from statecfg.playbook import project as projects
     from statecfg.store import hosts, opened
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.hooks.exec_hooks import Engine
-from statecfg.hooks.exec_types import SHIPPED, HookTypes
+from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.types import SHIPPED, HookTypes
 from statecfg.store import hooks, opened
 from statecfg.store.database import Store
 from tests.hooks.exec.workshop import BOOTED, BOUND, COUNTER, Workshop

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from statecfg.hooks.exec_hooks import MOST, Engine
-from statecfg.hooks.exec_types import HookTypes
-from statecfg.hooks.registration import Registration
+from statecfg.hooks.exec.engine import MOST, Engine
+from statecfg.hooks.exec.types import HookTypes
+from statecfg.hooks.registration.model import Registration
 from statecfg.problems import InvalidInput
-from statecfg.remote.hooks.hook_run import RUNNING
+from statecfg.remote.hooks.run import RUNNING
 from statecfg.store import Busy, hooks, hosts
 from statecfg.store.database import Store
 from statecfg.store.hooks import Spec

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from statecfg.remote.hooks import hook_run
-from statecfg.remote.hooks.hook_json import parse
-from statecfg.remote.hooks.hook_result import Judged, complete, judge
-from statecfg.remote.hooks.hook_text import as_text, inspect
+from statecfg.remote.hooks import run as hook_run
+from statecfg.remote.hooks.result import Judged, complete, judge
+from statecfg.remote.hooks.ruby_json import parse
+from statecfg.remote.hooks.ruby_text import as_text, inspect
 
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "exec" / "results.yml").read_text())
 EVENT = "node-booted"

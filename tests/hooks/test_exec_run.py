@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.remote.hooks import hook_run
-from statecfg.remote.hooks.hook_run import Invocation
+from statecfg.remote.hooks import run as hook_run
+from statecfg.remote.hooks.run import Invocation
 from statecfg.remote.machine import process
 from tests.command import ROOT
 from tests.hosts.processes import wait_until
@@ -191,7 +191,7 @@ def test_a_byte_more_is_too_much(tmp_path: Path, script: str, reason: str) -> No
 
 FLOODED = """
 import resource, sys
-from statecfg.remote.hooks import hook_run
+from statecfg.remote.hooks import run as hook_run
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 done = hook_run.invoke(sys.argv[1], "node-booted", {}, 60)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, done.reason)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.hooks import exec_types
-from statecfg.hooks.exec_types import SHIPPED, HookTypes
+from statecfg.hooks.exec import types as exec_types
+from statecfg.hooks.exec.types import SHIPPED, HookTypes
 from statecfg.playbook.project import Project, Settings
 from statecfg.problems import InvalidInput, Problem
 

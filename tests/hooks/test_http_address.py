@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg.hooks.address import AddressError, resolve
-from statecfg.hooks.registration import HttpHook, Reference
+from statecfg.hooks.http.address import AddressError, resolve
+from statecfg.hooks.registration.model import HttpHook, Reference
 
 SERVICE = Reference("Service", "hook", "demo", "v1")
 BASE = "http://hook.demo.svc.cluster.local"

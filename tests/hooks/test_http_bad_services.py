@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.hooks import answers, exchange, http_hooks
-from statecfg.hooks.http_hooks import Failure
+from statecfg.hooks.http import answers, exchange
+from statecfg.hooks.http import calls as http_hooks
+from statecfg.hooks.http.calls import Failure
 from tests.hooks.http.servers import Asked, answer, serving
 from tests.hosts.processes import wait_until
 

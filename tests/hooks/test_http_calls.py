@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from statecfg.dialects import yaml_text
-from statecfg.hooks import http_hooks
-from statecfg.hooks.http_hooks import Failure, Reply
+from statecfg.hooks.http import calls as http_hooks
+from statecfg.hooks.http.calls import Failure, Reply
 from tests.hooks.http.servers import answer, serving
 
 OBJECT = {"kind": "K", "status": {"s": 1}}

@@ -6,8 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from statecfg.hooks import answers, exchange, http_hooks, registration
-from statecfg.hooks.registration_yaml import SPEC_KEYS
+from statecfg.hooks.http import answers, exchange
+from statecfg.hooks.http import calls as http_hooks
+from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration.yaml import SPEC_KEYS
 from statecfg.playbook.project import Project
 from tests.hooks.http.projects import Place
 from tests.hooks.http.servers import answer, serving

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statecfg.graph.graph import Graph
-from statecfg.hooks import http_hooks
-from statecfg.hooks.children import Children
-from statecfg.hooks.exchange import Answer
-from statecfg.hooks.held import Held, NotOurs
-from statecfg.hooks.http_hooks import Reply
-from statecfg.hooks.registration import HttpHook, Registration
+from statecfg.hooks.http import calls as http_hooks
+from statecfg.hooks.http.calls import Reply
+from statecfg.hooks.http.children import Children
+from statecfg.hooks.http.exchange import Answer
+from statecfg.hooks.http.held import Held, NotOurs
+from statecfg.hooks.registration.model import HttpHook, Registration
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from tests.hooks.http.projects import Place

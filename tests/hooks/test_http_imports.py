@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.hooks import http_hooks
+from statecfg.hooks.http import calls as http_hooks
 from tests.hooks.http.servers import answer, serving
 
 SECONDS = 2.0  # that a call may take

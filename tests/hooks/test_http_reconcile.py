@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.hooks import reconcile
+from statecfg.hooks.http import reconcile
 from statecfg.hooks.service import HookError, HookService, Request
 from statecfg.playbook import project
 from statecfg.problems import InvalidInput

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from statecfg.hooks import http_hooks
-from statecfg.hooks.http_hooks import Failure, Reply
+from statecfg.hooks.http import calls as http_hooks
+from statecfg.hooks.http.calls import Failure, Reply
 from statecfg.hooks.service import HookError, HookService, Request
 
 OBJECT = {"kind": "K", "status": {"s": 1}}

@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from statecfg.hooks import registration
-from statecfg.hooks.registration import HttpHook, Reference, Registration, Selector
+from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration.model import HttpHook, Reference, Registration, Selector
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput
 

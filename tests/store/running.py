@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from statecfg.store import opened, services
 from statecfg.store.database import Store
-from statecfg.store.unit_records import Changes, Declared, DeclaredRelation, Step, UnitRow
+from statecfg.store.units.records import Changes, Declared, DeclaredRelation, Step, UnitRow
 
 PROJECT, PLAYBOOK = "shop", "shop/playbooks/web.yml"
 HOSTS = ("h1", "h2", "h3")

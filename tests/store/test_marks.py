@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from sqlalchemy import insert, update
 
-from statecfg.store import entity_tables as entities
 from statecfg.store import hosts, marks, runs, tables
 from statecfg.store import service_tables as services
 from statecfg.store.database import Store
+from statecfg.store.entities import tables as entities
 
 TOPICS = {"hosts", "runs", "hooks", "services", "entities", "tasks"}
 Change = Callable[[Store], object]

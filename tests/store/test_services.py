@@ -10,7 +10,7 @@ import pytest
 from statecfg.problems import InvalidInput
 from statecfg.store import opened, services
 from statecfg.store.database import Store
-from statecfg.store.unit_records import Changes, Declared, Step, UnitError
+from statecfg.store.units.records import Changes, Declared, Step, UnitError
 from tests.store.postgresql import Server
 from tests.store.running import (
     PLAYBOOK,

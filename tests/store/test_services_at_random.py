@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from statecfg.store import opened, services
 from statecfg.store.database import Store
-from statecfg.store.unit_records import Changes, Step
+from statecfg.store.units.records import Changes, Step
 from tests.store.running import HOSTS, PLAYBOOK, PROJECT, declared, related
 
 RELATIONS = [related("web:db", "db:db"), related("db:ring")]

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.units import amp, unit_agent
-from statecfg.remote.units.unit_agent import Agent
-from statecfg.remote.units.unit_context import COMMANDS, Context, UnitError
+from statecfg.remote.units import agent as unit_agent
+from statecfg.remote.units import amp
+from statecfg.remote.units.agent import Agent
+from statecfg.remote.units.context import COMMANDS, Context, UnitError
 from tests.units.unit_host import PYTHON, SPEAK, ask, box, read_box, step
 
 Json = dict[str, Any]

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.remote.units import amp, tool_client
+from statecfg.remote.units import amp
 from statecfg.remote.units.amp import AmpError, Decoder, encode
+from statecfg.remote.units.tools import client as tool_client
 from tests.units.tool_scene import Scene
 
 RECORDS = json.loads((Path(__file__).parent / "amp_bytes.json").read_text())

@@ -16,7 +16,7 @@ from statecfg.run.deployment import Deployment
 from statecfg.run.outbox import MOST, Outbox
 from statecfg.run.outgoing import told
 from statecfg.store import opened
-from statecfg.store.unit_records import Declared
+from statecfg.store.units.records import Declared
 from statecfg.transport import TransportError
 from statecfg.transport.local import LocalConnection, LocalStream
 from statecfg.units import inbox

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from statecfg.remote.units import unit_hooks
+from statecfg.remote.units import hooks as unit_hooks
 from tests.units.tool_scene import Scene
 
 RECORDS = yaml.safe_load((Path(__file__).parent / "charmhelpers.yml").read_text())

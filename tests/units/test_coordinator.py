@@ -11,7 +11,7 @@ from typing import Any
 from statecfg.run import charms
 from statecfg.run.deployment import Deployment
 from statecfg.store import opened
-from statecfg.store.unit_records import Declared
+from statecfg.store.units.records import Declared
 from statecfg.units.coordinator import Coordinator
 from statecfg.views import units as view
 from statecfg.views.lines import plain

@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg.run.deployment import Deployment
 from statecfg.store import opened
-from statecfg.store.unit_records import Declared
+from statecfg.store.units.records import Declared
 from statecfg.units.coordinator import Coordinator
 
 

@@ -18,9 +18,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statecfg.remote.units import tool_files, tool_yaml
-from statecfg.remote.units.tool_options import ToolError
-from statecfg.remote.units.unit_tools import TOOLS, main
+from statecfg.remote.units.tools import install as tool_files
+from statecfg.remote.units.tools import yaml_text as tool_yaml
+from statecfg.remote.units.tools.catalogue import TOOLS, main
+from statecfg.remote.units.tools.options import ToolError
 from tests.units.tool_scene import Scene
 
 RECORDS = yaml.safe_load((Path(__file__).parent / "tools.yml").read_text())
@@ -547,9 +548,9 @@ def test_old_files_are_swept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("python", [*OLDEST, sys.executable])
 def test_the_same_files_from_every_run(python: str, tmp_path: Path) -> None:
     """As a host installs them: another process, other hashes, the same directory; and they work with its Python."""
-    root = str(Path(tool_files.__file__).parents[3])
+    root = str(Path(tool_files.__file__).parents[4])
     script = "import sys; sys.path[:0] = sys.argv[1:2]; sys.dont_write_bytecode = True\n"
-    script += "from statecfg.remote.units import tool_files; print(tool_files.install(sys.argv[2]))"
+    script += "from statecfg.remote.units.tools import install; print(install.install(sys.argv[2]))"
     found = {
         subprocess.run(
             [python, "-S", "-c", script, root, str(tmp_path)], env={"PYTHONHASHSEED": seed}, check=True, **RUN
@@ -603,7 +604,7 @@ def test_tools_start_fast(line: str, json: bool, shared: Scene) -> None:
         **RUN,
     )
     loaded = set(done.stderr.split())
-    assert done.returncode == 0 and "statecfg.remote.units.tool_commands" in loaded, done.stderr
+    assert done.returncode == 0 and "statecfg.remote.units.tools.commands" in loaded, done.stderr
     unwanted = COSTLY if not json else COSTLY - {"enum"}  # json takes re, and that takes enum
     assert not loaded & unwanted
     assert ("json" in loaded) == json

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.units import unit_files
+from statecfg.remote.units import files as unit_files
 from tests.units.unit_host import UnitHost, step
 
 UNIT = "mysql/0"

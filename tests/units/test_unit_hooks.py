@@ -16,7 +16,7 @@ import pytest
 
 from statecfg.remote.machine import process
 from statecfg.remote.machine.redact import Redactor
-from statecfg.remote.units import unit_hooks
+from statecfg.remote.units import hooks as unit_hooks
 from tests.hosts.processes import wait_until
 from tests.test_executor_weight import PYTHONS
 from tests.units.unit_host import SPEAK, UnitHost, step
@@ -408,10 +408,10 @@ ALONE = """
 import json, os, sys, threading
 root, place, name = sys.argv[1:]
 sys.path.insert(0, root)
-from statecfg.remote.units import unit_files, unit_hooks
+from statecfg.remote.units import files as unit_files, hooks as unit_hooks
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.units.unit_agent import Agent
-from statecfg.remote.units.unit_context import Context
+from statecfg.remote.units.agent import Agent
+from statecfg.remote.units.context import Context
 assert not [each for each in sys.modules.values() if "site-packages" in str(getattr(each, "__file__", ""))]
 left = unit_hooks.end_left(place)
 step = {"unit": "mysql/0", "service": "mysql", "charm": "mysql", "hook": name, "relations": {"db:0": ["x/0"]},

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from statecfg.remote.units import tool_files
-from statecfg.remote.units.unit_agent import Agent
-from statecfg.remote.units.unit_context import Context, UnitError
+from statecfg.remote.units.agent import Agent
+from statecfg.remote.units.context import Context, UnitError
+from statecfg.remote.units.tools import install as tool_files
 
 CONFIG = {"title": "My Title", "skill-level": 9001, "outlook": None, "flag": False}
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.entity_calls import VERSION, EntityCalls, say, write
+from statecfg.cli.entity.calls import VERSION, EntityCalls, say, write
 from statecfg.cli.options import Command, Group
 from statecfg.entities import urn
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
-from statecfg.cli import entity_access, entity_definitions, entity_tasks, exit_codes, options
-from statecfg.cli.entity_calls import VERSION, EntityCalls, ended, given, write
+from statecfg.cli import exit_codes, options
+from statecfg.cli.entity import access as entity_access
+from statecfg.cli.entity import definitions as entity_definitions
+from statecfg.cli.entity import tasks as entity_tasks
+from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, given, write
 from statecfg.cli.options import Command, Group
 
 EXAMPLES = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from statecfg.cli import options
-from statecfg.cli.entity_calls import VERSION, EntityCalls, ended, write
+from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, write
 from statecfg.cli.options import Command, Group
 
 EXAMPLES = """

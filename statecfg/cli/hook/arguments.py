@@ -76,7 +76,7 @@ def checked(
 
     :param spec: the options by their names; those that were not given are None or empty
     """
-    from statecfg.hooks.registration import EVENTS
+    from statecfg.hooks.registration.model import EVENTS
     from statecfg.problems import durations
 
     found: list[Problem] = []

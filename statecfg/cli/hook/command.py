@@ -11,7 +11,7 @@ import click
 
 from statecfg import dialects
 from statecfg.cli import exit_codes, options
-from statecfg.cli.hook_store import HookStore
+from statecfg.cli.hook.store import HookStore
 from statecfg.cli.options import Command, Group
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def command(context: click.Context, store: str | None) -> None:
 @options.no_color_option
 def types(as_json: bool, no_color: bool) -> int:
     """Show the types of hooks: their location, their events and the keys of their configuration."""
-    from statecfg.hooks import exec_types
+    from statecfg.hooks.exec import types as exec_types
     from statecfg.playbook import project
     from statecfg.problems import InvalidInput
     from statecfg.views import hooks as view
@@ -117,7 +117,7 @@ def create(
     """
     import getpass
 
-    from statecfg.cli import hook_arguments
+    from statecfg.cli.hook import arguments as hook_arguments
     from statecfg.problems import InvalidInput, collecting, going_on, problem, report
     from statecfg.store import hooks
 
@@ -174,7 +174,7 @@ def delete(store: str | None, name: str) -> None:
 @click.pass_obj
 def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
     """Show all hooks, including those that this project declares, and the number of queued calls."""
-    from statecfg.hooks import registration
+    from statecfg.hooks.registration import model as registration
     from statecfg.store import hooks
     from statecfg.views import hooks as view
 
@@ -252,7 +252,7 @@ def run(
     store: str | None, name: str, event: str, host: str, policy: str | None, debug: bool, as_json: bool, no_color: bool
 ) -> int:
     """Call a hook now, as if an event of a host had happened, and show the result."""
-    from statecfg.remote.hooks.hook_result import ERROR
+    from statecfg.remote.hooks.result import ERROR
     from statecfg.store import hooks
     from statecfg.views import hooks as view
 
@@ -275,7 +275,7 @@ def run(
 @click.pass_obj
 def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
     """Change keys of a hook's configuration. The value is parsed as JSON if possible; otherwise it is a string."""
-    from statecfg.cli import hook_arguments
+    from statecfg.cli.hook import arguments as hook_arguments
     from statecfg.store import hooks
 
     pairs = dict(hook_arguments.pair(text) for text in values)
@@ -347,8 +347,8 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     The call of a program stays queued if its run ended before the call. If an HTTP hook failed while its playbook was
     destroyed, this command calls it again. If it failed while its playbook was applied, the next apply calls it.
     """
-    from statecfg.hooks.reconcile import retry_due
-    from statecfg.remote.hooks.hook_result import ERROR
+    from statecfg.hooks.http.reconcile import retry_due
+    from statecfg.remote.hooks.result import ERROR
     from statecfg.store import hooks, objects
     from statecfg.views import hooks as view
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from statecfg.hooks.exec_hooks import Engine
-    from statecfg.hooks.registration import Registration
+    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.registration.model import Registration
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hooks import HookObject
@@ -24,7 +24,7 @@ class HookStore:
         self._url = url
 
     def __enter__(self) -> HookStore:
-        from statecfg.hooks import exec_hooks
+        from statecfg.hooks.exec import engine as exec_hooks
         from statecfg.store import opened
 
         self.store: Store = opened(self.project, self._url)
@@ -44,7 +44,7 @@ class HookStore:
 
     def over_http(self, name: str) -> Registration | None:
         """Return the HTTP hook of this name that the project declares, or None. Raises InvalidInput."""
-        from statecfg.hooks import registration
+        from statecfg.hooks.registration import model as registration
 
         declared = registration.load(self.project)
         return next((each for each in declared if each.protocol == "http" and each.name == name), None)

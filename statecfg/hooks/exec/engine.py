@@ -12,20 +12,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from statecfg import dialects
-from statecfg.hooks import exec_input, exec_types, waited
+from statecfg.hooks import waited
+from statecfg.hooks.exec import input as exec_input
+from statecfg.hooks.exec import types as exec_types
+from statecfg.hooks.exec.line import Line, never
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
-from statecfg.hooks.line import Line, never
-from statecfg.hooks.registration import EVENTS, Registration, Selector
+from statecfg.hooks.registration.model import EVENTS, Registration, Selector
 from statecfg.problems import InvalidInput, durations, problem, suggest
-from statecfg.remote.hooks import hook_result, hook_run
-from statecfg.remote.hooks.hook_result import Judged
+from statecfg.remote.hooks import result as hook_result
+from statecfg.remote.hooks import run as hook_run
+from statecfg.remote.hooks.result import Judged
 from statecfg.store import Busy, hooks, hosts
 from statecfg.store.hooks import HookObject, Queued, Spec
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from statecfg.hooks.exec_types import HookType, HookTypes
+    from statecfg.hooks.exec.types import HookType, HookTypes
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store

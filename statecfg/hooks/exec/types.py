@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks.registration import EVENTS
+from statecfg.hooks.registration.model import EVENTS
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, nearest, problem, suggest
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.hooks import hook_result, hook_run
+from statecfg.remote.hooks import result as hook_result
+from statecfg.remote.hooks import run as hook_run
 from statecfg.remote.machine import process
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".hook"
 SCHEMA = "configuration.yaml"
-SHIPPED = Path(__file__).parent / "shipped"
+SHIPPED = Path(__file__).parents[1] / "shipped"
 Schema = dict[str, dict[str, Any]]
 
 

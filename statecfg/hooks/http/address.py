@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit, urlunsplit
 
-from statecfg.hooks.registration import HttpHook, Reference
+from statecfg.hooks.registration.model import HttpHook, Reference
 
 CLUSTER_DOMAIN = "cluster.local"
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from statecfg.hooks.answers import (
+from statecfg.hooks.http.answers import (
     Json,
     Unreadable,
     clipped,
@@ -23,7 +23,7 @@ from statecfg.hooks.answers import (
     only_value,
     typed,
 )
-from statecfg.hooks.exchange import Answer, Unanswered, exchange
+from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
 
 PRE_RECONCILE = "pre-reconcile"
 FINALIZE = "finalize"
@@ -79,7 +79,7 @@ def call(
 ) -> Reply:
     """Ask a hook once and return its reply; whatever goes wrong is in there, nothing is raised.
 
-    :param url: where the service is (`statecfg.hooks.address.resolve`)
+    :param url: where the service is (`statecfg.hooks.http.address.resolve`)
     :param seconds: how long the call may take in all, more than 0
     :param form_factor: what `formFactor.name` says
     :param phase: "pre-reconcile" or "finalize"

@@ -13,8 +13,8 @@ from statecfg.graph import claims, contradictions, registry, schema
 from statecfg.graph import graph as graphs
 from statecfg.graph.declare import declare_at
 from statecfg.graph.graph import Graph, Node
-from statecfg.hooks.held import Held, NotOurs
-from statecfg.hooks.registration import Registration, Selector
+from statecfg.hooks.http.held import Held, NotOurs
+from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.problems import InvalidInput, collecting, problem, report, suggest
 from statecfg.remote.graph.nodetype import OPTIONS
 

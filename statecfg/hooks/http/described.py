@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import conditions
-from statecfg.hooks.children import API_VERSION, Children
-from statecfg.hooks.held import MARKERS
-from statecfg.hooks.registration import Registration, Selector
+from statecfg.hooks.http import conditions
+from statecfg.hooks.http.children import API_VERSION, Children
+from statecfg.hooks.http.held import MARKERS
+from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.store import hosts
 from statecfg.store.objects import Reconciled
 

@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statecfg import dialects
-from statecfg.hooks import conditions, exchange, http_hooks, registration, waited
-from statecfg.hooks.address import AddressError, resolve
-from statecfg.hooks.children import Children
-from statecfg.hooks.described import described, digest, leak
-from statecfg.hooks.held import Held
-from statecfg.hooks.http_hooks import FINALIZE, PRE_RECONCILE, Failure, Reply
-from statecfg.hooks.registration import HttpHook, Registration
+from statecfg.hooks import waited
+from statecfg.hooks.http import calls as http_hooks
+from statecfg.hooks.http import conditions, exchange
+from statecfg.hooks.http.address import AddressError, resolve
+from statecfg.hooks.http.calls import FINALIZE, PRE_RECONCILE, Failure, Reply
+from statecfg.hooks.http.children import Children
+from statecfg.hooks.http.described import described, digest, leak
+from statecfg.hooks.http.held import Held
+from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration.model import HttpHook, Registration
 from statecfg.problems import InvalidInput
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import Busy, objects

@@ -7,9 +7,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_text import Mapping, Scalar, describe
-from statecfg.hooks import registration as model
-from statecfg.hooks.registration import HttpHook, Reference, Registration
-from statecfg.hooks.registration_values import map_of, text_of, texts_of
+from statecfg.hooks.registration import model
+from statecfg.hooks.registration.model import HttpHook, Reference, Registration
+from statecfg.hooks.registration.values import map_of, text_of, texts_of
 from statecfg.problems import Problem, durations, problem, report, suggest
 
 HOOK_KEYS = ("version", "address", "timeout", "capabilities")

@@ -152,7 +152,7 @@ def load(project: Project) -> list[Registration]:
 
 def _read(path: Path, shown: str) -> Registration | None:
     from statecfg.dialects import yaml_text
-    from statecfg.hooks import registration_yaml
+    from statecfg.hooks.registration import yaml as registration_yaml
 
     root = yaml_text.load(path, registration_yaml.SHAPE, shown)
     return registration_yaml.parse(root)

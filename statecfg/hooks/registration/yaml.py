@@ -8,10 +8,10 @@ from typing import Any
 
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_text import Mapping, Node, Scalar, describe
-from statecfg.hooks import registration as model
-from statecfg.hooks import registration_http
-from statecfg.hooks.registration import Registration, Selector
-from statecfg.hooks.registration_values import choice_of, map_of, text_of, texts_of
+from statecfg.hooks.registration import http as registration_http
+from statecfg.hooks.registration import model
+from statecfg.hooks.registration.model import Registration, Selector
+from statecfg.hooks.registration.values import choice_of, map_of, text_of, texts_of
 from statecfg.problems import durations, problem, report
 from statecfg.problems.positions import SourceLocation
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from statecfg.remote.hooks.hook_json import parse
-from statecfg.remote.hooks.hook_text import as_text, kind_of
+from statecfg.remote.hooks.ruby_json import parse
+from statecfg.remote.hooks.ruby_text import as_text, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

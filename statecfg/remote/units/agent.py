@@ -47,13 +47,13 @@ import time
 
 from statecfg.remote.ledger import state
 from statecfg.remote.units import amp
-from statecfg.remote.units.unit_context import COMMANDS, UnitError, integer
+from statecfg.remote.units.context import COMMANDS, UnitError, integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Mapping, Union
 
-    from statecfg.remote.units.unit_context import Context
+    from statecfg.remote.units.context import Context
 
 NAME = "agent.sock"
 LONGEST_PATH = 100  # bytes of a socket's path; the kernel takes 107

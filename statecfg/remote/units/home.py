@@ -8,7 +8,7 @@ import os
 import re
 
 from statecfg.remote.ledger.state import StateError
-from statecfg.remote.units import unit_files
+from statecfg.remote.units import files as unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ import os
 import signal
 import time
 
-from statecfg.remote.hooks.hook_run import command, missing_interpreter
+from statecfg.remote.hooks.run import command, missing_interpreter
 from statecfg.remote.machine import process
 from statecfg.remote.machine.process import CHILDREN, kill_marked
-from statecfg.remote.units import unit_files, unit_home
-from statecfg.remote.units.unit_context import DEBUG, ERROR, INFO
+from statecfg.remote.units import files as unit_files
+from statecfg.remote.units import home as unit_home
+from statecfg.remote.units.context import DEBUG, ERROR, INFO
 from statecfg.remote.wire.channel import LONGEST_LINE
 
 TYPE_CHECKING = False

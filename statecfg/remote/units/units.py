@@ -13,9 +13,11 @@ import time
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.ledger import state
-from statecfg.remote.units import unit_files, unit_home, unit_hooks
-from statecfg.remote.units.unit_agent import Agent
-from statecfg.remote.units.unit_context import DEBUG, INFO, Context, UnitError
+from statecfg.remote.units import files as unit_files
+from statecfg.remote.units import home as unit_home
+from statecfg.remote.units import hooks as unit_hooks
+from statecfg.remote.units.agent import Agent
+from statecfg.remote.units.context import DEBUG, INFO, Context, UnitError
 from statecfg.remote.wire.frames import decode_value
 
 TYPE_CHECKING = False
@@ -202,7 +204,7 @@ class Units:
         """Return the agent, which is there from the first hook on."""
         with self._turn:
             if self._agent is None:
-                from statecfg.remote.units import tool_files
+                from statecfg.remote.units.tools import install as tool_files
 
                 self._tools = tool_files.install(self.place)
                 self._agent = Agent(self.place, self._log)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select, 
 
 from statecfg.store import conditions
 from statecfg.store.conditions import Condition
-from statecfg.store.entity_tables import entity, entity_type, grant, implemented, interface, task, token
+from statecfg.store.entities.tables import entity, entity_type, grant, implemented, interface, task, token
 
 
 def page(

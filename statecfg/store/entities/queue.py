@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
-from statecfg.store.entity_tables import task
+from statecfg.store.entities.tables import task
 
 KEPT = 10_000  # tasks that have ended; the oldest of more are forgotten
 

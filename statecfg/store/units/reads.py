@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from statecfg.store import unit_relations, unit_rows
 from statecfg.store.database import Store
 from statecfg.store.service_tables import service, unit, unit_log
-from statecfg.store.unit_records import Json, LogLine, UnitError, UnitRelation
-from statecfg.store.unit_relations import unit_name
-from statecfg.store.unit_steps import in_relation
+from statecfg.store.units import relations as unit_relations
+from statecfg.store.units import rows as unit_rows
+from statecfg.store.units.records import Json, LogLine, UnitError, UnitRelation
+from statecfg.store.units.relations import unit_name
+from statecfg.store.units.steps import in_relation
 
 KEPT = 10_000  # lines that the log keeps of a service, the newest
 LONGEST = 4096  # characters of one; what is longer goes on in the next

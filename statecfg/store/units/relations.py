@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, selec
 
 from statecfg.store import projects
 from statecfg.store.service_tables import project, relation, relation_unit, service, unit, unit_event
-from statecfg.store.unit_records import End
+from statecfg.store.units.records import End
 from statecfg.units.rules import scheduler, workflow
 
 ADDRESS = "private-address"

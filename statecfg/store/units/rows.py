@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, or_, select
 
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
-from statecfg.store.unit_records import Json, UnitError, UnitRow
-from statecfg.store.unit_relations import identity, unit_name
+from statecfg.store.units.records import Json, UnitError, UnitRow
+from statecfg.store.units.relations import identity, unit_name
 from statecfg.units.rules import workflow
 
 SECRET = "secret"  # noqa: S105 - the type of an option whose value is in no store

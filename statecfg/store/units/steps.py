@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, select, update
 
-from statecfg.store import unit_relations, unit_rows
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
-from statecfg.store.unit_records import Change, Changes, Step, StepRelation, UnitError
-from statecfg.store.unit_relations import SETTLED, unit_name
+from statecfg.store.units import relations as unit_relations
+from statecfg.store.units import rows as unit_rows
+from statecfg.store.units.records import Change, Changes, Step, StepRelation, UnitError
+from statecfg.store.units.relations import SETTLED, unit_name
 from statecfg.units.rules import workflow
 from statecfg.units.rules.scheduler import MODIFIED, Queue
 from statecfg.units.rules.workflow import Due, Entered

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from statecfg.hooks.exec_hooks import Engine
-from statecfg.hooks.exec_types import HookTypes
+from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.types import HookTypes
 from statecfg.store import hooks, hosts, turns
 from statecfg.store.database import Store
 from statecfg.store.hooks import HookObject, Spec
@@ -36,8 +36,8 @@ jq '(.hook.configuration.count + 1) as $n | {
 DRAINS = """
 import sys
 from pathlib import Path
-from statecfg.hooks.exec_hooks import Engine
-from statecfg.hooks.exec_types import HookTypes
+from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.types import HookTypes
 from statecfg.store import hosts, opened, turns
 url, folder, event, host, count, drain, lease = sys.argv[1:]
 turns.LEASE, turns.RENEW = float(lease), float(lease) / 3

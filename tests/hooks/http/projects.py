@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from statecfg import dialects, store
-from statecfg.hooks import registration
-from statecfg.hooks.reconcile import Reconciler
+from statecfg.hooks.http.reconcile import Reconciler
+from statecfg.hooks.registration import model as registration
 from statecfg.hooks.service import HookError, HookService, Request
 from statecfg.playbook import project
 from statecfg.run import prepare

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.units import tool_commands as do
-from statecfg.remote.units import tool_output
-from statecfg.remote.units.tool_options import FAILED, USAGE, Option, Syntax, ToolError
+from statecfg.remote.units.tools import commands as do
+from statecfg.remote.units.tools import output as tool_output
+from statecfg.remote.units.tools.options import FAILED, USAGE, Option, Syntax, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import _socket  # `socket` itself costs more than the rest of a tool's start, an
 import time
 
 from statecfg.remote.units import amp
-from statecfg.remote.units.tool_options import ToolError
+from statecfg.remote.units.tools.options import ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

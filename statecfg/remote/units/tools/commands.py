@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from statecfg.remote.units import amp, tool_output
-from statecfg.remote.units.tool_options import USAGE, ToolError
+from statecfg.remote.units import amp
+from statecfg.remote.units.tools import output as tool_output
+from statecfg.remote.units.tools.options import USAGE, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Sequence, Union
 
-    from statecfg.remote.units.tool_options import Line, Syntax
+    from statecfg.remote.units.tools.options import Line, Syntax
 
     Text = Union[str, bytes]
 
@@ -43,7 +44,7 @@ class Call:
 
     def ask(self, command: str, **values: Text) -> Dict[str, bytes]:
         """Ask the agent on behalf of the hook. Raises ToolError."""
-        from statecfg.remote.units import tool_client
+        from statecfg.remote.units.tools import client as tool_client
 
         try:
             return tool_client.ask(self.socket, command, {"client_id": self.client, **values})
@@ -86,7 +87,7 @@ def relation_get(call: Call) -> Any:
 def _assignments(call: Call) -> Dict[str, Text]:
     import json
 
-    from statecfg.remote.units.tool_input import settings
+    from statecfg.remote.units.tools.input import settings
 
     found = settings(call.line.words, call.line.options.get("--file", ""))
     return dict(amp.spread("json_blob", json.dumps(found, ensure_ascii=False)))
@@ -126,7 +127,7 @@ def unit_get(call: Call) -> Any:
 
 def juju_log(call: Call) -> Any:
     """Write a message to the log of the run."""
-    from statecfg.remote.units import tool_client
+    from statecfg.remote.units.tools import client as tool_client
 
     level = _level("DEBUG" if call.line.has("--debug") else call.line.options.get("-l", "INFO"))
     text = " ".join(call.line.words)

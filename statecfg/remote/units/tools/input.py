@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-from statecfg.remote.units.tool_options import ToolError
+from statecfg.remote.units.tools.options import ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def settings(words: Sequence[str], file: str) -> Dict[str, str]:
 
 def _file(text: str, path: str) -> Dict[str, str]:
     """Return the settings of a file: JSON where it is that, YAML otherwise. Raises ToolError."""
-    from statecfg.remote.units.tool_yaml import parse
+    from statecfg.remote.units.tools.yaml_text import parse
 
     try:
         found = _loaded(text) if text.lstrip().startswith("{") else None

@@ -10,7 +10,7 @@ import sys
 import time
 from importlib.util import MAGIC_NUMBER, find_spec
 
-from statecfg.remote.units.unit_tools import TOOLS
+from statecfg.remote.units.tools.catalogue import TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ CODE = "modules"  # the file that all tools read
 PROGRAM = "tool"  # the file that all of them are links to
 OLD = 30 * 86400  # seconds after which what no run has put on a PATH is thrown away
 LONGEST = 120  # bytes of a first line that every kernel reads
-NAMES = ("amp", "tool_client", "tool_commands", "tool_input", "tool_options", "tool_output", "tool_start", "tool_yaml")
+NAMES = ("catalogue", "client", "commands", "input", "options", "output", "start", "yaml_text")
 MODULES = (
-    "statecfg.remote",
-    *("statecfg.remote.units" + name for name in ("", *map(".%s".__mod__, (*NAMES, "unit_tools")))),
+    *("statecfg.remote", "statecfg.remote.units", "statecfg.remote.units.amp", "statecfg.remote.units.tools"),
+    *("statecfg.remote.units.tools.%s" % name for name in NAMES),
 )
 TEXT = """import marshal
 with open(%r, "rb") as stream:
     modules = marshal.load(stream)
-names = {"__name__": "statecfg.remote.units.tool_start"}
-exec(modules["statecfg.remote.units.tool_start"][1], names)
+names = {"__name__": "statecfg.remote.units.tools.start"}
+exec(modules["statecfg.remote.units.tools.start"][1], names)
 names["run"](modules)
 """
 

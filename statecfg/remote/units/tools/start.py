@@ -42,7 +42,7 @@ def run(modules: Modules) -> NoReturn:
     Finder.modules = modules
     finder: Any = Finder
     sys.meta_path.insert(0, finder)
-    from statecfg.remote.units.unit_tools import main
+    from statecfg.remote.units.tools.catalogue import main
 
     try:
         status = main(os.path.basename(sys.argv[0]), sys.argv[1:])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from statecfg.remote.units.tool_options import ToolError
+from statecfg.remote.units.tools.options import ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The verb `entity`: types, entities and their tasks."""

@@ -1,0 +1,1 @@
+"""The verb `hook`: hook objects, their log and registrations."""

@@ -1,0 +1,1 @@
+"""Exec hooks: programs that run one at a time, as in Razor."""

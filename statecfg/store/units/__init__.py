@@ -1,0 +1,1 @@
+"""Tables and queries of units, their relations and their hooks."""
