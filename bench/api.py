@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import httpx
 
-from tests.server import scenes
-from tests.server.scenes import API
-from tests.server.serving import serving
+from tests.host.server import scenes
+from tests.host.server.scenes import API
+from tests.host.server.serving import serving
 
 LARGEST = 50.0  # ms at the median
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-from tests import hosts  # noqa: E402  # the tests' hosts serve here, too
+from tests import lab  # noqa: E402  # the tests' hosts serve here, too
 
 FOLDER = "/srv/bench"
 PLAYBOOK = f'''
@@ -76,17 +76,17 @@ def main() -> None:
     runs, many = (3, 5) if quick else (9, 20)
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        started = hosts.light_hosts(many)
+        started = lab.light_hosts(many)
         try:
             measure(place, started, runs)
         finally:
-            hosts.close_all()
+            lab.close_all()
     help_cpu()
 
 
-def measure(place: Path, started: list[hosts.Host], runs: int) -> None:
+def measure(place: Path, started: list[lab.Host], runs: int) -> None:
     known, key = place / "known_hosts", str(started[0].identity)
-    hosts.write_known_hosts(known, started)
+    lab.write_known_hosts(known, started)
     (place / "bench.py").write_text(PLAYBOOK)
     (place / "ssh_config").write_text(f"Host *\n  UserKnownHostsFile {known}\n  IdentitiesOnly yes\n")
     for name, chosen in (("one", started[:1]), ("many", started)):
@@ -99,7 +99,7 @@ def measure(place: Path, started: list[hosts.Host], runs: int) -> None:
         options += ["--forks", "32", "--yes"]
         return lambda: quiet([python, "-m", "statecfg", "apply", *options, str(place / "bench.py")])
 
-    def bare(chosen: list[hosts.Host]) -> Command:
+    def bare(chosen: list[lab.Host]) -> Command:
         script = [python, "bench/bare_paramiko.py", str(known), key, FOLDER]
         return lambda: quiet([*script, *(host.address for host in chosen)])
 

@@ -19,14 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 from statecfg.run import fleet  # noqa: E402  # this checkout's, and what its tests have
-from tests import hosts  # noqa: E402
-from tests.e2e import rig  # noqa: E402
+from tests import lab  # noqa: E402
+from tests.host.run import rig  # noqa: E402
 
 FILES = 100  # and the directory that they are in
 BAR = 1.15
 
 
-def exchange(host: hosts.Host, mode: str) -> float:
+def exchange(host: lab.Host, mode: str) -> float:
     """Run once; return the seconds it took."""
     definition = rig.small_files("/srv/bench", FILES)
     options = fleet.Options(mode=mode, settings=rig.settings(host))
@@ -45,7 +45,7 @@ def main() -> None:
     runs = 15 if parser.parse_args().quick else 60
     pairs = []
     try:
-        kept, bare = hosts.light_hosts(2, prefix="ledger")
+        kept, bare = lab.light_hosts(2, prefix="ledger")
         for host in (kept, bare):
             exchange(host, "apply")
         for number in range(runs + 1):
@@ -56,7 +56,7 @@ def main() -> None:
         if bare.path("/var/lib/statecfg/ledger.db").exists():
             raise SystemExit("a plan has made a ledger")
     finally:
-        hosts.close_all()
+        lab.close_all()
     ratio = statistics.median(a / b for a, b in pairs)
     first, second = (statistics.median(values) for values in zip(*pairs, strict=True))
     verdict = "within" if ratio <= BAR else "OVER"

@@ -1,8 +1,7 @@
-"""Registers the fixtures of test hosts, keeps tests apart, ends the hosts, and says at the end what was not run."""
+"""Keeps tests apart, and says at the end which ones this machine could not run."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -10,22 +9,7 @@ from hypothesis import settings
 
 from statecfg import resources
 from statecfg.remote.graph.nodetype import REGISTRY
-from tests.hosts import close_all
-from tests.hosts.fixtures import (
-    NOT_RUN,
-    apt_packages,
-    booted,
-    light_host,
-    make_booted_host,
-    make_light_hosts,
-    make_sshd,
-    sshd,
-)
-from tests.managed import host, machine, server
-
-__all__ = ["apt_packages", "booted", "light_host", "make_booted_host", "make_light_hosts", "make_sshd", "sshd"]
-__all__ += ["host", "machine", "server"]
-
+from tests.lab.fixtures import NOT_RUN
 
 # Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time.
 settings.register_profile("suite", derandomize=True)
@@ -43,18 +27,6 @@ def _node_types_as_they_were() -> Iterator[None]:
     REGISTRY.update(OURS)
     for name, kind in OURS.items():
         setattr(resources, name, kind)
-
-
-@pytest.fixture
-def silent() -> Iterator[int]:
-    """Give the port of a server that accepts, and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()[1]
-
-
-def pytest_sessionfinish() -> None:
-    """Stop what tests left running, also when they were interrupted."""
-    close_all()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

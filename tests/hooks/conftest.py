@@ -1,5 +1,0 @@
-"""Registers the fixtures of stores."""
-
-from tests.store.fixtures import database, postgresql, store, url
-
-__all__ = ["database", "postgresql", "store", "url"]

@@ -1,0 +1,91 @@
+"""What goes where: reports to standard output, everything else to standard error; and what stopped runs say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.host.command import statecfg
+from tests.lab import processes
+
+CHATTY = """\
+import os, subprocess, sys
+subprocess.run(["echo", "from a child at load"])
+from statecfg import play
+from statecfg.resources import file
+print("from the playbook")
+
+@play(hosts="@local")
+def chatty(host):
+    os.system("echo from a shell")
+    os.write(1, b"from a write\\n")
+    print("past sys.stdout", file=sys.__stdout__)
+    subprocess.Popen(["sh", "-c", "sleep 0.2; echo from one that goes on"])
+    return file("{place}", content="x")
+"""
+
+
+def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "chatty.py").write_text(CHATTY.format(place=tmp_path / "made"))
+    ran = statecfg("plan", "chatty.py", "--json", "--out", "chatty.plan", cwd=tmp_path)
+    assert ran.json()["mode"] == "plan"
+    for said in ("a child at load", "the playbook", "a shell", "a write", "one that goes on"):
+        assert f"from {said}" in ran.err
+    assert "past sys.stdout" in ran.err
+    applied = statecfg("apply", "chatty.plan", "--json", "--json-into", "/dev/stdout", cwd=tmp_path)
+    whole, end = json.JSONDecoder().raw_decode(applied.out)
+    assert whole == json.loads(applied.out[end:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "about"),
+    [
+        (["aply"], "There is no verb 'aply'. Did you mean 'apply'?", "statecfg"),
+        (["plan", "nothing.yml"], "does not exist", "statecfg plan"),
+        (["plan", "--forks", "0", "x"], "is not in the range", "statecfg plan"),
+        (["hook", "lst"], "Did you mean 'list'?", "statecfg hook"),
+    ],
+)
+def test_a_wrong_command_line_is_an_error_like_others(
+    tmp_path: Path, arguments: list[str], said: str, about: str
+) -> None:
+    ran = statecfg(*arguments, cwd=tmp_path, code=5)
+    lines = ran.err.splitlines()
+    assert lines[0] == "error: wrong command line; nothing was touched"
+    assert said in ran.err
+    assert lines[-1] == f"  help: `{about} --help` shows what the command takes"
+    found = statecfg(*arguments, cwd=tmp_path, code=5, STATECFG_JSON="1").json()
+    assert found["problems"][0]["help"] == f"`{about} --help` shows what the command takes"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_hosts_that_had_no_turn_are_cancelled(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "inventory.yml").write_text("hosts:\n  one: {transport: local}\n  two: {transport: local}\n")
+    (tmp_path / "slow.yml").write_text(
+        f"hosts: all\nresources:\n  - command: slow\n    shell: 'touch {tmp_path}/begun; "
+        f"for n in $(seq 600); do [ -e {tmp_path}/go ] && break; sleep 0.05; done'\n"
+    )
+    argv = [sys.executable, "-m", "statecfg", "apply", "slow.yml", "--yes", "--forks", "1", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STATE_DIR": str(tmp_path / "ledger")}
+    run = subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        processes.wait_until((tmp_path / "begun").exists, 60, "the command to begin")
+        run.send_signal(number)
+        assert run.stderr is not None and any("Stopping" in line for line in run.stderr)
+        (tmp_path / "go").touch()
+        out, _ = run.communicate(timeout=60)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == 128 + number
+    found = json.loads(out)["hosts"]
+    assert sorted(host["status"] for host in found.values())[0] == "cancelled"
+    (waiting,) = [host for host in found.values() if host["status"] == "cancelled"]
+    assert waiting["error"]["summary"] == "not started: the run was stopped before"

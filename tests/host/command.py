@@ -1,0 +1,62 @@
+"""The real command, run as a user runs it: a process of its own, its output and exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests import ROOT
+from tests.lab import Host, PlainSshd
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> dict[str, Any]:
+        """Return stdout as JSON."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+def statecfg(*arguments: str | Path, cwd: Path = ROOT, code: int | None = 0, stdin: str = "", **env: str) -> Ran:
+    """Run `statecfg`; `code` is the exit code it must have, None for any."""
+    # Tests run side by side, and several of them apply to this machine.
+    values = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "STATECFG_LOCK_TIMEOUT": "120", **env}
+    argv = [sys.executable, "-m", "statecfg", *map(str, arguments)]
+    done = subprocess.run(argv, cwd=cwd, env=values, input=stdin, capture_output=True, text=True, timeout=600)
+    ran = Ran(done.returncode, done.stdout, done.stderr)
+    assert code is None or ran.code == code, f"exit code {ran.code}\n{ran.out}\n{ran.err}"
+    assert "Traceback" not in ran.err, ran.err
+    return ran
+
+
+def reach(directory: Path, hosts: Sequence[Host | PlainSshd], **groups: list[str]) -> list[str]:
+    """Write an inventory and an ssh_config for test hosts; return the options that make the command use them."""
+    lines = ["hosts:"]
+    for number, host in enumerate(hosts, 1):
+        name = getattr(host, "name", f"plain{number}")
+        lines.append(
+            f"  {name}: {{address: {host.address}, port: {host.port}, user: {host.user}, key: {host.identity}}}"
+        )
+    if groups:
+        lines.append("groups:")
+        lines += [f"  {name}: {{hosts: [{', '.join(members)}]}}" for name, members in groups.items()]
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "inventory.yml").write_text("\n".join(lines) + "\n")
+    known = "".join(Path(host.known_hosts).read_text() for host in hosts)
+    (directory / "known_hosts").write_text(known)
+    (directory / "ssh_config").write_text(
+        f"Host *\n  UserKnownHostsFile {directory}/known_hosts\n  IdentitiesOnly yes\n"
+    )
+    return ["-i", str(directory / "inventory.yml"), "--ssh-config", str(directory / "ssh_config")]

@@ -1,0 +1,15 @@
+"""Servers of the corpus, from a bare host to a destroyed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.host.corpus import course
+
+
+@pytest.mark.parametrize("role", ["nginx", "redis", "docker"])
+def test_role(role: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    record_property("corpus", course.run(role, tmp_path))

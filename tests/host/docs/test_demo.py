@@ -1,0 +1,112 @@
+"""`script/demo` on a fresh clone: it shows what it promises, leaves nothing behind, also when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.lab import processes
+from tests.lab.fixtures import NOT_RUN
+
+PLANS = "Plan: 5 to add, 0 to change, 0 to destroy."
+AGAIN = "Nothing to do: 5 resources as defined."
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATECFG_", "PYTHON"))}
+    return {**kept, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
+
+
+def clone(target: Path) -> None:
+    """Copy what git knows, or would take in, links as links."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        if os.path.lexists(ROOT / name):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+
+
+def scratch_directory(tmp_path: Path) -> Path:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return scratch
+
+
+def machine_ledger() -> list[tuple[str, int]]:
+    """Return the names and modification times of what this machine's own ledger directory holds."""
+    folder = Path("/var/lib/statecfg")
+    return sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) if folder.exists() else []
+
+
+def mentions(text: str) -> list[int]:
+    """Return the processes with a text in their command line."""
+    found = []
+    for pid in processes.parents():
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended since the listing
+        if text.encode() in line and pid != os.getpid():
+            found.append(pid)
+    return found
+
+
+def test_on_a_fresh_clone(tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0"]
+    ask = [*pip, "--dest", str(tmp_path), "toposort"]
+    asked = subprocess.run(ask, capture_output=True, text=True)
+    if asked.returncode:
+        pytest.skip(f"{NOT_RUN}pip has nowhere to get packages from: {asked.stderr.strip()[-200:]}")
+    scratch, before = scratch_directory(tmp_path), machine_ledger()
+    clone(tmp_path / "clone")
+    values = environment(scratch)
+    del values["PYTHONPATH"]
+    demo = ["script/demo"]
+    done = subprocess.run(
+        demo, cwd=tmp_path / "clone", env=values, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    local, _, remote = done.stdout.partition("Over SSH" if "Over SSH: left out" in done.stdout else "The same over SSH")
+    assert local.count(PLANS) == 1 and local.count(AGAIN) == 3
+    assert "- Hello from somebody else.\n        + Hello from statecfg.\n" in local
+    if shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
+        assert remote.count(PLANS) == 1 and remote.count(AGAIN) == 1
+    assert not list(scratch.iterdir())
+    assert machine_ledger() == before
+    # Only what statecfg itself needs was installed.
+    listed = subprocess.run([tmp_path / "clone/.venv/bin/python", "-c", "import pytest"], capture_output=True)
+    assert listed.returncode != 0
+
+
+def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
+    if not shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
+        pytest.skip(f"{NOT_RUN}there is no sshd (Debian: openssh-server)")
+    scratch = scratch_directory(tmp_path)
+    argv = [sys.executable, str(ROOT / "script/demo.py")]
+    # Both outputs go into one pipe, so that reading one can't be held up by the other.
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+    demo = subprocess.Popen(argv, env=environment(scratch), text=True, **output)
+    try:
+        assert demo.stdout is not None
+        said = ""
+        for line in demo.stdout:
+            said += line
+            if "An sshd of our own" in line:
+                break
+        assert mentions(str(scratch)), said
+        demo.send_signal(signal.SIGTERM)
+        said = demo.communicate(timeout=60)[0]
+        assert demo.returncode == 130, said
+    finally:
+        if demo.poll() is None:
+            processes.end(demo)  # type: ignore[arg-type]
+    processes.wait_until(lambda: not mentions(str(scratch)), 30, "everything below the demonstration to end")
+    assert not list(scratch.iterdir())

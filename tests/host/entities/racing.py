@@ -1,0 +1,53 @@
+"""What the processes do that tests of entities start beside themselves; see `tests.host.store.workers`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from multiprocessing.connection import Connection as Pipe
+
+from statecfg.entities.model import Outcome
+from statecfg.entities.operations import Operations
+from statecfg.entities.problems import ApiError
+from statecfg.store import opened
+from tests.unit.entities.scenes import ROOT
+
+
+def change(pipe: Pipe, url: str, id: str) -> None:
+    """Change an entity with each ETag that is given; say "ok" or the status it was refused with."""
+    with opened(url=url) as store:
+        operations = Operations(store)
+        pipe.send("ready")
+        while (etag := pipe.recv()) is not None:
+            try:
+                operations.update_entity(ROOT, id, {"name": f"by {os.getpid()}"}, etag)
+                pipe.send("ok")
+            except ApiError as problem:
+                pipe.send(problem.status)
+
+
+def work(pipe: Pipe, url: str) -> None:
+    """Run what there is to run; say the id of each invocation whose outcome counted."""
+    with opened(url=url) as store:
+        operations = Operations(store)
+        worker = f"process {os.getpid()}"
+        while (task := operations.claim(worker)) is not None:
+            while (found := operations.advance(task)) is not None:
+                if operations.settle(task, found.id, Outcome(True)):
+                    pipe.send(found.id)
+
+
+def die(pipe: Pipe, url: str, step: int) -> None:
+    """Claim a task, and be killed in its midst: when `step` steps of it are done and the next has begun."""
+    with opened(url=url) as store:
+        operations = Operations(store)
+        task = operations.claim("doomed")
+        assert task is not None
+        for _ in range(step):
+            found = operations.advance(task)
+            assert found is not None
+            operations.settle(task, found.id, Outcome(True))
+        found = operations.advance(task)
+        assert found is not None
+        pipe.send((task, found.id))
+        os.kill(os.getpid(), signal.SIGKILL)

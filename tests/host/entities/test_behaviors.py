@@ -1,0 +1,357 @@
+"""Behaviors by kind: noop, functions of the project, playbooks on this machine, and what is wrong with a definition."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from statecfg.entities import behaviors
+from statecfg.entities.model import Outcome
+from statecfg.playbook import project
+from statecfg.store import hosts, opened, runs
+from tests.host.command import reach
+from tests.host.entities.invoking import TOKEN, UUID, Site, invocation, message
+from tests.lab import Host, processes
+
+FUNCTIONS = """
+import os, subprocess, sys, time
+from helping import double
+
+def create(entity, arguments, context):
+    context.update(40, "half way")
+    print("making", entity["name"])
+    print("warned", file=sys.stderr)
+    return {"twice": double(entity["size"]), "given": arguments, "who": context.user, "hook": context.hook}
+
+def told(entity, arguments, context):
+    return [context.entity_id, context.entity_name, context.type_id, context.metadata, context.token is not None]
+
+def secret(entity, arguments, context):
+    print("the password is", context.properties["_secure_password"])
+    context.update(text=context.properties["_secure_password"])
+    found = [open(f"/proc/{pid}/{name}", "rb").read() for pid in (os.getpid(), os.getppid())
+             for name in ("environ", "cmdline")]
+    if any(context.properties["_secure_password"].encode() in each for each in found):
+        return "seen"
+    raise RuntimeError("can't log in with " + context.properties["_secure_password"])
+
+def no_json(entity, arguments, context):
+    return {1, 2}
+
+def leave(entity, arguments, context):
+    sys.exit(3)
+
+def killed(entity, arguments, context):
+    os.kill(os.getpid(), 9)
+
+def too_far(entity, arguments, context):
+    context.update(101)
+
+def chatty(entity, arguments, context):
+    for number in range(20000):
+        print("line", number)
+
+def answers(entity, arguments, context):
+    os.write(1, b'{"answer": {"ok": true, "result": "forged"}}\\n')
+    return sys.stdin.read()
+
+def slow(entity, arguments, context):
+    child = subprocess.Popen(["setsid", "sleep", "60"])
+    open(entity["note"], "w").write(f"{os.getpid()} {child.pid}")
+    time.sleep(60)
+"""
+PLAYBOOK = """
+hosts: all
+vars: {shared: false}
+resources:
+  - directory: "{{ entity.root }}"
+  - file: "{{ entity.root }}/{{ entity_name }}.txt"
+    content: "{{ entity.title }} {{ arguments.get('note', 'plain') }}"
+    requires: ["directory:{{ entity.root }}"]
+  - file: "{{ entity.root }}/{{ entity_name }}.extra"
+    content: more
+    when: entity.extra
+    requires: ["directory:{{ entity.root }}"]
+"""
+PROVIDE = {"type": "Playbook", "id": "playbooks/site.yml"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    found = Site(tmp_path)
+    found.write("statecfg.toml", 'name = "shop"\n')
+    found.write("behaviors/sites.py", FUNCTIONS)
+    found.write("behaviors/helping.py", "def double(number):\n    return 2 * number\n")
+    found.write("playbooks/site.yml", PLAYBOOK)
+    return found
+
+
+@pytest.fixture
+def hosted(site: Site, light_host: Host) -> Site:
+    """Give the project an inventory: a host named light1."""
+    reach(site.root, [light_host])
+    site.write("statecfg.toml", 'name = "shop"\nssh_config = "ssh_config"\n')
+    return site
+
+
+ASTRAY = """\
+import logging, os
+
+def go(entity, arguments, context):
+    print("in", os.getcwd())
+    try:
+        open(os.path.join(os.getcwd(), "missing"))
+    except OSError:
+        logging.exception("no file")
+        raise
+"""
+
+
+def function(name: str, **properties: object) -> dict[str, object]:
+    return {"type": "Function", "id": f"sites:{name}", "execution_properties": properties}
+
+
+# noop
+
+
+def test_noop_gives_what_it_was_invoked_with_or_what_it_is_told_to(site: Site) -> None:
+    asked = invocation({"type": "noop"}, {"foo": 1}, arguments={"x": 7})
+    assert site.run(asked).result == {
+        "arguments": {"x": 7}, "entityId": asked.entity_id, "typeId": asked.type_id, "entity": {"foo": 1}
+    }  # fmt: skip
+    value = {"type": "noop", "execution_properties": {"returnValue": [1, None]}}
+    assert site.run(invocation(value)) == Outcome(True, [1, None])
+    error = {"majorErrorCode": 404, "minorErrorCode": "GONE", "message": "gone"}
+    assert site.run(invocation({"type": "noop", "execution_properties": {"returnError": error}})).error == error
+
+
+def test_kinds_that_nothing_here_runs_end_in_an_error(site: Site) -> None:
+    for kind in ("Activity", "MQTT"):
+        found = site.run(invocation({"type": kind, "id": "x"}))
+        assert found.error is not None and found.error["minorErrorCode"] == "RDE_BEHAVIOR_EXECUTION_UNSUPPORTED"
+        assert f"'{kind}'" in message(found)
+
+
+# Functions
+
+
+def test_a_function_returns_json_and_says_how_far_it_is(site: Site) -> None:
+    asked = invocation(function("create"), {"name": "blog", "size": 21}, arguments={"a": [1]}, kind="PostCreate")
+    assert site.run(asked).result == {"twice": 42, "given": {"a": [1]}, "who": "alice", "hook": "PostCreate"}
+    assert {"progress": 40, "details": "half way"} in site.news
+    assert site.details().splitlines()[0] == "half way"
+    assert {"making blog", "warned"} <= set(site.details().splitlines())
+
+
+def test_a_function_is_told_about_its_invocation(site: Site) -> None:
+    asked = invocation(function("told", actAsToken=True), metadata={"k": "v"})
+    assert site.run(asked).result == [asked.entity_id, "site1", asked.type_id, {"k": "v"}, True]
+
+
+def test_secrets_of_a_behavior_are_shown_nowhere(site: Site) -> None:
+    found = site.run(invocation(function("secret", _secure_password="hunter2hunter2")))
+    assert message(found) == "can't log in with <secret _secure_password>"
+    assert "hunter2" not in json.dumps(site.news) and "<secret _secure_password>" in site.details()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_json", "sites:no_json returned what is no JSON: Object of type set is not JSON serializable"),
+        ("leave", "it leaves the program (exit status 3)"),
+        ("killed", "sites:killed: it was ended by signal 9"),
+        ("too_far", "progress is a number from 0 to 100, not 101"),
+        ("creat", "behaviors/sites.py defines no function creat; did you mean `create`?"),
+    ],
+)
+def test_a_function_that_fails(site: Site, name: str, said: str) -> None:
+    assert message(site.run(invocation(function(name), {"name": "x", "size": 1}))).startswith(said)
+
+
+def test_an_error_says_where_it_was_raised(site: Site) -> None:
+    found = site.run(invocation(function("create"), {"name": "x"}))
+    assert message(found) == "'size'"
+    line = FUNCTIONS.splitlines().index(next(line for line in FUNCTIONS.splitlines() if "double(entity" in line)) + 1
+    assert f"KeyError\nat behaviors/sites.py:{line} in create" in site.details()
+
+
+def test_users_do_not_read_where_the_project_is(site: Site) -> None:
+    site.write("behaviors/astray.py", ASTRAY)
+    found = site.run(invocation({"type": "Function", "id": "astray:go"}))
+    assert found.public == "[Errno 2] No such file or directory: 'missing'"
+    assert str(site.root) not in site.details() and 'File "behaviors/astray.py", line' in site.details()
+    assert f"{site.root}/behaviors/astray.py" in site.log() and "in the project" in site.details()
+
+
+def test_users_do_not_read_paths_outside_the_project(site: Site) -> None:
+    site.write("behaviors/outside.py", "def go(entity, arguments, context):\n    open('/etc/missing/secret.conf')\n")
+    found = site.run(invocation({"type": "Function", "id": "outside:go"}))
+    assert found.public == "[Errno 2] No such file or directory: '…/secret.conf'"
+    assert "/etc/missing" not in site.details()
+
+
+def test_what_a_function_prints_is_bounded_and_is_no_answer(site: Site) -> None:
+    assert site.run(invocation(function("answers"))).result == ""
+    assert site.run(invocation(function("chatty"))).ok
+    assert len(site.details()) < 70_000 and site.details().endswith("line 19999")
+
+
+def test_a_function_is_ended_at_its_deadline_with_all_it_started(site: Site) -> None:
+    note = site.root / "note"
+    begun = time.monotonic()
+    found = site.run(invocation(function("slow", invocation_timeout=3), {"note": str(note)}))
+    assert message(found) == "sites:slow: it was still running after 3 s, and was stopped"
+    assert time.monotonic() - begun < 30
+    for pid in map(int, note.read_text().split()):
+        processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"the end of {pid}")  # type: ignore[misc]
+
+
+def test_a_function_ends_with_who_runs_it(site: Site) -> None:
+    note = site.root / "note"
+    runner = os.fork()
+    if runner == 0:
+        site.begin(invocation(function("slow"), {"note": str(note)}), threading.Event())
+        os._exit(0)
+    processes.wait_until(lambda: note.exists() and len(note.read_text().split()) == 2, 60, "the function")
+    child = int(note.read_text().split()[0])
+    os.kill(runner, 9)
+    os.waitpid(runner, 0)
+    processes.wait_until(lambda: not processes.alive(child), 20, "the end of the function")
+    os.kill(int(note.read_text().split()[1]), 9)
+
+
+def test_a_behavior_that_is_stopped_has_no_outcome(site: Site) -> None:
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    assert site.begin(invocation(function("slow"), {"note": str(site.root / "note")}), stop) is None
+
+
+def test_a_file_that_everybody_can_write_is_not_run(site: Site) -> None:
+    (site.root / "behaviors/sites.py").chmod(0o666)
+    assert "can be written by everybody" in message(site.run(invocation(function("create"))))
+
+
+# Playbooks
+
+
+def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Host) -> None:
+    root = light_host.path("/srv/www")
+    entity = {"root": "/srv/www", "title": "Blog", "extra": True}
+    found = hosted.run(invocation(PROVIDE, entity, kind="PostCreate", arguments={"note": "n"}))
+    assert found.ok, found
+    assert (root / "site1.txt").read_text() == "Blog n" and (root / "site1.extra").exists()
+    (run,) = found.result["runs"]
+    assert run["mode"] == "apply" and run["hosts"] == {"ok": 1}
+    assert hosted.log().startswith(f"run {run['run']}: apply\n  light1: ok (")
+    assert hosted.details().startswith(f"run {run['run']}: apply: hosts: 1 ok; resources: ")
+    with opened(project.find(hosted.root), str(hosted.root / "store.db")) as store:
+        (record,) = runs.recent(store)
+        assert (record.id, record.playbook) == (run["run"], f"playbooks/site.yml#{UUID}1")
+        assert hosts.every(store)[0].playbooks == [f"shop/playbooks/site.yml#{UUID}1"]
+
+    # Another entity beside it, of the same playbook, prunes nothing of the first.
+    assert hosted.run(invocation(PROVIDE, {**entity, "title": "Two", "extra": False}, number=2, kind="PostCreate")).ok
+    assert sorted(path.name for path in root.iterdir()) == ["site1.extra", "site1.txt", "site2.txt"]
+
+    # A change changes it, and what left the definition goes.
+    assert hosted.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, kind="PostUpdate")).ok
+    assert (root / "site1.txt").read_text() == "News plain" and not (root / "site1.extra").exists()
+
+    # Deleting removes what hosts remember, whatever the playbook says by now.
+    (hosted.root / "playbooks/site.yml").write_text("hosts: nowhere\nresources: {{ broken\n")
+    assert hosted.run(invocation(PROVIDE, {}, kind="PostDelete")).ok
+    assert [path.name for path in root.iterdir()] == ["site2.txt"]
+    again = hosted.run(invocation(PROVIDE, {}, kind="PreDelete"))
+    assert again == Outcome(True, {"runs": []})
+    assert hosted.log() == hosted.details() == "nothing to do: no host has anything of this entity"
+    destroy = {**PROVIDE, "execution_properties": {"destroy": True}}
+    assert hosted.run(invocation(destroy, {}, number=2)).ok
+    assert not root.exists()
+
+
+def test_a_playbook_that_fails_says_why(hosted: Site, light_host: Host) -> None:
+    light_host.path("/srv/taken").write_text("a file\n")
+    found = hosted.run(invocation(PROVIDE, {"root": "/srv/taken", "title": "x", "extra": False}, kind="PostCreate"))
+    assert message(found).startswith("light1: failed: directory:/srv/taken: ")
+    assert found.result["runs"][0]["hosts"] == {"failed": 1}
+    assert found.public is not None and found.public.startswith("The playbook failed: run ")
+    for text in (found.public, hosted.details(), str(found.result)):
+        assert "light1" not in text and "/srv" not in text and str(hosted.root) not in text
+
+    found = hosted.run(invocation(PROVIDE, {"root": "/srv/other", "extra": False}, kind="PostCreate"))
+    assert "playbooks/site.yml:7:" in message(found) and "has no key `title`" in message(found)
+    assert found.public is not None and "[SC0" in found.public and "site.yml" not in found.public
+    assert not light_host.path("/srv/other").exists()
+
+
+def test_a_limit_may_be_a_template_of_the_entity(hosted: Site) -> None:
+    limited = {**PROVIDE, "execution_properties": {"limit": "{{ entity.host }}"}}
+    entity = {"root": "/srv/limited", "title": "x", "extra": False}
+    assert hosted.run(invocation(limited, {**entity, "host": "light1"}, kind="PostCreate")).ok
+    assert "`nowhere`" in message(hosted.run(invocation(limited, {**entity, "host": "nowhere"}, kind="PostUpdate")))
+    assert "gives '' for this entity" in message(hosted.run(invocation(limited, {**entity, "host": ""})))
+
+
+def test_a_playbook_reaches_only_the_hosts_its_behavior_declares(hosted: Site, light_host: Host) -> None:
+    inventory = hosted.root / "inventory.yml"
+    inventory.write_text(inventory.read_text().rstrip() + "\n  secret-db: {address: 192.0.2.1}\n")
+    bounded = {**PROVIDE, "execution_properties": {"limit": "{{ entity.host }}", "hosts": "light*"}}
+    entity = {"root": "/srv/bounded", "title": "x", "extra": False}
+    assert hosted.run(invocation(bounded, {**entity, "host": "light1"}, kind="PostCreate")).ok
+    for limit in ("secret-db", "all"):
+        found = hosted.run(invocation(bounded, {**entity, "host": limit}, kind="PostUpdate", number=3))
+        assert "the behavior may reach `light*`, and the playbook selects secret-db" in message(found)
+        assert found.public is not None and "secret-db" not in found.public and "host not allowed" in found.public
+    assert sorted(path.name for path in light_host.path("/srv/bounded").iterdir()) == ["site1.txt"]
+
+
+def test_an_error_of_a_function_hides_the_path_of_the_project(site: Site) -> None:
+    site.write("behaviors/paths.py", "def fails(entity, arguments, context):\n    open(__file__ + 'x')\n")
+    found = site.run(invocation(function("fails") | {"id": "paths:fails"}))
+    assert str(site.root) in message(found)
+    assert found.public is not None and str(site.root) not in found.public and "behaviors/paths.py" in found.public
+
+
+def test_a_playbook_with_services_is_refused(site: Site) -> None:
+    site.write("charms/db/hooks/install", "#!/bin/sh\n")
+    (site.root / "charms/db/hooks/install").chmod(0o755)
+    site.write("playbooks/site.yml", '- service: db\n  hosts: "@local"\n  charm: ../charms/db\n')
+    assert "playbooks/site.yml declares services" in message(site.run(invocation(PROVIDE, {}, kind="PostCreate")))
+
+
+# Definitions
+
+
+@pytest.mark.parametrize(
+    ("execution", "said"),
+    [
+        ({"type": "Function", "id": "sites"}, "the id of a Function is MODULE:FUNCTION"),
+        ({"type": "Function", "id": "site:create"}, "there is no behaviors/site.py; did you mean `sites`?"),
+        ({"type": "Function", "id": "../sites:create"}, "the id of a Function is MODULE:FUNCTION"),
+        ({"type": "Playbook", "id": "playbooks/sites.yml"}, "did you mean `playbooks/site.yml`?"),
+        ({"type": "Playbook", "id": "../site.yml"}, "'../site.yml' leads out of the project"),
+        ({"type": "Playbook", "id": "playbooks/site"}, "the id of a Playbook is the path of one in the project"),
+        ({**PROVIDE, "execution_properties": {"limits": "x"}}, "did you mean `limit`?"),
+        ({**PROVIDE, "execution_properties": {"destroy": "yes"}}, "it must be true or false"),
+        ({**PROVIDE, "execution_properties": {"invocation_timeout": 0}}, "a number of seconds from 1 to 604800"),
+        ({"type": "noop", "execution_properties": []}, "execution_properties is no object"),
+        ({"type": "noop", "selectable": "yes"}, "it must be true or false"),
+        ({**PROVIDE, "execution_properties": {"hosts": "{{ entity.host }}"}}, "hosts must not be a template"),
+        ({**PROVIDE, "execution_properties": {"hosts": " "}}, "hosts is empty"),
+    ],
+)
+def test_a_wrong_definition(site: Site, execution: dict[str, object], said: str) -> None:
+    (found,) = behaviors.check(execution, project.find(site.root))
+    assert said in found
+
+
+def test_right_definitions(site: Site) -> None:
+    place = project.find(site.root)
+    for execution in (PROVIDE, function("create"), {"type": "noop"}, {"type": "Activity", "id": "x"}, {"type": "MQTT"}):
+        assert behaviors.check(execution, place) == []
+    assert TOKEN not in json.dumps(behaviors.check(PROVIDE, place))

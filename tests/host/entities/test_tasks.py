@@ -1,0 +1,216 @@
+"""Tasks and their workers: leases, order, what a worker that died leaves behind, and what survives a restart."""
+
+from __future__ import annotations
+
+from statecfg.entities.model import IN_DELETION, RESOLVED, Invocation, Outcome, Query
+from statecfg.entities.operations import Operations
+from statecfg.entities.tasks import LEASE
+from statecfg.store import opened
+from tests.unit.entities.scenes import ANN, BEN, EVE, FAILED, INTERFACE, ROOT, Scene, behavior, refused
+
+GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
+
+
+def step(operations: Operations, task: str) -> Invocation:
+    found = operations.advance(task)
+    assert found is not None
+    return found
+
+
+def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
+    scene = scene_on_both
+    o, entity = scene.operations, scene.entity(scene.type("PreDelete", "PostDelete"))
+    task = o.delete_entity(ROOT, entity.id)
+    assert o.next_due() == 0
+    assert o.claim("one") == task.id
+    assert o.claim("two") is None
+    assert o.next_due() == scene.now + LEASE
+    first = step(o, task.id)
+    assert (first.kind, first.claimed, first.parent_task_id) == ("PreDelete", task.id, task.id)
+    assert {scene.task(id).status for id in (task.id, first.task_id)} == {"running"}
+    assert step(o, task.id) == first, "the same step, however often it is asked for"
+
+    scene.now += LEASE - 1
+    assert o.renew(task.id, "one")
+    assert not o.renew(task.id, "two")
+    scene.now += LEASE - 1
+    assert o.claim("two") is None
+    scene.now += 2
+    assert o.claim("two") == task.id, "worker one has died"
+    assert not o.renew(task.id, "one")
+    assert step(o, task.id) == first, "an idempotency key stays what it was"
+
+    assert o.settle(task.id, first.id, Outcome(True))
+    assert not o.settle(task.id, first.id, Outcome(False, error=FAILED)), "worker one was not dead, but late"
+    second = step(o, task.id)
+    assert (second.kind, second.id != first.id) == ("PostDelete", True)
+    assert scene.state(entity.id) == "IN_DELETION"
+    assert not o.settle(task.id, "another", Outcome(True))
+    assert o.settle(task.id, second.id, Outcome(True))
+    assert (o.advance(task.id), o.claim("two"), o.next_due()) == (None, None, None)
+    assert not o.renew(task.id, "two")
+    assert not o.settle("urn:vcloud:task:none", second.id, Outcome(True))
+
+
+def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
+    entity = scene.entity(scene.type("PreDelete", "PostDelete"))
+    o = scene.operations
+    task = o.delete_entity(ROOT, entity.id)
+    assert o.claim("one", task.id) == task.id
+    o.settle(task.id, step(o, task.id).id, Outcome(True))
+    begun = step(o, task.id)
+    scene.now += LEASE + 1
+    with opened(url=str(scene.store.address.path)) as store:
+        again = Operations(store, lambda: scene.now)
+        assert again.claim("two") == task.id
+        found = step(again, task.id)
+        assert found == begun
+        assert found.kind == "PostDelete"
+        again.settle(task.id, found.id, Outcome(True))
+    assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
+
+
+def test_one_entitys_tasks_run_one_by_one_and_those_of_others_beside(scene: Scene) -> None:
+    o, kind = scene.operations, scene.type("PostUpdate")
+    entity, other = scene.entity(kind), scene.entity(kind)
+    o.add_behavior_grant(ROOT, kind.id, {"behaviorId": behavior("blink"), "accessLevelId": "ReadOnly"})
+    first = o.update_entity(ROOT, entity.id, {"entity": {"foo": "1"}}).task
+    second = o.update_entity(ROOT, entity.id, {"entity": {"foo": "2"}}).task
+    third = o.update_entity(ROOT, other.id, {"entity": {"foo": "3"}}).task
+    beside = o.invoke(ROOT, entity.id, behavior("blink"))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert o.claim("one", second.id) is None
+    assert [o.claim("one") for _ in range(4)] == [first.id, third.id, beside.id, None]
+    # A hook sees the entity as it is when it runs.
+    found = step(o, first.id)
+    assert found.entity == {"foo": "2"}
+    o.settle(first.id, found.id, Outcome(True))
+    assert o.claim("one") == second.id
+    for id in (second.id, third.id, beside.id):
+        o.settle(id, step(o, id).id, Outcome(True))
+
+
+def test_a_task_that_is_given_back_is_due_at_once(scene: Scene) -> None:
+    o, entity = scene.operations, scene.entity(scene.type("PreDelete"))
+    task = o.delete_entity(ROOT, entity.id)
+    assert o.claim("one") == task.id
+    o.release(task.id, "two")
+    assert o.claim("two") is None
+    o.release(task.id, "one")
+    assert o.claim("two") == task.id
+    o.release(task.id, "two")
+    assert scene.work() == ["PreDelete"]
+
+
+def test_an_entity_that_goes_while_its_hook_runs(scene: Scene) -> None:
+    o, kind = scene.operations, scene.type("PostUpdate", "PostCreate", "PostDelete")
+    entity = scene.entity(kind)
+    running = o.update_entity(ROOT, entity.id, {"entity": {"foo": "1"}}).task
+    waiting = o.update_entity(ROOT, entity.id, {"entity": {"foo": "2"}}).task
+    assert running is not None
+    assert waiting is not None
+    assert o.claim("one") == running.id
+    found = step(o, running.id)
+    o.delete_entity(ROOT, entity.id, invoke_hooks=False)
+    assert o.settle(running.id, found.id, Outcome(True))
+    assert scene.work() == []
+    assert scene.task(running.id).status == "success"
+    error = scene.task(waiting.id).error
+    assert error is not None
+    assert error["minorErrorCode"] == "RDE_ENTITY_GONE"
+    deleting = scene.entity(kind)
+    task = o.delete_entity(ROOT, deleting.id)
+    assert o.claim("one") == task.id
+    part = step(o, task.id).task_id
+    o.delete_entity(ROOT, deleting.id, invoke_hooks=False)
+    assert o.advance(task.id) is None
+    assert (scene.task(task.id).status, scene.task(part).status) == ("success", "error")
+
+
+def test_a_behavior_that_goes_before_its_turn(scene: Scene) -> None:
+    o, kind = scene.operations, scene.type()
+    id = o.create_behavior(ROOT, INTERFACE, {"name": "fleeting", "execution": {"type": "noop"}}).id
+    o.add_behavior_grant(ROOT, kind.id, {"behaviorId": id, "accessLevelId": "ReadOnly"})
+    task = o.invoke(ROOT, scene.entity(kind).id, id)
+    o.delete_behavior(ROOT, INTERFACE, id)
+    assert scene.work() == []
+    error = scene.task(task.id).error
+    assert error is not None
+    assert error["minorErrorCode"] == "RDE_INVALID_BEHAVIOR_SCOPE"
+
+
+def test_hooks_that_an_entity_s_version_does_not_have_any_more(scene: Scene) -> None:
+    o, hooks = scene.operations, ("PostUpdate", "PreDelete", "PostDelete")
+    old, new = scene.type(*hooks, nss="moves"), scene.type(nss="moves", version="2.0.0")
+    entity = scene.entity(old)
+    task = o.update_entity(ROOT, entity.id, {"entity": {"foo": "1"}}).task
+    assert task is not None
+    # What may keep an entity from being marked is asked also where the same change moves it to a version without that.
+    marking = o.update_entity(ROOT, entity.id, {"entityType": new.id, "entityState": IN_DELETION})
+    assert marking.accepted
+    assert scene.work("PreDelete") == ["PostUpdate", "PreDelete"]
+    assert scene.state(entity.id) == RESOLVED
+
+    waiting = o.update_entity(ROOT, entity.id, {"entity": {"foo": "2"}}).task
+    deleting = o.delete_entity(ROOT, entity.id)
+    assert waiting is not None
+    assert o.update_entity(ROOT, entity.id, {"entityType": new.id}).task is None
+    assert scene.work() == []
+    error = scene.task(waiting.id).error
+    assert error is not None
+    assert error["minorErrorCode"] == "RDE_INVALID_BEHAVIOR_SCOPE"
+    assert (scene.task(deleting.id).status, scene.state(entity.id)) == ("success", "gone")
+
+
+def test_a_hook_is_left_out_by_who_controls_both_versions(scene: Scene) -> None:
+    o = scene.operations
+    old, new = scene.type(nss="both"), scene.type("PostUpdate", nss="both", version="2.0.0")
+    for kind, level in ((old, "FullControl"), (new, "ReadWrite")):
+        o.add_grant(ROOT, kind.id, {"memberId": BEN.id, "accessLevelId": level})
+    entity = scene.entity(old, who=BEN)
+    body = {"entityType": new.id}
+    refused(403, GONE, o.update_entity, BEN, entity.id, body, None, False)
+    assert o.update_entity(BEN, entity.id, body).task is not None
+    assert scene.work() == ["PostUpdate"]
+
+
+def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
+    o, entity = scene.operations, scene.entity(scene.type("PreDelete"))
+    task = o.delete_entity(ROOT, entity.id)
+    assert o.claim("one") == task.id
+    found = step(o, task.id)
+    o.update_task(found.id, progress=140, details="half\0way \ud800", operation="x" * 5000)
+    shown = scene.task(found.task_id)
+    assert (shown.progress, shown.details, len(shown.operation)) == (100, "halfway ?", 4097)
+    o.update_task(found.id, details="a" * 70_000 + "the newest")
+    details = scene.task(found.task_id).details
+    assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
+    o.update_task(found.id)
+    error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
+    o.settle(task.id, found.id, Outcome(False, error=error))
+    ended = scene.task(task.id)
+    assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
+    o.update_task(found.id, progress=5)
+    assert scene.task(found.task_id).progress == 100, "it has ended"
+
+
+def test_tasks_are_seen_by_who_started_them_and_who_sees_the_entity(scene: Scene) -> None:
+    o, kind = scene.operations, scene.type()
+    o.add_grant(ROOT, kind.id, {"memberId": ANN.id, "accessLevelId": "ReadWrite"})
+    task = o.create_entity(ANN, kind.id, {"name": "e", "entity": {"foo": "x"}}, resolve=True)
+    for id in (task.id, task.id.rpartition(":")[2], task.id.rpartition(":")[2].upper()):
+        assert o.get_task(ANN, id) == o.get_task(ROOT, id) == task
+    for id in (task.id, "", "urn:vcloud:task:x", task.entity):
+        refused(403, GONE, o.get_task, EVE, id)
+    assert o.list_tasks(EVE, Query()).total == 0
+    assert o.list_tasks(ANN, Query()).values == [task]
+    o.add_grant(ROOT, task.entity, {"memberId": EVE.id, "accessLevelId": "ReadOnly"})
+    assert o.get_task(EVE, task.id) == task
+    o.delete_entity(ROOT, task.entity)
+    refused(403, GONE, o.get_task, EVE, task.id)
+    assert o.get_task(ANN, task.id) == task
+    newest = o.list_tasks(ROOT, Query(f"owner=={task.entity}")).values
+    assert [item.name for item in newest] == ["deleteDefinedEntity", "createDefinedEntity"]
+    assert o.list_tasks(ROOT, Query("status==success;progress=lt=100")).total == 0

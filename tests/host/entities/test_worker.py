@@ -1,0 +1,138 @@
+"""Workers: what they claim, keep, give back and take over; how far a task is; several at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from statecfg.entities.model import Query, Task
+from statecfg.entities.worker import Worker
+from statecfg.playbook import project
+from statecfg.store import records
+from statecfg.store.entities import tables
+from tests.host.entities.sites import ME, Sites, behavior
+from tests.lab import processes
+
+FUNCTIONS = """
+import os, time
+
+def wait(entity, arguments, context):
+    context.update(10, "begun")
+    with open(entity["title"], "a") as stream:
+        stream.write(f"{context.invocation_id}\\n")
+    if not os.path.exists(entity["title"] + ".go"):
+        time.sleep(60)
+    return "done"
+
+def quick(entity, arguments, context):
+    return len(entity["title"])
+"""
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Iterator[Sites]:
+    found = Sites(tmp_path, ())
+    found.write("behaviors/doing.py", FUNCTIONS)
+    for name in ("wait", "quick"):
+        found.behavior(name, {"type": "Function", "id": f"doing:{name}"})
+        found.type(name, PostCreate=behavior(name))
+    yield found
+    found.close()
+
+
+def begin(sites: Sites, kind: str, title: str, name: str = "x") -> str:
+    body = {"name": name, "entity": {"title": title}}
+    return sites.calls.create_entity(ME, f"urn:vcloud:type:acme:{kind}:1.0.0", body).id
+
+
+def task(sites: Sites, id: str) -> Task:
+    return sites.calls.get_task(ME, id)
+
+
+def test_workers_run_all_tasks_once(sites: Sites) -> None:
+    ids = [begin(sites, "quick", "t" * number, f"e{number}") for number in range(8)]
+    with sites.working(), sites.working() as worker:
+        ended = [worker.finish(id, 60, ME) for id in ids]
+    assert [each.result for each in ended] == list(range(8))
+    executed = sites.calls.list_tasks(ME, Query("operationName==executeBehavior", page_size=100)).values
+    assert len(executed) == 8
+
+
+def test_a_new_task_is_found_at_once(sites: Sites) -> None:
+    with sites.working() as worker:
+        time.sleep(0.3)
+        id = begin(sites, "quick", "ab")
+        worker.wake()
+        processes.wait_until(lambda: task(sites, id).is_finished, 20, "the task")
+
+
+def test_a_worker_that_stops_gives_its_task_back(sites: Sites) -> None:
+    note = sites.root / "note"
+    id = begin(sites, "wait", str(note))
+    with sites.working():
+        processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function")
+        processes.wait_until(lambda: task(sites, id).details == "begun", 20, "its details")
+        assert (task(sites, id).status, task(sites, id).progress) == ("running", 10)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 14  # and not when what runs is given up, 15 s later
+    assert task(sites, id).status == "running"
+    note.with_suffix(".go").touch()
+    with sites.working() as worker:
+        ended = worker.finish(id, 60, ME)
+    assert (ended.status, ended.result) == ("success", "done")
+    first, second = note.read_text().split()
+    assert first == second  # the same invocation, tried again
+
+
+def test_a_worker_that_lost_its_task_enters_nothing(sites: Sites) -> None:
+    note = sites.root / "note"
+    id = begin(sites, "wait", str(note))
+    with sites.working():
+        processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function")
+        note.with_suffix(".go").touch()
+        # The lease is over for whoever lives half a minute later.
+        with sites.working(later=31) as other:
+            ended = other.finish(id, 60, ME)
+        assert (ended.status, ended.result) == ("success", "done")
+    assert task(sites, id) == ended
+    assert len(note.read_text().split()) == 2
+
+
+def test_a_task_waited_for_is_run_where_nobody_else_does(sites: Sites) -> None:
+    id = begin(sites, "quick", "abc")
+    worker = Worker(sites.calls, project.find(sites.root))
+    assert worker.finish(id, 60, ME).result == 3
+    assert worker.finish(id, 0, ME).result == 3
+    before = threading.active_count()
+    worker.stop()
+    assert threading.active_count() <= before
+
+
+def test_our_own_mistake_ends_no_worker(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
+    """A task that can't be read at all, as of a store that something else wrote to."""
+    broken, right = begin(sites, "quick", "abc"), begin(sites, "quick", "abcd", "y")
+    sites.store.attempt(lambda connection: records.change(connection, tables.task, {"work": {"do": "x"}}, id=broken))
+    worker = Worker(sites.calls, project.find(sites.root), 1)
+    worker.start()
+    try:
+        processes.wait_until(lambda: task(sites, right).is_finished, 20, "the task behind it")
+    finally:
+        worker.stop()
+    assert "a mistake in statecfg" in caplog.text
+    assert not task(sites, broken).is_finished
+
+
+def test_our_own_mistake_runs_nothing_again(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
+    """What ran has an outcome that can't be entered, as of a type that something else wrote to."""
+    wrong = {"schema": {"$schema": "none"}}
+    kind = "urn:vcloud:type:acme:quick:1.0.0"
+    id = begin(sites, "quick", "abc")
+    sites.store.attempt(lambda connection: records.change(connection, tables.entity_type, wrong, id=kind))
+    ended = Worker(sites.calls, project.find(sites.root)).finish(id, 60, ME)
+    assert ended.error is not None
+    assert (ended.error["minorErrorCode"], sites.state("x")) == ("INTERNAL_SERVER_ERROR", "RESOLUTION_ERROR")
+    assert "a mistake in statecfg" in caplog.text

@@ -1,0 +1,112 @@
+"""A store with hook types beside it, to try exec hooks on, and the processes that work on both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.types import HookTypes
+from statecfg.store import hooks, hosts, turns
+from statecfg.store.database import Store
+from statecfg.store.hooks import HookObject, Spec
+from tests import ROOT
+
+BOOTED = "node-booted"
+BOUND = "node-bound-to-policy"
+
+# Counts in the configuration and in the metadata; an overlap with any other call, it reports as an error.
+COUNTER = """#!/bin/bash
+set -eu
+exec 9>../one-at-a-time
+if ! flock -n 9; then
+    echo '{"error": {"message": "two at once"}}'
+    exit 1
+fi
+sleep 0.01
+jq '(.hook.configuration.count + 1) as $n | {
+    hook: {configuration: {update: {count: $n, again: $n}}},
+    node: {metadata: {update: {count: ((.node.metadata.count // 0) + 1)}}}
+}'
+"""
+
+DRAINS = """
+import sys
+from pathlib import Path
+from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.types import HookTypes
+from statecfg.store import hosts, opened, turns
+url, folder, event, host, count, drain, lease = sys.argv[1:]
+turns.LEASE, turns.RENEW = float(lease), float(lease) / 3
+with opened(url=url) as store:
+    engine = Engine(store, HookTypes((Path(folder),)))
+    for _ in range(int(count)):
+        engine.trigger(event, hosts.get(store, host))
+        if drain == "each":
+            engine.drain(300)
+    engine.drain(300)
+"""
+
+
+class Workshop:
+    """Hook types in a directory, and hooks of them in a store."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store, self.folder = store, folder
+        folder.mkdir(exist_ok=True)
+        self.engine = Engine(store, HookTypes((folder,)))
+        self.host = hosts.tag(store, "web1", ["blue"])
+
+    def type(self, name: str, schema: str = "", **programs: str) -> Path:
+        """Make a hook type; `_` in the names of its programs stands for `-`."""
+        folder = self.folder / f"{name}.hook"
+        folder.mkdir(exist_ok=True)
+        (folder / "configuration.yaml").write_text(schema)
+        for event, script in programs.items():
+            path = folder / event.replace("_", "-")
+            path.write_text(script)
+            path.chmod(0o755)
+        return folder
+
+    def hook(self, name: str, type: str, spec: Spec | None = None, **configuration: Any) -> HookObject:
+        """Make a hook of a type."""
+        kind = self.engine.types.find(type)
+        complete = kind.configured(configuration)
+        made, differs = hooks.create(self.store, name, type, str(kind.folder), complete, spec or Spec(), "me")
+        assert not differs
+        return made
+
+    def simple(self, name: str, script: str, event: str = BOOTED, schema: str = "", **configuration: Any) -> HookObject:
+        """Make a type with one program, and a hook of it, both of one name."""
+        self.type(name, schema, **{event: script})
+        return self.hook(name, name, **configuration)
+
+    def configuration(self, name: str) -> dict[str, Any]:
+        """Return a hook's configuration as it stands."""
+        found = hooks.get(self.store, name)
+        assert found is not None
+        return found.configuration
+
+    def metadata(self) -> Any:
+        """Return the host's metadata as they stand."""
+        found = hosts.get(self.store, "web1")
+        assert found is not None
+        return found.metadata
+
+    def entries(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return severity and entry of the whole log, oldest first."""
+        return [(event.severity, event.entry) for event in reversed(hooks.events(self.store))]
+
+    def process(
+        self, url: str, event: str, count: int, drain: str = "each", lease: float = turns.LEASE
+    ) -> subprocess.Popen[str]:
+        """Start a process that fires an event so many times, and works off the queue after each or at the end.
+
+        :param lease: seconds after which its turn in PostgreSQL is free where it does not renew it
+        """
+        given = (url, str(self.folder), event, "web1", str(count), drain, str(lease))
+        argv: Sequence[str] = (sys.executable, "-c", DRAINS, *given)
+        return subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,0 +1,157 @@
+"""Counting hooks: nothing is lost and nothing overlaps, with many processes at once and with killed engines."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.types import SHIPPED, HookTypes
+from statecfg.store import hooks, opened
+from statecfg.store.database import Store
+from tests.host.hooks.exec.workshop import BOOTED, BOUND, COUNTER, Workshop
+from tests.host.remote.machine.test_process import alive
+
+PROCESSES, EVENTS = 8, 10
+KILLS = 25
+LEASE = 3.0  # seconds; tests/host/store/test_together.py waits for those that it has for users
+SCHEMA = "count: {default: 0}\nagain: {default: 0}"
+
+needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="NOT RUN: needs the Debian package jq")
+# As the document prints it, with its mistakes.
+LITERAL = """#! /bin/bash
+
+json=$(< /dev/stdin)
+
+name=$(jq '.hook.name' <<< $json)
+value=$(( $(jq '.hook.config.count' <<< $json) + 1 ))
+
+cat <<EOF
+{
+  "hook": {
+    "configuration": {
+      "count": $value
+    }
+  },
+  "metadata": {
+    $name: $value
+  }
+}
+EOF
+"""
+
+
+@pytest.fixture
+def shop(store: Store, tmp_path: Path) -> Workshop:
+    return Workshop(store, tmp_path / "hooks")
+
+
+@needs_jq
+def test_the_shipped_counter(shop: Workshop) -> None:
+    engine = Engine(shop.store, HookTypes((SHIPPED,)))
+    kind = engine.types.find("counter")
+    hooks.create(shop.store, "mine", "counter", str(kind.folder), kind.configured({"count": 41}), hooks.Spec(), "me")
+    engine.trigger(BOUND, shop.host, "p.yml")
+    engine.drain()
+    assert [severity for severity, _ in shop.entries()] == ["info"]
+    assert (shop.configuration("mine"), shop.metadata()) == ({"count": 42}, {"mine": 42})
+
+
+@needs_jq
+def test_the_counter_as_it_is_printed_fails_as_it_does_in_the_original(shop: Workshop) -> None:
+    shop.simple("counter", LITERAL, BOUND, "count: {default: 0}")
+    shop.engine.run("counter", BOUND, shop.host)
+    ((severity, entry),) = shop.entries()
+    assert (severity, entry["exit_status"]) == ("error", 0)
+    assert entry["error"] == (
+        "unexpected key in hook's output: metadata and "
+        "undefined operation on hook: count; should be 'update' or 'remove'"
+    )
+    assert (shop.configuration("counter"), shop.metadata()) == ({"count": 0}, {})
+
+
+def test_the_shipped_counter_says_what_it_lacks(shop: Workshop) -> None:
+    script = (SHIPPED / "counter.hook" / BOUND).read_text().replace("set -eu", "set -eu\nPATH=/no/such/place")
+    shop.simple("counter", script, BOUND, "count: {default: 0}")
+    shop.engine.run("counter", BOUND, shop.host)
+    ((severity, entry),) = shop.entries()
+    said = {"message": "the hook type counter needs the program jq: apt-get install jq"}
+    assert (severity, entry["error"]) == ("error", said)
+
+
+@needs_jq
+def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, url: str) -> None:
+    shop.simple("counter", COUNTER, schema=SCHEMA)
+    # A turn costs more on PostgreSQL, where it is a lease: fewer of them show the same.
+    events = EVENTS if not url.startswith("postgresql") else EVENTS // 2
+    running = [shop.process(url, BOOTED, events) for _ in range(PROCESSES)]
+    try:
+        for process in running:
+            said, wrong = process.communicate(timeout=300)
+            assert process.returncode == 0, said + wrong
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    total = PROCESSES * events
+    assert hooks.waiting(shop.store) == 0
+    assert [severity for severity, _ in shop.entries()] == ["info"] * total
+    assert shop.configuration("counter") == {"count": total, "again": total}
+    assert shop.metadata() == {"count": total}
+    invocations = [event.invocation or 0 for event in reversed(hooks.events(shop.store))]
+    assert invocations == sorted(set(invocations)), "first come, first served"
+
+
+@needs_jq
+def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_path: Path) -> None:
+    # In SQLite, since a killed engine's turn lasts 30 s longer in PostgreSQL.
+    url, total, kills = str(tmp_path / "store.db"), 60, 0
+    dice = random.Random(20)
+    end = time.monotonic() + 240
+    with opened(url=url) as store:
+        shop = Workshop(store, tmp_path / "hooks")
+        shop.simple("counter", COUNTER, schema=SCHEMA)
+        for _ in range(total):
+            shop.engine.trigger(BOOTED, shop.host)
+        while hooks.waiting(store) and time.monotonic() < end:
+            process = shop.process(url, BOOTED, 0)
+            try:
+                process.wait(dice.uniform(0.2, 0.6) if kills < KILLS else 120)
+            except subprocess.TimeoutExpired:
+                kills += 1
+            process.kill()
+            process.communicate()
+            found = shop.configuration("counter")
+            assert found["count"] == found["again"] == shop.metadata().get("count", 0)
+        assert [severity for severity, _ in shop.entries()] == ["info"] * total
+        assert shop.configuration("counter")["count"] == total
+    assert kills >= 6
+
+
+def test_what_a_killed_engine_left_running_is_ended_before_the_next_begins(shop: Workshop, url: str) -> None:
+    folder = shop.type("h", **{BOOTED: "#!/bin/sh\necho $$ >>pids\n[ -e again ] || exec sleep 1000\n"})
+    shop.hook("h", "h")
+    shop.engine.trigger(BOOTED, shop.host)
+    pids = folder / "pids"
+    process = shop.process(url, BOOTED, 0, lease=LEASE)
+    try:
+        deadline = time.monotonic() + 30
+        while not (pids.exists() and pids.read_text().endswith("\n")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        (folder / "again").touch()
+    finally:
+        process.kill()
+        process.communicate()
+    first = int(pids.read_text())
+    assert alive(first), "it outlives its engine"
+    with opened(url=url) as mine:
+        # With a lease, the turn of the one that was killed has to run out first.
+        Engine(mine, HookTypes((folder.parent,))).drain(LEASE + 20)
+    assert not alive(first)
+    assert len(pids.read_text().split()) == 2
+    assert [severity for severity, _ in shop.entries()] == ["info"]

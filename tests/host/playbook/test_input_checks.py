@@ -1,0 +1,300 @@
+"""Wrong input is found before any host is contacted: variables, users, addresses, keys, words of Ansible, files."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from statecfg import resources
+from statecfg.cli import preflight
+from statecfg.dialects import ansible_words
+from statecfg.playbook.inventory import Host
+from statecfg.problems import InvalidInput
+from statecfg.transport import Settings, key_files
+from tests.host.command import Ran, statecfg
+from tests.lab import PlainSshd
+
+PLAY = """\
+hosts: all
+vars: {port: 80}
+resources:
+  - directory: /srv/{{ kind }}
+    when: wanted | default(true)
+  - file: /etc/app.conf
+    template: app.conf.j2
+  - include: more.yml
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: {address: 192.0.2.1, vars: {zone: eu}}}\n")
+    (tmp_path / "play.yml").write_text(PLAY)
+    (tmp_path / "app.conf.j2").write_text("{% include 'part.j2' %}\nlisten {{ listen | default(1) }}\n")
+    (tmp_path / "part.j2").write_text("{{ deep | default(1) }}\n")
+    (tmp_path / "more.yml").write_text("vars: {own: 1}\nresources: [{file: /x, content: '{{ own }}{{ inner }}'}]\n")
+    return tmp_path
+
+
+def refused(project: Path, *words: str) -> str:
+    ran = statecfg("validate", "play.yml", *words, cwd=project, code=5)
+    return ran.err
+
+
+def test_a_variable_that_nothing_reads_is_refused(project: Path) -> None:
+    read = ("kind", "wanted", "port", "zone", "listen", "deep", "own", "inner")
+    given = [word for name in read for word in ("-e", f"{name}=true")]
+    statecfg("validate", "play.yml", *given, "-e", '{"wanted": true}', cwd=project)
+    said = refused(project, "-e", "kind=a", "-e", "inner=b", "-e", "prot=81")
+    assert "SC0424" in said and "-e sets `prot`" in said and "did you mean `port`?" in said
+
+
+def test_a_python_playbook_only_warns_about_a_variable_that_it_does_not_mention(project: Path) -> None:
+    (project / "play.py").write_text(
+        "from statecfg import play\nfrom statecfg.resources import file\n\n"
+        "@play(hosts='all')\ndef web(host):\n    return file('/x', content=host.vars.get('mentioned', ''))\n"
+    )
+    ran = statecfg("validate", "play.py", "-e", "mentioned=1", "-e", "other=1", cwd=project)
+    assert "does not seem to read `other`" in ran.err and "mentioned" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": NaN}', "NaN"),
+        ('{"a": Infinity}', "Infinity"),
+        ('{"a": 1e999}', "1e999 is too large a number"),
+        ("{" * 3 + '"a":', "not valid JSON"),
+        ('{"a": ' + "[" * 30_000 + "]" * 30_000 + "}", "nested more than 100 levels"),
+        ('{"a": ' + "9" * 5000 + "}", "an integer of 5000 digits"),
+        ("[1]", "not key=value"),
+    ],
+)
+def test_json_that_is_not_json_is_refused(project: Path, text: str, said: str) -> None:
+    assert said in refused(project, "-e", text)
+
+
+@pytest.mark.parametrize(
+    "words", [("-u", "-oProxyCommand=x"), ("-u", "a b"), ("-u", "$(id)"), ("--become-user", "a;b"), ("-u", "")]
+)
+def test_a_wrong_user_is_refused_before_connecting(project: Path, words: tuple[str, str]) -> None:
+    ran = statecfg("plan", "play.yml", *words, "-e", "kind=a", "-e", "inner=b", cwd=project, code=5)
+    assert "is not a user name" in ran.err
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1:22", "web1.example.com:2222", "'[2001:db8::1]:22'"])
+def test_an_address_with_a_port_is_refused(project: Path, address: str) -> None:
+    (project / "inventory.yml").write_text(f"hosts:\n  web1: {{address: {address}}}\n")
+    said = refused(project, "-e", "kind=a", "-e", "inner=b")
+    assert "which holds a port" in said and "and port: 22" in said and "inventory.yml:2" in said
+
+
+@pytest.mark.parametrize("address", ["2001:db8::1", "::1", "192.0.2.1", "web1"])
+def test_an_address_without_a_port_is_accepted(project: Path, address: str) -> None:
+    (project / "inventory.yml").write_text(f"hosts:\n  web1: {{address: '{address}'}}\n")
+    statecfg("validate", "play.yml", "-e", "kind=a", "-e", "inner=b", cwd=project)
+
+
+# Keys
+
+
+def keygen(path: Path, *more: str) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path), *more], check=True)
+    return path
+
+
+def fido(path: Path) -> Path:
+    """Write a file as ssh-keygen -t ed25519-sk does, whose private half is in the device."""
+    import base64
+    import struct
+
+    def text(data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + data
+
+    public = text(b"sk-ssh-ed25519@openssh.com") + text(bytes(32)) + text(b"ssh:")
+    whole = b"openssh-key-v1\0" + text(b"none") + text(b"none") + text(b"") + struct.pack(">I", 1) + text(public)
+    body = base64.b64encode(whole + text(bytes(64))).decode()
+    path.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, Path]:
+    good = keygen(tmp_path / "good")
+    shared = keygen(tmp_path / "shared")
+    shared.chmod(0o640)
+    putty = tmp_path / "key.ppk"
+    putty.write_text("PuTTY-User-Key-File-3: ssh-ed25519\n")
+    putty.chmod(0o600)
+    return {
+        "good": good,
+        "public": tmp_path / "good.pub",
+        "shared": shared,
+        "putty": putty,
+        "fido": fido(tmp_path / "sk"),
+    }
+
+
+def test_unusable_keys_are_recognized(keys: dict[str, Path]) -> None:
+    said = {name: key_files.unusable(str(path)) for name, path in keys.items()}
+    assert said["good"] == ""
+    assert "public key" in said["public"] and "PuTTY key" in said["putty"] and "FIDO" in said["fido"]
+    assert f"chmod 600 {keys['shared']}" in said["shared"]
+
+
+def test_only_unusable_keys_are_an_error(
+    keys: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    bad = tuple(str(path) for name, path in keys.items() if name != "good")
+    settings = Settings(ssh_config="none", default_keys=False)
+    hosts = [Host(name, "192.0.2.1", identity_files=bad) for name in ("web1", "web2")]
+    with pytest.raises(InvalidInput) as caught:
+        preflight.check(hosts, settings, 16)
+    assert [item.code for item in caught.value.problems] == ["SC0452", "SC0452"]
+    warned = capsys.readouterr().err.splitlines()
+    assert len(warned) == len(bad) and all(line.startswith("warning: the key ") for line in warned)
+    preflight.check([Host("web1", "192.0.2.1", identity_files=(*bad, str(keys["good"])))], settings, 16)
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
+    preflight.check(hosts, settings, 16)
+
+
+def test_an_unusable_key_is_skipped_and_another_one_logs_in(
+    sshd: PlainSshd, keys: dict[str, Path], project: Path
+) -> None:
+    (project / "config").write_text(f"Host *\n  UserKnownHostsFile {sshd.known_hosts}\n  IdentitiesOnly yes\n")
+    listed = ", ".join(map(str, (keys["putty"], keys["fido"], sshd.identity)))
+    host = f"{{address: {sshd.address}, port: {sshd.port}, user: {sshd.user}, key: [{listed}]}}"
+    (project / "inventory.yml").write_text(f"hosts: {{web1: {host}, again: {host}}}\n")
+    (project / "play.yml").write_text("hosts: web1\nresources: [{directory: /srv}]\n")
+    ran = statecfg("plan", "play.yml", "--ssh-config", "config", cwd=project)
+    assert ran.err.count("is skipped: it is a PuTTY key") == 1 and "FIDO" in ran.err
+    shared_ledger(project, ran)
+
+
+def shared_ledger(project: Path, ran: Ran) -> None:
+    """See that two names of one machine are named, whichever comes second."""
+    (project / "play.yml").write_text(f"hosts: all\nresources: [{{file: {project}/made, content: x}}]\n")
+    words = ("apply", "play.yml", "--yes", "--json", "--ssh-config", "config")
+    ran = statecfg(*words, "--lock-timeout", "60", cwd=project)
+    texts = [text for host in ran.json()["hosts"].values() for text in host.get("warnings", ())]
+    assert sorted(text for text in texts if "same machine" in text) == [
+        "again and web1 are names of the same machine and user; use one of them",
+        "web1 and again are names of the same machine and user; use one of them",
+    ]
+
+
+def test_open_files_are_counted_before_starting() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    child = os.fork()
+    if child == 0:  # the limit can't be raised again
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))
+            preflight.check([], Settings(ssh_config="none"), 500)
+            local = [Host(f"h{number}", transport="local") for number in range(500)]
+            preflight.check(local[:5], Settings(ssh_config="none"), 500)
+            assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 124
+            try:
+                preflight.check(local, Settings(ssh_config="none"), 500)
+            except InvalidInput as wrong:
+                (item,) = wrong.problems
+                os._exit(0 if "--forks 500 needs" in item.detail and "use --forks 5" in item.help else 3)
+            os._exit(4)
+        except BaseException:
+            os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+
+
+# YAML
+
+
+def test_words_of_ansible_are_explained_at_their_place(project: Path) -> None:
+    (project / "play.yml").write_text(
+        "hosts: all\nbecome: true\nresources:\n"
+        "  - name: install it\n    apt: {name: nginx}\n"
+        "  - package: nginx\n    notify: restart\n    loop: [a, b]\n"
+        "  - roles: [web]\n"
+        "  - ansible.builtin.copy: {src: a}\n"
+    )
+    said = refused(project)
+    for line, word in (
+        (2, "become"), (4, "name"), (5, "apt"), (7, "notify"), (8, "loop"), (9, "roles"), (10, "ansible.builtin.copy")
+    ):  # fmt: skip
+        assert f"play.yml:{line}:" in said and f"`{word}` is a " in said, word
+    assert "for_each: LIST" in said and "restart_on" in said and "the node type is `package`" in said
+
+
+def test_no_word_of_ansible_is_a_node_type() -> None:
+    for name in resources.available():
+        assert not ansible_words.equivalent(name), name
+
+
+def test_a_wrong_requirement_is_shown_where_it_is_written(project: Path) -> None:
+    (project / "play.yml").write_text(
+        "hosts: all\nresources:\n  - directory: /srv\n  - file: /srv/a\n    content: a\n    requires:\n"
+        "      - directory:/srv\n      - directory:/svr\n  - service: x\n    restart_on: file:/srv/b\n"
+    )
+    said = refused(project)
+    assert "play.yml:8:9" in said and "play.yml:10:17" in said
+
+
+@pytest.mark.parametrize("written", ["template: app.cnof.j2", "source: filse.txt"])
+def test_a_file_with_a_similar_name_is_suggested(project: Path, written: str) -> None:
+    (project / "files.txt").write_text("")
+    (project / "play.yml").write_text(f"hosts: all\nresources:\n  - file: /x\n    {written}\n")
+    right = "app.conf.j2" if "j2" in written else "files.txt"
+    assert f"did you mean `{right}`?" in refused(project)
+
+
+def test_missing_playbooks_and_includes_suggest_files(project: Path) -> None:
+    ran = statecfg("plan", "plai.yml", cwd=project, code=5)
+    assert "Did you mean `play.yml`?" in ran.err
+    (project / "play.yml").write_text("hosts: all\nresources: [{include: moer.yml}]\n")
+    assert "did you mean `more.yml`?" in refused(project)
+
+
+def test_content_takes_a_number_of_a_template(project: Path) -> None:
+    (project / "play.yml").write_text(
+        f"hosts: '@local'\nvars: {{port: 8080}}\nresources: [{{file: {project}/made, content: '{{{{ port }}}}'}}]\n"
+    )
+    statecfg("apply", "play.yml", "--yes", cwd=project)
+    assert (project / "made").read_text() == "8080" and stat.S_ISREG((project / "made").stat().st_mode)
+
+
+def test_an_ssh_config_that_cannot_be_read_is_an_error_before_connecting(project: Path) -> None:
+    (project / "wrong").write_text('Host "x\n')
+    for name, said in {"missing": "missing: No such file", "wrong": "wrong:1: a quote is not closed"}.items():
+        ran = statecfg("plan", "play.yml", "-e", "kind=a", "-e", "inner=b", "--ssh-config", name, cwd=project, code=5)
+        assert said in ran.err
+
+
+@pytest.mark.parametrize("name", ["play.yml", "./inventory.yml", "part.j2"])
+def test_a_plan_does_not_overwrite_what_it_is_made_from(project: Path, name: str) -> None:
+    before = (project / name).read_text()
+    ran = statecfg("plan", "play.yml", "-e", "kind=a", "-e", "inner=b", "-o", name, cwd=project, code=5)
+    assert "is a file that the plan is made from" in ran.err and (project / name).read_text() == before
+
+
+def test_a_wrong_hosts_is_one_mistake(project: Path) -> None:
+    (project / "play.yml").write_text("hosts:\nresources: [{file: /x, content: a}]\n")
+    assert "1 problem found" in refused(project)
+    (project / "play.yml").write_text("hosts: []\nresources: [{file: /x, content: a}]\n")
+    assert "has an empty term" in refused(project)
+
+
+def test_a_node_is_not_told_to_require_itself(project: Path) -> None:
+    (project / "play.yml").write_text("hosts: all\nresources: [{file: /x, content: a, requires: ['file:/y']}]\n")
+    assert "file:/x`" not in refused(project).replace("file:/x requires", "")
+
+
+def test_no_words_at_all_show_the_help(project: Path) -> None:
+    ran = statecfg(cwd=project, code=None)
+    assert (ran.out + ran.err).startswith("Usage: statecfg ")
+    assert "`statecfg plan --help`" in statecfg("plan", "play.yml", "--diff=3", cwd=project, code=5).err

@@ -1,0 +1,41 @@
+"""Commands that only look need no secret of the inventory; those that use its variables do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.host.command import statecfg
+
+INVENTORY = """\
+hosts:
+  web1: {vars: {password: !secret {env: STATECFG_TEST_MISSING, name: dbpw}}}
+  "@local": {}
+groups: {web: {hosts: [web1], vars: {token: !secret {file: not-there.txt}}}}
+"""
+PLAYBOOK = 'hosts: web1\nresources:\n  - file: /etc/x\n    content: "{{ password }}"\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "inventory.yml").write_text(INVENTORY)
+    (tmp_path / "site.yml").write_text(PLAYBOOK)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["hook list", "hook log", "hosts", "inventory", "inventory --vars", "inventory --json", "service list"],
+)
+def test_looking_needs_no_secret(place: Path, words: str) -> None:
+    ran = statecfg(*words.split(), cwd=place, XDG_STATE_HOME=str(place / "state"))
+    assert "not-available" not in ran.out + ran.err
+    if "vars" in words or "json" in words:
+        assert "<secret dbpw>" in ran.out
+
+
+def test_using_needs_it(place: Path) -> None:
+    ran = statecfg("plan", "site.yml", cwd=place, code=5, XDG_STATE_HOME=str(place / "state"))
+    assert "STATECFG_TEST_MISSING" in ran.err and "inventory.yml:2" in ran.err
+    statecfg("validate", "site.yml", cwd=place, XDG_STATE_HOME=str(place / "state"))

@@ -1,0 +1,181 @@
+"""A secret whose value is a word of the protocol or of a report masks values, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.remote import session
+from statecfg.remote.hooks import lifecycle
+from statecfg.remote.machine.redact import Redactor
+from statecfg.remote.run import execution
+from statecfg.remote.units import units
+from tests.host.command import statecfg
+from tests.host.remote.ledger.test_ledger import SECOND, first
+
+# Frame types, keys of frames and reports, outcomes, states, events, modes, kinds of hooks and values of attributes.
+WORDS = [
+    "type", "hello", "beat", "planned", "plan", "action", "output", "finished", "layer", "fired", "hook", "units",
+    "unit", "need", "nodes", "expect", "begin", "blob", "name", "outcome", "changes", "actions", "position",
+    "reason", "known_after", "shutdown_first", "triggered_by", "state", "drift", "leaves", "object", "field",
+    "before", "after", "diff", "args", "status", "event", "text", "error", "detail", "hint", "summary", "warnings",
+    "refusal", "ledger", "fingerprints", "types", "command", "changed", "unchanged", "failed", "skipped", "unknown",
+    "unreachable", "locked", "refused", "apply", "destroy", "prune", "verify", "facts", "history", "content",
+    "file", "mode", "owner", "group", "path", "kind", "absent", "present", "removed", "RESOLVED", "PRE_CREATED",
+    "started", "ended", "writing", "format", "hosts", "layers", "removals", "left", "playbook", "site.yml", "host",
+    "local", "root", "0600", "true", "null", "secret",
+]  # fmt: skip
+LOADED = (execution, lifecycle, session, units)  # the modules whose messages the tests below look at
+PLAYBOOK = """\
+hosts: "@local"
+resources:
+  - file: {place}/file-changed-unit
+    content: "first value: {{{{ word }}}}\\n"
+    mode: "0600"
+  - command: changed
+    argv: [{python}, -c, "import os, sys; print(os.environ['V']); sys.exit(3)"]
+    env: {{V: "{{{{ word }}}}"}}
+    requires: [file:{place}/file-changed-unit]
+"""
+SECRET = "!secret {env: STATECFG_TEST_WORD, name: word}"
+
+
+def report(place: Path, *words: str, value: str, code: int) -> Any:
+    """Return the report of a command, without what differs from run to run."""
+    state = {"STATECFG_STORE": str(place / "store.db"), "STATECFG_STATE_DIR": str(place / "state")}
+    ran = statecfg(*words, "--json", cwd=place, code=code, STATECFG_TEST_WORD=value, **state)
+    return json.loads(ran.out)
+
+
+def shape(value: Any) -> Any:
+    """Return a report without what every run makes anew, and without the size of content."""
+    if isinstance(value, dict):
+        own = ("run", "duration", "seconds", "fingerprints", "ledger", "facts", "round_trips", "peer", "started")
+        return {key: shape(item) for key, item in value.items() if key not in own}
+    if isinstance(value, list):
+        return [shape(item) for item in value]
+    return re.sub(r"\(\d+ bytes\)", "(… bytes)", value) if isinstance(value, str) else value
+
+
+def test_reports_of_all_words_are_alike() -> None:
+    """The report of a run, masked for each word, has the keys, outcomes, names and messages that it had."""
+    frame = {
+        "type": "layer",
+        "status": "failed",
+        "nodes": [
+            {
+                "name": "file:/etc/file-changed-unit",
+                "type": "file",
+                "outcome": "changed",
+                "position": "site.yml:3",
+                "changes": [
+                    {"object": "/etc/file", "field": "content", "before": None, "after": "sha256:ab (6 bytes)"}
+                ],
+                "actions": [{"op": "write", "args": {"path": "/etc/x"}, "status": "ok"}],
+                "drift": ["content", "definition"],
+                "triggered_by": ["file:/etc/unit"],
+                "reason": "a check of a node it requires failed: file:/etc/unit",
+                "state": "RESOLVED",
+            }
+        ],
+        "error": "the exchange ended early: the controller is gone",
+        "warnings": ["run 12 by ann was cut off; under way were file:/etc/x"],
+        "summary": {"changed": 1, "failed": 2},
+        "fingerprints": {"file:/etc/file-changed-unit": "ab"},
+    }
+    for word in WORDS:
+        found = Redactor({"word": word}).report(frame)
+        kept = json.dumps(
+            {**found, "nodes": [{**found["nodes"][0], "changes": 0, "reason": 0}], "error": 0, "warnings": 0}
+        )
+        assert "<secret" not in kept, word
+        assert "<secret" not in found["error"], (word, found["error"])
+        assert [list(each) for each in found["nodes"][0]["changes"]] == [["object", "field", "before", "after"]]
+
+
+@pytest.mark.parametrize("words", [WORDS[at::8] for at in range(8)], ids=range(8))
+def test_values_are_masked_in_free_text(words: list[str]) -> None:
+    for word in words:
+        redactor = Redactor({"word": word})
+        found = redactor.report({"type": "action", "reason": f"a {word} b", "log": f"x {word}", "args": {"line": word}})
+        assert found == {
+            "type": "action",
+            "reason": "a <secret word> b",
+            "log": "x <secret word>",
+            "args": {"line": "<secret word>"},
+        }, word
+
+
+def test_runs_with_such_a_secret_are_alike(tmp_path: Path) -> None:
+    """Plan and apply report the same whatever the secret's value is."""
+    known: dict[str, Any] = {}
+    for number, word in enumerate(["zq8-innocent", "changed", "unit", "type", "file", "hook", "content"]):
+        place = tmp_path / str(number)
+        place.mkdir()
+        target = tmp_path / "target"
+        text = PLAYBOOK.format(place=target, python=shlex.quote(sys.executable))
+        (place / "site.yml").write_text(text.replace("resources:", f"vars: {{word: {SECRET}}}\nresources:"))
+        (place / "statecfg.toml").write_text('name = "words"\n')
+        target.mkdir(exist_ok=True)
+        for verb, code in (("plan", 0), ("apply", 1)):
+            more = ["--yes"] if verb == "apply" else []
+            found = shape(report(place, verb, "site.yml", *more, value=word, code=code))
+            assert found == known.setdefault(verb, found), word
+        for each in target.iterdir():
+            each.unlink()
+
+
+# What 0.3.0 wrote of `UPGRADED` where the secret's value was `path`: it masked claims and attributes as a whole.
+MASKED = """
+INSERT INTO resource VALUES ('words/site.yml', 'file:{place}/conf', 'file', 'statecfg.resources.file',
+    '["<secret word>:{place}/conf"]', 'd', 'RESOLVED', '{{"path": "{place}/conf", "was": null, "written": true}}', '',
+    '{{"absent": false, "content": "holds a secret (5 bytes)", "follow": false, "<secret word>": "{place}/conf"}}',
+    '[]', '[]', 0, 'site.yml:4:5', '[]', 'old', 'old', 5.0);
+INSERT INTO resource VALUES ('words/site.yml', 'line_in_file:{place}/lines', 'line_in_file',
+    'statecfg.resources.line_in_file', '["line:{place}/lines: ^<secret word>="]', 'd', 'RESOLVED',
+    '{{"path": "{place}/lines", "exists": true, "empty": true, "last": null, "lines": []}}', '',
+    '{{"line": "<secret word>=<secret word>", "match": "^<secret word>=", "<secret word>": "{place}/lines"}}',
+    '[]', '[]', 0, 'site.yml:7:5', '[]', 'old', 'old', 5.0);
+"""
+UPGRADED = """\
+hosts: "@local"
+vars: {{word: !secret {{env: STATECFG_TEST_WORD, name: word}}}}
+resources:
+  - file: {place}/conf
+    content: "{{{{ word }}}}\\n"
+    mode: "0600"
+  - line_in_file: {place}/lines
+    match: "^path="
+    line: "path={{{{ word }}}}"
+    mode: "0640"
+"""
+
+
+def test_what_0_3_0_masked_too_much_of_has_not_left_the_definition(tmp_path: Path) -> None:
+    """Else an apply with --prune would remove what it has just changed."""
+    place = tmp_path / "target"
+    place.mkdir()
+    (place / "conf").write_text("path\n")
+    (place / "lines").write_text("path=path\n")
+    (tmp_path / "state").mkdir(mode=0o700)
+    with contextlib.closing(sqlite3.connect(first(str(tmp_path / "state")))) as database:
+        database.executescript(f"{SECOND}DELETE FROM resource;{MASKED.format(place=place)}")
+    (tmp_path / "site.yml").write_text(UPGRADED.format(place=place))
+    (tmp_path / "statecfg.toml").write_text('name = "words"\n')
+    for words, outcomes in (("plan", ["changed"] * 2), ("apply --prune --yes", ["changed"] * 2), ("plan", [])):
+        verb, *more = words.split()
+        found = report(tmp_path, verb, "site.yml", *more, value="path", code=0)["hosts"]["@local"]
+        assert (found["removals"], found["left"]) == ([], []), words
+        nodes = [node for layer in found["layers"] for node in layer]
+        assert [node["outcome"] for node in nodes if node["outcome"] != "unchanged"] == outcomes
+    assert (place / "conf").read_text() == "path\n"
+    report(tmp_path, "destroy", "site.yml", "--yes", value="path", code=0)
+    assert not (place / "conf").exists() and (place / "lines").read_text() == ""

@@ -1,0 +1,443 @@
+"""The ledger's file: formats, what a run leaves in it, what it is when something cuts it off or it is out of reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.remote.ledger.history import history
+from statecfg.remote.ledger.ledger import CUT_OFF, KEPT, SCHEMA, Ledger, displaced, machine_id
+from statecfg.remote.ledger.orphans import Orphan
+from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
+from statecfg.remote.run.following import Following
+from statecfg.resources import directory, file
+from tests.host.remote.managed import Machine
+
+# What the first version of this program made, and filled.
+FIRST = """
+CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
+                  playbook TEXT NOT NULL, status TEXT NOT NULL);
+CREATE TABLE outcome (run TEXT NOT NULL REFERENCES run(id), node TEXT NOT NULL, outcome TEXT NOT NULL,
+                      PRIMARY KEY (run, node));
+CREATE TABLE owed (playbook TEXT NOT NULL, node TEXT NOT NULL, cause TEXT NOT NULL, since REAL NOT NULL,
+                   run TEXT NOT NULL, PRIMARY KEY (playbook, node, cause));
+PRAGMA user_version=1;
+INSERT INTO run VALUES ('old', 5.0, 6.0, 'apply', 'ann@desk', 'site', 'failed');
+INSERT INTO outcome VALUES ('old', 'conf', 'changed');
+INSERT INTO owed VALUES ('site', 'service', 'conf', 5.0, 'old');
+"""
+RUN = {"id": "r1", "mode": "apply", "who": "ann@desk", "playbook": "site"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    prepare(str(tmp_path / "place"))
+    return str(tmp_path / "place")
+
+
+@pytest.fixture
+def machine(server: Machine, tmp_path: Path) -> Machine:
+    return Machine(tmp_path, server.server)
+
+
+# What 0.3.0 made of it, with a resource of a service and a debt.
+SECOND = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
+                     op TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (run, number));
+CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, module TEXT NOT NULL,
+                       claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
+                       after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
+                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL,
+                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL,
+                       PRIMARY KEY (playbook, name));
+CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
+PRAGMA user_version=2;
+INSERT INTO meta VALUES ('lineage', '0123456789abcdef0123456789abcdef');
+INSERT INTO resource VALUES ('site', 'service:ssh', 'service', 'statecfg.resources.service', '["unit:ssh.service"]',
+                             'd', 'RESOLVED', '{}', '', '{"name": "ssh"}', '["conf"]', '[]', 0, 'p:1', '[]',
+                             'old', 'old', 5.0);
+INSERT INTO resource VALUES ('site', 'conf', 'file', 'statecfg.resources.file', '["path:/c"]',
+                             'd', 'RESOLVED', '{}', '', '{"path": "/c"}', '[]', '[]', 0, 'p:2', '[]',
+                             'old', 'old', 5.0);
+"""
+
+
+def first(place: str) -> Path:
+    """Make a ledger of the first format."""
+    path = Path(place) / "ledger.db"
+    database = sqlite3.connect(path)
+    database.executescript(FIRST)
+    database.close()
+    return path
+
+
+def tables(path: Path) -> set[str]:
+    database = sqlite3.connect(path)
+    found = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+    database.close()
+    return found
+
+
+def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str, Any]:
+    """Return a record as `Management.row` makes them."""
+    fields: dict[str, Any] = {
+        "type": kind, "module": "m", "claims": [f"path:{path or '/' + name}"], "digest": "", "state": "RESOLVED",
+        "memory": {"was": name}, "after": "", "attrs": {}, "requires": [], "tags": [], "protect": 0, "position": "",
+        "owing": [],
+    }  # fmt: skip
+    return dict(fields, name=name, **more)
+
+
+def account(*records: Any) -> Account:
+    """Return the account of a run: of records that came under management, and of what became of entities."""
+    lines = [{"manage": each} if "type" in each else each for each in records]
+    return Account([json.dumps(line) for line in lines])
+
+
+def fold(place: str, found: Account, run: str = "r1", playbook: str = "site", **more: Any) -> None:
+    ledger = Ledger(place)
+    ledger.end(dict(RUN, id=run, playbook=playbook), found, "ok", **more)
+    ledger.close()
+
+
+def rows(place: str, playbook: str = "site") -> dict[str, Any]:
+    ledger = Ledger(place, reading=True)
+    found = {name: each["memory"]["was"] for name, each in ledger.resources(playbook).items()}
+    ledger.close()
+    return found
+
+
+# Formats
+
+
+def test_an_older_ledger_is_brought_up_with_all_it_holds(place: str) -> None:
+    path = first(place)
+    ledger = Ledger(place)
+    assert [debt["node"] for debt in ledger.owed("site")] == ["service"]
+    assert history(ledger, "", "", 5)[0]["summary"] == {"changed": 1}
+    assert len(ledger.meta("lineage")) == 32 and ledger.meta("machine") == machine_id()
+    assert ledger.resources("site") == {} and not ledger.foreign()
+    lineage = ledger.meta("lineage")
+    ledger.close()
+    assert {"run", "outcome", "owed", "meta", "action", "resource", "hook"} <= tables(path)
+    again = Ledger(place)
+    assert again.meta("lineage") == lineage
+    again.close()
+
+
+def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
+    """Its records don't say which requirements trigger a service, so all of them do."""
+    path = first(place)
+    database = sqlite3.connect(path)
+    database.executescript(SECOND)
+    database.close()
+    ledger = Ledger(place)
+    assert ledger.meta("lineage") == "0123456789abcdef0123456789abcdef"
+    assert [(debt["node"], debt["how"]) for debt in ledger.owed("site")] == [("service", None)]
+    rows = ledger.resources("site")
+    assert rows["service:ssh"]["triggers"] is None and rows["service:ssh"]["requires"] == ["conf"]
+    going = [[Orphan(rows["conf"], "conf")]]
+    (kept,) = Following(rows.values(), going, (), {}).kept
+    assert (kept.provides, kept.causes) == ("service:ssh (stays)", ["conf"])
+    ledger.close()
+
+
+def test_an_older_ledger_that_is_only_looked_at_stays_as_it_is(place: str) -> None:
+    """It has no lineage yet: one that the next look would not find must not be told to anybody."""
+    path = first(place)
+    before = path.read_bytes()
+    ledger = Ledger(place, reading=True)
+    assert ledger.meta("lineage") == "" and ledger.count() == 0
+    assert [debt["node"] for debt in ledger.owed("site")] == ["service"]
+    ledger.close()
+    assert path.read_bytes() == before
+
+
+MIGRATE = """
+import os, sqlite3, sys
+from statecfg.remote.ledger.ledger import Ledger
+point = int(sys.argv[2])
+class Counted(sqlite3.Connection):
+    pass
+def watch(statement):
+    global point
+    point -= 1
+    if point == 0:
+        os.kill(os.getpid(), 9)
+connect = sqlite3.connect
+def traced(*given, **more):
+    found = connect(*given, **more)
+    found.set_trace_callback(watch)
+    return found
+sqlite3.connect = traced
+Ledger(sys.argv[1]).close()
+"""
+
+
+def test_a_migration_killed_anywhere_leaves_the_old_or_the_new(place: str) -> None:
+    seen = set()
+    for point in range(1, 40):
+        path = Path(place) / "ledger.db"
+        path.unlink(missing_ok=True)
+        first(place)
+        done = subprocess.run([sys.executable, "-c", MIGRATE, place, str(point)], check=False)
+        found = tables(path)
+        database = sqlite3.connect(path)
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        database.close()
+        assert (version, "resource" in found, "meta" in found) in ((1, False, False), (SCHEMA, True, True)), point
+        seen.add(version)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL
+        Ledger(place).close()
+        assert "resource" in tables(path)
+    else:
+        pytest.fail("it never came to its end")
+    assert seen == {1, SCHEMA} and point > 8
+
+
+# What a run leaves
+
+
+def test_what_a_run_did_is_told(place: str) -> None:
+    journal = Journal(place, "r1")
+    ledger = Ledger(place)
+    ledger.begin(RUN, [("service", "conf", None)])
+    for node, status in (("conf", "ok"), ("service", "error")):
+        journal.started(node, "write")
+        journal.took(node, "write", {"status": status, "reason": "no room" if status == "error" else ""})  # type: ignore[typeddict-item]
+    journal.finished("conf", "changed")
+    ((_, found),) = left_over(place)
+    ledger.end(RUN, found, "failed")
+    (told,) = history(ledger, "site", "r", 5)
+    assert told["outcomes"] == {"conf": "changed", "service": "unknown"}
+    assert told["actions"] == [
+        {"node": "conf", "op": "write", "status": "ok", "reason": ""},
+        {"node": "service", "op": "write", "status": "error", "reason": "no room"},
+    ]
+    assert (told["status"], told["who"], told["mode"]) == ("failed", "ann@desk", "apply")
+    assert told["ended"] >= told["started"]
+    assert "outcomes" not in history(ledger, "", "", 5)[0]
+    assert history(ledger, "other", "", 5) == history(ledger, "", "x", 5) == []
+    ledger.close()
+
+
+def test_runs_are_told_newest_first_and_the_oldest_are_forgotten(place: str) -> None:
+    ledger = Ledger(place)
+    with ledger.database as database:
+        many = [(f"n{number}", float(number), "apply", "w", "site", "ok") for number in range(KEPT + 5)]
+        database.executemany("INSERT INTO run VALUES (?, ?, 1.0, ?, ?, ?, ?)", many)
+        database.executemany("INSERT INTO outcome VALUES (?, 'a', 'changed')", [(each[0],) for each in many])
+    ledger.end(RUN, account(), "ok")
+    told = history(ledger, "", "", KEPT + 50)
+    assert len(told) == KEPT and told[0]["run"] == "r1" and told[1]["run"] == f"n{KEPT + 4}"
+    assert ledger.database.execute("SELECT count(*) FROM outcome").fetchone() == (KEPT - 1,)
+    ledger.close()
+
+
+def test_a_run_is_folded_once(place: str) -> None:
+    """Killed after its commit and before its journal was gone, it ended all the same, and nothing is said of it."""
+    Journal(place, "r1").manage([row("a")])
+    ((_, found),) = left_over(place)
+    ledger = Ledger(place)
+    ledger.begin(RUN, [])
+    defined = {"a": dict(row("a"), digest="d1", after="x")}
+    ledger.fold(RUN, found, "ok", defined)
+    assert ledger.open_runs(left_over(place)) == []
+    for taken in (ledger.recall, ledger.take_over):
+        reading = Ledger(place) if taken == ledger.take_over else ledger
+        getattr(reading, taken.__name__)(left_over(place))
+        assert reading.resources("site")["a"]["digest"] == "d1"
+        assert history(reading, "", "", 5)[0]["status"] == "ok"
+        reading.close()
+    assert left_over(place) == []
+
+
+def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
+    journal = Journal(place, "r1")
+    journal.manage([row("a"), row("b")])
+    journal.started("a", "write")
+    journal.entity("b", state="IN_DELETION", owing=[["post-update", "h"]])
+    Ledger(place).close()
+    looking = Ledger(place, reading=True)
+    looking.recall(left_over(place))
+    assert looking.resources("site") == {} and len(looking.resources("")) == 2  # nobody entered whose run it was
+    looking.close()
+    ledger = Ledger(place)
+    ledger.begin(RUN, [])
+    ledger.take_over(left_over(place))
+    assert {name: each["state"] for name, each in ledger.resources("site").items()} == {
+        "a": "RESOLVED", "b": "IN_DELETION"
+    }  # fmt: skip
+    assert ledger.resources("site")["b"]["owing"] == [["post-update", "h"]]
+    assert history(ledger, "", "r1", 1)[0]["status"] == CUT_OFF
+    ledger.close()
+    assert left_over(place) == []
+
+
+def test_records_follow_the_order_of_things(place: str) -> None:
+    """A thing goes and another one of its name comes: the new one has its own memory."""
+    fold(place, account(row("x")))
+    came = row("x", "/x", "symlink", memory={"was": "new"})
+    fold(place, account({"entity": "x", "state": ""}, came, {"entity": "x", "state": "RESOLVED"}), "r2")
+    assert rows(place) == {"x": "new"}
+
+
+def test_one_of_another_name_about_the_same_thing_keeps_memory_and_debts(place: str) -> None:
+    ledger = Ledger(place)
+    ledger.begin(RUN, [("old", "cause", None), ("other", "old", None)])
+    lines = [{"manage": row("old")}, *({"node": name, "op": "write"} for name in ("cause", "old"))]
+    ledger.end(RUN, Account([json.dumps(line) for line in lines]), "failed")
+    ledger.close()
+    renamed = row("new", "/old", memory={"was": "old"}, replaces={"name": "old", "claims": ["path:/old"]})
+    fold(place, account(renamed), "r2")
+    assert rows(place) == {"new": "old"}
+    ledger = Ledger(place)
+    assert [(debt["node"], debt["cause"]) for debt in ledger.owed("site")] == [("new", "cause"), ("other", "new")]
+    ledger.close()
+
+
+def test_two_may_swap_their_names(place: str) -> None:
+    fold(place, account(row("a", "/x"), row("b", "/y")))
+    to = [("b", "/x", "a"), ("a", "/y", "b")]
+    swapped = [row(n, p, memory={"was": o}, replaces={"name": o, "claims": [f"path:{p}"]}) for n, p, o in to]
+    fold(place, account(*swapped), "r2")
+    assert rows(place) == {"a": "b", "b": "a"}
+
+
+def test_who_gives_up_a_name_keeps_its_record(place: str) -> None:
+    fold(place, account(row("conf", "/old")))
+    fold(place, account(row("conf", "/new", memory={"was": "new"})), "r2")
+    aside = displaced(row("conf", "/old"))
+    assert rows(place) == {"conf": "new", aside: "conf"} and aside == "conf (the file /old)"
+
+
+# Memory handed on
+
+
+@pytest.mark.parametrize(
+    ("since", "kind", "expected"),
+    [(2.0, "file", "first"), (0.5, "file", "second"), (2.0, "symlink", "second")],
+    ids=["came later", "was there before", "of another type"],
+)
+def test_the_heir_learns_what_was_there_before_both(place: str, since: float, kind: str, expected: str) -> None:
+    fold(place, account(row("a", "/x", memory={"was": "first"}, since=1.0)))
+    fold(place, account(row("b", "/x", kind, memory={"was": "second"}, since=since)), "r2", "other")
+    fold(place, account({"entity": "a", "state": "", "heir": ["other", "b"]}), "r3")
+    assert rows(place) == {} and rows(place, "other") == {"b": expected}
+
+
+# Former content
+
+
+def test_former_content_goes_with_its_last_memory(place: str) -> None:
+    folder = Path(place) / "before"
+    folder.mkdir()
+    for name in ("aaa", "bbb", "ccc.123"):
+        (folder / name).write_text(name)
+    fold(place, account(row("a", memory={"content": {"$blob": ["aaa", 3]}}), row("b", memory={"$blob": ["bbb", 3]})))
+    assert sorted(os.listdir(folder)) == ["aaa", "bbb"]  # what a killed run had half written goes, too
+    fold(place, account({"entity": "a", "state": ""}), "r2")
+    assert os.listdir(folder) == ["bbb"]
+
+
+def test_content_of_every_run_that_was_cut_off_stays(place: str) -> None:
+    folder = Path(place) / "before"
+    folder.mkdir()
+    for run in ("r1", "r2"):
+        (folder / run).write_text(run)
+        journal = Journal(place, run)
+        journal.manage([row(run, memory={"$blob": [run, 2]})])
+        journal.entity(run, state="RESOLVED")
+    ledger = Ledger(place)
+    ledger.take_over(left_over(place))
+    ledger.close()
+    assert sorted(os.listdir(folder)) == ["r1", "r2"]
+
+
+# Foreign
+
+
+def foreign(machine: Machine) -> None:
+    """Let the ledger be one that came with a disk of another machine."""
+    machine.query("UPDATE meta SET value = 'f00dfacecafe1234' WHERE key = 'machine'")
+
+
+@pytest.mark.skipif(not machine_id(), reason="not run on this machine: it has no /etc/machine-id")
+def test_a_foreign_ledger_is_set_aside_with_all_that_belongs_to_it(machine: Machine) -> None:
+    path = machine.folder / "f"
+    path.write_text("former")
+    nodes = [file(str(path), content="ours"), directory(str(machine.folder / "d"))]
+    machine.run(*nodes)
+    content = machine.kept()
+    foreign(machine)
+    Journal(str(machine.place), "cut").manage([row("elsewhere")])
+    plan = machine.run(mode="plan", prune=True)
+    assert "Nothing is pruned" in plan.warnings[0] and plan.part("removals") == []
+    done = machine.run(nodes[1], prune=True)
+    assert done.outcomes() == {}
+    aside = machine.place / "of-f00dfacecafe"
+    assert any(str(aside) in text for text in done.warnings)
+    assert sorted(os.listdir(aside)) == ["before", "ledger.db", "runs"]
+    assert os.listdir(aside / "before") == content and os.listdir(aside / "runs") == ["cut.jsonl"]
+    assert path.read_text() == "ours" and list(machine.rows()) == [f"directory:{machine.folder}/d"]
+    foreign(machine)
+    machine.run(nodes[1])
+    assert {"of-f00dfacecafe", "of-f00dfacecafe-1"} <= set(os.listdir(machine.place))
+
+
+def test_a_ledger_that_was_replaced_prunes_nothing(machine: Machine) -> None:
+    path = machine.folder / "f"
+    machine.run(file(str(path), content="x"))
+    done = machine.run(prune=True, ledger="0" * 32)
+    assert any("was lost or replaced" in text for text in done.warnings)
+    assert path.exists() and list(machine.rows()) == [f"file:{path}"]
+    machine.run(prune=True, yes=True)
+    assert not path.exists()
+
+
+def test_a_machine_that_nobody_knows_is_no_reason(place: str) -> None:
+    ledger = Ledger(place)
+    with ledger.database as database:
+        database.execute("UPDATE meta SET value = '' WHERE key = 'machine'")
+    assert ledger.foreign() == ""
+    ledger.close()
+
+
+# Places that can't be written
+
+
+def test_another_program_that_holds_the_ledger_is_waited_for(machine: Machine) -> None:
+    """For ten seconds; then nothing was done, and nothing is left that looks like a run."""
+    path = machine.folder / "f"
+    machine.run()
+    other = sqlite3.connect(machine.place / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    done = machine.run(file(str(path), content="x"))
+    other.close()
+    assert done.end["status"] == "failed" and "locked" in done.end["error"]
+    assert not path.exists() and machine.journals() == []
+    again = machine.run(file(str(path), content="x"))
+    assert again.end["status"] == "ok" and again.warnings == []
+    assert len(machine.query("SELECT id FROM run")) == 2
+
+
+def test_nobody_writes_to_a_ledger_of_a_newer_format(machine: Machine) -> None:
+    machine.run()
+    machine.query(f"PRAGMA user_version={SCHEMA + 1}")
+    for mode in ("plan", "apply", "history"):
+        done = machine.run(file(str(machine.folder / "f"), content="x"), mode=mode)
+        assert done.end["status"] == "failed" and f"format {SCHEMA + 1}" in done.end["error"]
+    assert not (machine.folder / "f").exists()

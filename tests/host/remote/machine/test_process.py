@@ -1,0 +1,261 @@
+"""Child processes: every wait ends, nothing is left behind, and no amount of output does harm."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from statecfg.remote.machine import process
+from statecfg.remote.machine.process import CHILDREN, KEPT, run
+from tests.lab.processes import wait_until
+
+ROOT = os.geteuid() == 0
+PYTHON = sys.executable
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
+    """The processes that wrote their number to the file $PIDS; all of them are ended with the test."""
+    path = tmp_path / "pids"
+
+    def read() -> list[int]:
+        return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+    yield read
+    for pid in read():
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let half a second pass between TERM and KILL instead of five."""
+    monkeypatch.setattr(process, "GRACE", 0.5)
+
+
+def shell(script: str, tmp_path: Path, timeout: float = 30.0) -> process.Outcome:
+    return run(["/bin/sh", "-c", script], timeout, env={"PIDS": str(tmp_path / "pids")})
+
+
+def test_output_and_status() -> None:
+    outcome = run(["/bin/sh", "-c", "echo one; echo two >&2; exit 3"], 10)
+    assert (outcome.status, outcome.output, outcome.reason) == (3, b"one\ntwo\n", "")
+    outcome = run(["/bin/sh", "-c", "echo one; echo two >&2"], 10, apart=True)
+    assert (outcome.status, outcome.output, outcome.errors) == (0, b"one\n", b"two\n")
+
+
+def test_ended_by_a_signal() -> None:
+    assert run(["/bin/sh", "-c", "kill -9 $$"], 10).status == -9
+
+
+@pytest.mark.parametrize("argv", [["/no/such/program"], ["no-such-program"], ["/etc/passwd"], ["/tmp"], ["a\0b"]])
+def test_what_can_not_be_started(argv: list[str]) -> None:
+    outcome = run(argv, 10)
+    assert outcome.status in (126, 127)
+    assert "can't be started" in outcome.reason
+
+
+def test_a_directory_that_is_not_there() -> None:
+    outcome = run(["true"], 10, cwd="/no/such/place")
+    assert outcome.reason == "true can't be started in /no/such/place: No such file or directory"
+
+
+def test_nothing_of_ours_is_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/tmp")
+    said = run(["/usr/bin/env"], 10, env={"GIVEN": "yes"}).output.decode()
+    names = {line.split("=")[0] for line in said.splitlines()}
+    assert names == {"PATH", "LANG", "HOME", "GIVEN", process.MARK}
+    assert f"HOME={Path('~').expanduser()}" in said or "HOME=/" in said
+
+
+def test_it_inherits_no_descriptor(tmp_path: Path) -> None:
+    with open(tmp_path / "held", "w") as held:
+        os.set_inheritable(held.fileno(), True)
+        said = run(["/bin/ls", "/proc/self/fd"], 10).output.split()
+    assert sorted(map(int, said)) == [0, 1, 2, 3]  # 3 is the directory that ls looks at
+
+
+def test_stdin_is_empty_and_input_is_given() -> None:
+    assert run(["cat"], 10).output == b""
+    assert run(["cat"], 10, input=b"a" * 300_000).output == b"a" * 300_000
+
+
+def test_a_program_that_does_not_want_its_input() -> None:
+    outcome = run(["/bin/sh", "-c", "exec <&-; sleep 0.2; exit 4"], 10, input=b"x" * 1_000_000)
+    assert (outcome.status, outcome.reason) == (4, "")
+    assert run(["true"], 10, input=b"x" * 1_000_000).status == 0
+
+
+def test_a_program_that_never_reads_its_input(hasty: None) -> None:
+    assert "still running after 0.5 s" in run(["sleep", "30"], 0.5, input=b"x" * 1_000_000).reason
+
+
+def test_past_its_deadline_it_is_stopped() -> None:
+    before = time.monotonic()
+    outcome = run(["sleep", "30"], 0.3)
+    assert (outcome.status, outcome.reason) == (-15, "still running after 0.3 s, stopped")
+    assert time.monotonic() - before < 20
+
+
+def test_one_that_ignores_term_is_killed(hasty: None) -> None:
+    before = time.monotonic()
+    outcome = run(["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], 0.3)
+    assert outcome.status == -9
+    assert time.monotonic() - before < 20
+
+
+DAEMON = f"""
+{PYTHON} - <<'END'
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open(os.environ["PIDS"], "a").write("%d " % os.getpid())
+        for n in range(3):
+            os.close(n)
+        time.sleep(60)
+    os._exit(0)
+END
+"""
+
+
+LEAVING = ["sleep 60 & echo $! >> $PIDS", "setsid sleep 60 & echo $! >> $PIDS", DAEMON]
+
+
+def test_past_the_deadline_its_descendants_die_too(tmp_path: Path, pids: Callable[[], list[int]], hasty: None) -> None:
+    with ThreadPoolExecutor(len(LEAVING)) as pool:
+        outcomes = list(pool.map(lambda leaving: shell(leaving + "\nsleep 30", tmp_path, 4), LEAVING))
+    assert ["still running" in outcome.reason for outcome in outcomes] == [True] * len(LEAVING)
+    assert len(pids()) == len(LEAVING)
+    wait_until(lambda: not any(map(alive, pids())), 20, "what they started to end")
+
+
+@pytest.mark.parametrize("way", ["", "setsid "])
+def test_a_background_child_holds_nobody_up(tmp_path: Path, pids: Callable[[], list[int]], way: str) -> None:
+    """One that keeps the pipe open: the result is there at once, and the child lives on, as a daemon must."""
+    before = time.monotonic()
+    outcome = shell(f"echo said; {way}sleep 60 & echo $! > $PIDS", tmp_path)
+    assert time.monotonic() - before < 20
+    assert (outcome.status, outcome.output) == (0, b"said\n")
+    assert alive(pids()[0])
+
+
+def test_a_background_child_that_never_stops_talking(tmp_path: Path, pids: Callable[[], list[int]]) -> None:
+    before = time.monotonic()
+    assert shell("yes & echo $! > $PIDS", tmp_path).status == 0
+    assert time.monotonic() - before < 20
+
+
+def test_a_hundred_megabytes_of_output() -> None:
+    """Both streams at once: it ends, little is kept, and what was cut is said."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    script = "head -c 50000000 /dev/zero >&2 & head -c 50000000 /dev/zero; wait; echo the end"
+    outcome = run(["/bin/sh", "-c", script], 60)
+    assert outcome.status == 0
+    assert len(outcome.output) <= KEPT + 65536 + 100
+    assert outcome.output.startswith(b"[%d bytes cut]\n" % outcome.cut)
+    assert outcome.output.endswith(b"the end\n")
+    assert outcome.cut + len(outcome.output.split(b"]\n", 1)[1]) == 100_000_008
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+def test_a_slow_listener_loses_nothing() -> None:
+    """What the program said last is still read, however long the listener takes over it."""
+    heard: list[bytes] = []
+
+    def listen(piece: bytes) -> None:
+        heard.append(piece)
+        time.sleep(0.3)
+
+    outcome = run(["/bin/sh", "-c", "head -c 120000 /dev/zero; sleep 0.1; echo end"], 20, listen=listen)
+    assert len(outcome.output) == 120_004
+    assert b"".join(heard) == outcome.output
+
+
+def test_one_that_closes_its_output_and_runs_on() -> None:
+    before = time.monotonic()
+    assert run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.4; exit 5"], 60).status == 5
+    assert time.monotonic() - before < 20
+
+
+@pytest.fixture
+def stopping() -> Iterator[threading.Timer]:
+    timer = threading.Timer(0.3, CHILDREN.stop)
+    timer.start()
+    yield timer
+    timer.cancel()
+    timer.join()
+    CHILDREN.stopping = False
+
+
+def test_cut_off_with_the_run(stopping: threading.Timer) -> None:
+    before = time.monotonic()
+    assert run(["sleep", "30"], 60).reason == "stopped: the run was cut off"
+    assert time.monotonic() - before < 20
+
+
+def test_what_must_not_be_cut_off_is_not(stopping: threading.Timer, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
+    def let_go() -> None:
+        wait_until(lambda: CHILDREN.stopping and CHILDREN.protected == 1, 30, "it to run while all are stopped")
+        go.touch()
+
+    watching = threading.Thread(target=let_go)
+    watching.start()
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; sleep 0.3"
+    assert run(["/bin/sh", "-c", script], 60, interruptible=False).status == 0
+    watching.join()
+    assert CHILDREN.protected == 0
+
+
+def test_a_listener_that_fails_leaves_no_child(tmp_path: Path, pids: Callable[[], list[int]]) -> None:
+    def listen(piece: bytes) -> None:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        run(
+            ["/bin/sh", "-c", "echo $$ > $PIDS; echo x; sleep 60"],
+            60,
+            env={"PIDS": str(tmp_path / "pids")},
+            listen=listen,
+        )
+    assert not alive(pids()[0])
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may run programs as others")
+def test_as_another_user() -> None:
+    said = run(["/bin/sh", "-c", "id -un; id -gn; id -Gn; echo $HOME; pwd; kill -0 1 && echo power"], 10, user="daemon")
+    assert said.output.decode().splitlines()[:5] == ["daemon", "daemon", "daemon", "/usr/sbin", "/"]
+    assert b"power" not in said.output
+
+
+def test_as_a_user_that_is_not_there() -> None:
+    assert run(["true"], 10, user="nobody-we-know").reason == "no user nobody-we-know on this host"
+
+
+def test_nothing_is_left_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        run(["/bin/sh", "-c", "echo x"], 10, input=b"y")
+        run(["/no/such/program"], 10, input=b"y")
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,301 @@
+"""Packages of one run, planned and removed together on a real host: dependencies, conflicts, what stays, and links."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import lab
+from tests.host.command import Ran, reach, statecfg
+
+LEDGER = "/var/lib/statecfg/ledger.db"
+# Makes the ledger's memory of packages what 0.3.0 wrote: names without versions, and nothing about what came along.
+AS_0_3_0 = """
+import hashlib, json, os, sqlite3
+database = sqlite3.connect("/var/lib/statecfg/ledger.db")
+assert database.execute("PRAGMA user_version").fetchone()[0] >= 2
+for name, text in database.execute("SELECT name, memory FROM resource WHERE type = 'package'").fetchall():
+    memory = json.loads(text)
+    folder = "/var/lib/statecfg/before/"
+    lines = open(folder + memory["context"]["$blob"][0]).read().split("\\n")
+    content = "\\n".join(line.split(" ")[0] for line in lines if not line.endswith(" -")).encode()
+    sha256 = hashlib.sha256(content).hexdigest()
+    open(folder + sha256, "wb").write(content)
+    old = {"entry": memory["entry"], "auto": memory["auto"], "context": {"$blob": [sha256, len(content)]}}
+    database.execute("UPDATE resource SET memory = ? WHERE name = ?", (json.dumps(old), name))
+database.commit()
+"""
+ADMIN = '#!/bin/sh\nset -e\nmkdir -p /var/tmp/data\nif [ "$1" = make ]; then touch "/var/tmp/data/$2"; fi\n'
+ADMIN += 'if [ "$1" = drop ]; then rm "/var/tmp/data/$2"; fi\n'
+
+
+class Site:
+    """A host, a project, and the packages of the host."""
+
+    def __init__(self, host: lab.Host, directory: Path) -> None:
+        self.host, self.directory = host, directory
+        self.options = reach(directory, [host])
+
+    def write(self, name: str, *resources: str) -> Path:
+        """Write a playbook of these resources, each as YAML in flow style."""
+        lines = ["hosts: all", "resources:", *(f"  - {{{each}}}" for each in resources)]
+        path = self.directory / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def __call__(self, verb: str, playbook: Path, *more: str, code: int | None = 0) -> Ran:
+        return statecfg(verb, playbook, *more, *self.options, cwd=self.directory, code=code)
+
+    def report(self, verb: str, playbook: Path, *more: str, code: int | None = 0) -> dict[str, dict[str, Any]]:
+        """Return the nodes of a run's report, by name, removals included."""
+        found = self(verb, playbook, *more, "--json", code=code).json()["hosts"][self.host.name]
+        layers = [*found.get("removals", []), *found["layers"]]
+        return {node["name"]: node for layer in layers for node in layer}
+
+    def packages(self) -> list[str]:
+        """Return the packages of the host, with version, state and mark."""
+        show = ["dpkg-query", "--show", "--showformat=${Package} ${Version} ${db:Status-Abbrev}\\n"]
+        marks = self.host.run(["apt-mark", "showauto"]).stdout.split()
+        lines = self.host.run(show).stdout.splitlines()
+        return sorted(f"{line}{' automatic' if line.split()[0] in marks else ''}" for line in lines)
+
+    def has(self, *names: str) -> list[str]:
+        """Return which of these packages are installed."""
+        installed = {line.split()[0] for line in self.packages() if " ii" in line}
+        return [name for name in names if name in installed]
+
+
+@pytest.fixture(scope="module")
+def light(light_host: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> lab.Host:
+    """Give a light host with packages like those of a database: server, core, client, and what they share."""
+    try:
+        repository = lab.AptRepository(tmp_path_factory.mktemp("packages"))
+        repository.add("db-common", "1.0")
+        repository.add("db-common", "2.0")
+        repository.add("db-core", "1.0", depends="db-common")
+        repository.add("db-server", "1.0", depends="db-core", files={"/usr/bin/db-admin": (ADMIN, 0o755)})
+        repository.add("db-server-next", "1.0", depends="db-common (>= 2.0)")
+        repository.add("db-client", "1.0", depends="db-common")
+        repository.add("db-rival", "1.0", conflicts="db-server")
+        links = "#!/bin/sh\nln -sfn /etc/hosts /etc/linked.conf\n"
+        repository.add("linker", "1.0", scripts={"postinst": links, "prerm": "#!/bin/sh\nrm -f /etc/linked.conf\n"})
+    except (FileNotFoundError, lab.Unavailable) as reason:
+        pytest.skip(f"not run on this machine: {reason}")
+    repository.use(light_host)
+    return light_host
+
+
+@pytest.fixture
+def site(light: lab.Host, tmp_path: Path) -> Iterator[Site]:
+    """Give a project for the host; the host has the same packages before and after each test."""
+    site = Site(light, tmp_path)
+    before = site.packages()
+    yield site
+    names = ["db-common", "db-core", "db-server", "db-server-next", "db-client", "db-rival", "linker"]
+    light.run(["sh", "-c", f"apt-get -qy purge {' '.join(names)}; rm -rf /var/lib/statecfg /var/tmp/data"])
+    assert site.packages() == before
+
+
+COMMANDS = (
+    "command: shop, argv: [db-admin, make, shop], creates: /var/tmp/data/shop, undo: [db-admin, drop, shop], "
+    'requires: ["package:db-server"]',
+    'command: lonely, shell: "mkdir -p /var/tmp/data; touch /var/tmp/data/lonely", creates: /var/tmp/data/lonely, '
+    "undo: [db-admin, drop, lonely]",
+)
+
+
+@pytest.mark.parametrize("written_by", ["now", "0.3.0"])
+def test_packages_go_last_and_dependencies_with_the_last_that_needs_them(site: Site, written_by: str) -> None:
+    """Commands are undone while the package is there, whatever they require; the host has the packages it had."""
+    before = site.packages()
+    playbook = site.write("db.yml", "package: db-client", "package: db-server", *COMMANDS)
+    site("apply", playbook, "--yes")
+    if written_by == "0.3.0":
+        site.host.run(["python3", "-c", AS_0_3_0])
+    found = site.report("destroy", playbook, "--yes")
+    assert {node["outcome"] for node in found.values()} == {"changed"}
+    names = list(found)
+    assert max(map(names.index, ["command:shop", "command:lonely"])) < names.index("package:db-client")
+    gone = {
+        name: [change["object"] for change in node["changes"] if change["field"] == "version"]
+        for name, node in found.items()
+        if name.startswith("package:")
+    }
+    assert gone == {
+        "package:db-client": ["package db-client"],
+        "package:db-server": ["package db-common", "package db-core", "package db-server"],
+    }
+    assert site.packages() == before
+    assert not site.host.path("/var/tmp/data/shop").exists()
+    assert "Nothing to remove" in site("destroy", playbook, "--yes").out
+
+
+def test_a_dependency_stays_until_the_last_package_goes(site: Site) -> None:
+    """The package that goes first leaves it, the plan and the report say so, and the other one takes it along."""
+    before = site.packages()
+    playbook = site.write("db.yml", "package: db-server", "package: db-client, requires: ['package:db-server']")
+    site("apply", playbook, "--yes")
+    playbook = site.write("db.yml", "package: db-client")
+    said = "db-common, which came with db-server, stays: db-client needs it"
+    planned = site("plan", playbook, "--prune")
+    assert said in planned.out and "package db-core" in planned.out
+    done = site("apply", playbook, "--prune", "--yes")
+    assert said in done.out
+    assert site.has("db-server", "db-core", "db-common", "db-client") == ["db-common", "db-client"]
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+
+
+def test_what_another_playbook_manages_stays(site: Site) -> None:
+    """A dependency that is a package of another playbook stays, and goes with that playbook."""
+    before = site.packages()
+    one = site.write("one.yml", "package: db-server")
+    other = site.write("other.yml", "package: db-common")
+    site("apply", one, "--yes")
+    site("apply", other, "--yes")
+    done = site("destroy", one, "--yes")
+    assert "db-common, which came with db-server, stays: another node is about it" in done.out
+    assert site.has("db-server", "db-core", "db-common") == ["db-common"]
+    site("destroy", other, "--yes")
+    assert site.packages() == before
+
+
+def test_an_absent_package_does_not_take_what_another_playbook_wants(site: Site) -> None:
+    """Even with `dependents`: the plan fails and names the other playbook's node."""
+    site("apply", site.write("other.yml", "package: db-client"), "--yes")
+    playbook = site.write("one.yml", "package: db-common, absent: true, dependents: true")
+    reason = site.report("plan", playbook, code=1)["package:db-common"]["reason"]
+    assert reason.startswith("without db-common, db-client has to go, but package:db-client of ")
+    assert reason.endswith("/other.yml wants it")
+
+
+def test_a_package_that_another_one_needs_by_now_stays(site: Site) -> None:
+    """What somebody installed by hand keeps a package there; later it goes with that."""
+    playbook = site.write("db.yml", "package: db-common")
+    site("apply", playbook, "--yes")
+    site.host.run(["apt-get", "-qy", "install", "db-client"])
+    assert "db-common stays: db-client needs it" in site("destroy", playbook, "--yes").out
+    assert site.has("db-common", "db-client") == ["db-common", "db-client"]
+    site.host.run(["apt-get", "-qy", "purge", "--auto-remove", "db-client"])
+    assert site.has("db-common") == []
+
+
+def test_packages_stay_when_an_undo_fails(site: Site) -> None:
+    """A command that can't be undone keeps the packages that its undo may need; the next destroy ends it."""
+    playbook = site.write("db.yml", "package: db-server", *COMMANDS)
+    site("apply", playbook, "--yes")
+    site.host.run(["rm", "/var/tmp/data/lonely"])
+    site.host.run(["mkdir", "/var/tmp/data/lonely"])
+    found = site.report("destroy", playbook, "--yes", "--keep-going", code=1)
+    assert found["command:shop"]["outcome"] == "changed"
+    assert found["package:db-server"]["outcome"] == "skipped"
+    reason = "it stays: command:lonely, which may need it to be undone, failed"
+    assert found["package:db-server"]["reason"] == reason
+    site.host.run(["rmdir", "/var/tmp/data/lonely"])
+    site.host.run(["touch", "/var/tmp/data/lonely"])
+    site("destroy", playbook, "--yes")
+    assert site.has("db-server", "db-core", "db-common") == []
+
+
+def test_what_was_upgraded_is_listed(site: Site) -> None:
+    """A package that was there before is upgraded for another one, and stays so: plan and report say it."""
+    site.host.run(["apt-get", "-qy", "install", "db-common=1.0"])
+    playbook = site.write("db.yml", "package: db-server-next")
+    site("apply", playbook, "--yes")
+    site.write("db.yml", "directory: /var/tmp/data, provides: kept")
+    said = "db-common, which was upgraded for db-server-next, stays at 2.0 (it was 1.0)"
+    assert said in site("plan", playbook, "--prune").out
+    assert said in site("destroy", playbook, "--yes").out
+    assert site.has("db-common", "db-server-next") == ["db-common"]
+
+
+@pytest.mark.parametrize("requires", ["", ", requires: ['package:db-server']"])
+def test_packages_that_exclude_each_other_are_found_by_the_plan(site: Site, requires: str) -> None:
+    """In the same layer or a later one: the plan fails, names both, and an apply changes nothing."""
+    before = site.packages()
+    playbook = site.write("db.yml", "package: db-server", f"package: db-rival{requires}")
+    planned = site.report("plan", playbook, code=1)
+    failed = [node for node in planned.values() if node["outcome"] == "failed"]
+    assert len(failed) == 1 and "can't be installed together with" in failed[0]["reason"]
+    assert "db-rival" in failed[0]["reason"] and "db-server" in failed[0]["reason"]
+    done = site.report("apply", playbook, "--yes", code=1)
+    (other,) = (node for name, node in done.items() if name != failed[0]["name"])
+    assert other["outcome"] == "skipped"
+    assert other["reason"] == f"not started: {failed[0]['name']} can't come about together with other nodes"
+    assert site.packages() == before
+
+
+def test_dependencies_of_a_later_layer_are_planned(site: Site) -> None:
+    """A package after another one, and after a file that apt does not read, is planned with all that comes along."""
+    playbook = site.write(
+        "db.yml",
+        "package: db-client",
+        "file: /etc/db.conf, content: x, requires: ['package:db-client']",
+        "package: db-server, requires: ['file:/etc/db.conf']",
+    )
+    planned = site.report("plan", playbook)
+    assert {node["outcome"] for node in planned.values()} == {"changed"}
+    assert not any(node.get("known_after") for node in planned.values())
+    comes = [change["object"] for change in planned["package:db-server"]["changes"]]
+    assert comes == ["package db-core", "package db-server"]
+    done = site.report("apply", playbook, "--yes")
+    assert [node["changes"] for node in done.values()] == [node["changes"] for node in planned.values()]
+    site("destroy", playbook, "--yes")
+
+
+def test_packages_after_new_sources_are_known_later(site: Site) -> None:
+    """What apt will find in a source that this run adds isn't guessed."""
+    source = "deb [trusted=yes] file:/srv/apt ./\\n# again\\n"
+    playbook = site.write(
+        "db.yml",
+        f'file: /etc/apt/sources.list.d/tests.list, content: "{source}"',
+        "package: db-client, requires: ['file:/etc/apt/sources.list.d/tests.list']",
+    )
+    planned = site.report("plan", playbook)["package:db-client"]
+    assert (planned["outcome"], planned["known_after"]) == ("changed", "file:/etc/apt/sources.list.d/tests.list")
+    done = site.report("apply", playbook, "--yes")["package:db-client"]
+    assert [change["object"] for change in done["changes"]] == ["package db-common", "package db-client"]
+    site("destroy", playbook, "--yes")
+
+
+def test_a_link_that_a_package_makes_is_not_replaced(site: Site) -> None:
+    """A file node where the package makes a link fails at its turn; `follow` would manage what it leads to."""
+    playbook = site.write(
+        "db.yml", "package: linker", "file: /etc/linked.conf, content: ours, requires: ['package:linker']"
+    )
+    assert site.report("plan", playbook)["file:/etc/linked.conf"]["outcome"] == "changed"
+    done = site.report("apply", playbook, "--yes", code=1)["file:/etc/linked.conf"]
+    assert "/etc/linked.conf is a link to /etc/hosts, not a file: it was made in this run" in done["reason"]
+    assert site.host.run(["readlink", "/etc/linked.conf"]).stdout == "/etc/hosts\n"
+    assert (
+        "is a link to /etc/hosts, not a file"
+        in site.report("plan", playbook, code=1)["file:/etc/linked.conf"]["reason"]
+    )
+    site("destroy", playbook, "--yes")
+
+
+def test_a_removal_that_would_take_more_than_planned_is_refused(light: lab.Host, tmp_path: Path) -> None:
+    """What somebody installed since the plan is not taken: apt is asked again just before the removal."""
+    from tests.host.resources.test_real import PLACE, prepared
+
+    prepared(light, tmp_path)
+    light.run(["apt-get", "-qy", "install", "db-client"])
+    script = (
+        f"import sys, json; sys.path.insert(0, {PLACE!r})\n"
+        "from statecfg.remote.machine.real import RealMachine\nfrom statecfg.resources import _apt\n"
+        "item = {'name': 'db-common', 'purge': True, 'others': []}\n"
+        "print(json.dumps(_apt.remove([item]).perform(RealMachine())))\n"
+    )
+    try:
+        found = json.loads(light.run(["python3", "-I", "-S", "-c", script]).stdout)
+        assert found["status"] == "error"
+        assert (
+            found["reason"] == "nothing was removed: apt would also change db-client, which was not planned; plan again"
+        )
+        assert "ii" in light.run(["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}", "db-client"]).stdout
+    finally:
+        light.run(["apt-get", "-qy", "purge", "db-client", "db-common"])

@@ -1,0 +1,106 @@
+"""What a plan says is what an apply does: every node type, on bare, converged, drifted and half-failed hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from statecfg.graph.graph import Graph
+from statecfg.resources import command
+from tests import ROOT
+from tests.host.resources import truth
+from tests.host.resources.truth import CASES, STATES, Case, fleet_run, nodes, steps
+from tests.lab import Host
+
+PAGE = ROOT / "docs" / "measured.md"
+_FOUND: dict[tuple[str, str], tuple[int, int, int]] = {}
+
+
+def barrier(root: str) -> Graph:
+    """Return a command that fails until a file says otherwise, so that a run stops half-way."""
+    return command("barrier", shell=f"test -e {root}-open", unless=f"test -e {root}-open", effects={})
+
+
+def compare(host: Host, graphs: list[Graph]) -> tuple[int, int, int]:
+    """Plan, apply, apply again; return how many nodes there are, act, and are known only later."""
+    planned = nodes(fleet_run(host, graphs, "plan"))
+    applied_report = fleet_run(host, graphs, "apply")
+    assert applied_report["status"] == "ok", applied_report
+    applied = nodes(applied_report)
+    later = {name for name, node in planned.items() if node.get("known_after")}
+    for name, node in planned.items():
+        if name in later:
+            continue
+        assert steps(applied[name]) == steps(node), name
+        assert applied[name]["changes"] == node["changes"], name
+        assert applied[name]["outcome"] == node["outcome"], name
+        assert all(action["status"] == "ok" for action in applied[name]["actions"]), name
+    again = fleet_run(host, graphs, "apply")
+    assert set(again["summary"]) <= {"unchanged"}, again
+    return len(planned), sum(node["outcome"] == "changed" for node in planned.values()), len(later)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
+def test_actions_planned_are_actions_done(case: Case, booted: Host) -> None:
+    root = f"/srv/{case.type}"
+    case.bare(booted, root)
+    graphs = case.declare(root, [])
+    _FOUND[case.type, "bare"] = compare(booted, graphs)
+    assert _FOUND[case.type, "bare"][1] > 0
+    _FOUND[case.type, "converged"] = compare(booted, graphs)
+    assert _FOUND[case.type, "converged"][1:] == (0, 0)
+    case.drift(booted, root)
+    _FOUND[case.type, "drifted"] = compare(booted, graphs)
+    assert sum(_FOUND[case.type, "drifted"][1:]) > 0
+
+
+@pytest.fixture(scope="module")
+def halfway(apt_packages: Any) -> Iterator[Host]:
+    """Give a host of its own, on which runs first fail half-way."""
+    from tests import lab
+
+    host = lab.booted_host("halfway")
+    apt_packages.use(host)
+    yield host
+    host.stop()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
+def test_plans_come_true_after_a_run_that_failed_half_way(case: Case, halfway: Host) -> None:
+    root = f"/srv/{case.type}"
+    case.bare(halfway, root)
+    # The barrier stands in the first layer: what is in later ones is never started.
+    graphs = [*case.declare(root, []), barrier(root)]
+    failed = fleet_run(halfway, graphs, "apply")
+    assert failed["status"] == "failed"
+    assert nodes(failed)["command:barrier"]["outcome"] == "failed"
+    halfway.write(f"{root}-open", "")
+    _FOUND[case.type, "half-failed"] = compare(halfway, graphs)
+
+
+def table() -> str:
+    """Return the figures as the page shows them: nodes that act as planned / nodes known only later, of all nodes."""
+    rows = ["| node type | " + " | ".join(STATES) + " |", "| --- |" + " --- |" * len(STATES)]
+    for case in CASES:
+        cells = []
+        for state in STATES:
+            count, acting, later = _FOUND[case.type, state]
+            cells.append(
+                f"{count - later} of {count} exact, {acting} act" + (f", {later} known later" if later else "")
+            )
+        rows.append(f"| {case.type} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def test_the_page_has_these_figures() -> None:
+    if len(_FOUND) < len(CASES) * len(STATES):
+        pytest.skip("not run on this machine: only a run of the whole module has all the figures")
+    assert table() in PAGE.read_text(encoding="utf-8"), table()
+
+
+def test_every_node_type_has_a_case() -> None:
+    from statecfg import resources
+
+    assert {case.type for case in truth.CASES} == set(resources.available())

@@ -1,0 +1,377 @@
+"""The node types on real hosts: what is planned is done, it takes hold, and a second run has nothing to do."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg import resources
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
+from statecfg.remote.wire.frames import encode_value
+from tests import ROOT, lab
+
+PLACE = "/opt/executor"
+# Runs on the host, isolated, by the host's own Python: plans what it reads and, when told to, does it.
+DRIVER = f"""
+import json, sys
+sys.path.insert(0, {PLACE!r})
+from importlib import import_module
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.run.planning import Planner
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.report import step_report
+from statecfg.remote.wire.frames import decode_node, decode_value
+
+class Unrecorded:
+    def intend(self, nodes): pass
+    def started(self, node, op): pass
+    def took(self, node, op, result): pass
+    def finished(self, node, outcome): pass
+
+given = json.load(sys.stdin)
+blobs = {{}}
+for value in given["blobs"]:
+    decode_value(value, blobs)
+layers = [[decode_node(wire, blobs) for wire in layer] for layer in given["layers"]]
+for kind in sorted({{node.type for layer in layers for node in layer}}):
+    import_module("statecfg.resources." + kind)
+facets = Facets()
+plan = Planner(REGISTRY, Planned(RealMachine(facets)), given["owed"]).plan(layers)
+found = {{"plan": [step_report(step) for layer in plan.layers for step in layer]}}
+if given["apply"]:
+    done = Execution(plan, REGISTRY, facets, lambda event: None, Unrecorded(), lambda: "")
+    found["apply"] = [node for layer in done.run() for node in layer]
+json.dump(found, sys.stdout)
+"""
+UNITS = "/etc/systemd/system"
+Report = list[dict[str, Any]]
+
+
+@dataclass
+class Managed:
+    """A host on which definitions are planned and applied."""
+
+    host: lab.Host
+    project: Path
+
+    def ask(self, graphs: Sequence[Graph], apply: bool) -> dict[str, Report]:
+        """Plan on the host, and do it where told to."""
+        definition = compile_graph(merge_graphs(*graphs), WireContext(base=self.project))
+        content = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
+        given = {"layers": definition.layers, "blobs": content, "apply": apply, "owed": {}}
+        done = self.host.run(["python3", "-I", "-S", "-c", DRIVER], stdin=json.dumps(given), seconds=300)
+        found: dict[str, Report] = json.loads(done.stdout)
+        return found
+
+    def plan(self, *graphs: Graph) -> Report:
+        """Return the plan of a definition."""
+        return self.ask(graphs, apply=False)["plan"]
+
+    def apply(self, *graphs: Graph) -> Report:
+        """Apply a definition; see that exactly the plan is done, and that nothing is left to do after it."""
+        before = self.plan(*graphs)
+        found = self.ask(graphs, apply=True)
+        assert operations(before) == operations(found["plan"])
+        report = found["apply"]
+        bad = [(node["name"], node["reason"]) for node in report if node["outcome"] not in ("changed", "unchanged")]
+        assert not bad, bad
+        known = {node["name"] for node in found["plan"] if node["outcome"] != "unknown"}
+        assert operations(report, known) == operations(found["plan"], known)
+        assert operations(self.plan(*graphs)) == {}
+        return report
+
+
+def operations(report: Report, names: set[str] | None = None) -> dict[str, list[str]]:
+    """Return what each node that does something does: the names of its ops."""
+    return {
+        node["name"]: [action["op"] for action in node["actions"]]
+        for node in report
+        if node["actions"] and (names is None or node["name"] in names)
+    }
+
+
+def outcomes(report: Report) -> dict[str, str]:
+    """Return the outcome of each node that did not stay as it was."""
+    return {node["name"]: node["outcome"] for node in report if node["outcome"] != "unchanged"}
+
+
+def diff(report: Report, thing: str, field: str) -> tuple[Any, Any]:
+    """Return what a report says that a field of a thing was and becomes."""
+    changes: list[Mapping[str, Any]] = [change for node in report for change in node.get("changes", ())]
+    (found,) = (change for change in changes if (change["object"], change["field"]) == (thing, field))
+    return found["before"], found["after"]
+
+
+def prepared(host: lab.Host, project: Path) -> Managed:
+    """Put the executor and the node types on a host."""
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for directory in ("statecfg/remote", "statecfg/resources"):
+            for path in sorted((ROOT / directory).rglob("*.py")):
+                archive.add(path.resolve(), str(path.relative_to(ROOT)))
+    target = host.path(PLACE)
+    target.mkdir(parents=True, exist_ok=True)
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        archive.extractall(target, filter="data")
+    return Managed(host, project)
+
+
+@pytest.fixture(scope="module")
+def managed(booted: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> Managed:
+    """Give a booted host with the executor."""
+    return prepared(booted, tmp_path_factory.mktemp("project"))
+
+
+def web(port: str = "8080", version: str | None = None) -> Graph:
+    """Return a small web server: package, configuration, group, user, directory, service."""
+    webd = resources.package("webd", version=version)
+    group = resources.group("site", gid=4242)
+    user = resources.user("site", uid=4242, group="site", shell="/bin/sh", comment="Site", requires=[group])
+    pages = resources.directory("/srv/site", owner="site", group="site", mode="0750", requires=[user])
+    page = resources.file("/srv/site/index", content="hello\n", owner="site", requires=[pages])
+    text = f"# ours\nport = {port}\nmessage = from us\n"
+    check = ["/usr/sbin/webd", "--check", "{}"]
+    conf = resources.file("/etc/webd/webd.conf", content=text, mode="0644", validate=check, requires=[webd, page])
+    return resources.service("webd", running=True, enabled=True, restart_on=[conf], requires=[webd])
+
+
+def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
+    """Bare: the plan names every action and they are what is done; again: nothing; drifted: only what drifted."""
+    host = managed.host
+    plan = managed.plan(web())
+    assert operations(plan) == {
+        "group:site": ["groupadd"],
+        "package:webd": ["install"],
+        "user:site": ["useradd"],
+        "directory:/srv/site": ["mkdir"],
+        "file:/srv/site/index": ["write"],
+        "file:/etc/webd/webd.conf": ["write"],
+        "service:webd": ["enable", "restart"],
+    }
+    assert diff(plan, "package webd", "version") == (None, "1.1")
+    managed.apply(web())
+    assert host.run(["systemctl", "is-active", "webd"]).stdout == "active\n"
+    assert host.read("/etc/webd/webd.conf").startswith("# ours")
+    assert host.run(["stat", "-c", "%U:%G %a", "/srv/site"]).stdout == "site:site 750\n"
+    # Each kind of drift is found, and nothing else.
+    before = host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout
+    host.write("/etc/webd/webd.conf", "port = 8080\n")
+    assert operations(managed.plan(web())) == {"file:/etc/webd/webd.conf": ["write"], "service:webd": ["restart"]}
+    host.run(["systemctl", "disable", "webd"])
+    host.run(["usermod", "--shell", "/bin/bash", "--comment", "x", "site"])
+    host.run(["chmod", "0777", "/srv/site"])
+    host.run(["chown", "root:root", "/srv/site/index"])
+    plan = managed.plan(web())
+    assert operations(plan) == {
+        "directory:/srv/site": ["chmod"],
+        "file:/etc/webd/webd.conf": ["write"],
+        "file:/srv/site/index": ["write"],
+        "service:webd": ["enable", "restart"],
+        "user:site": ["usermod"],
+    }
+    assert diff(plan, "user site", "shell") == ("/bin/bash", "/bin/sh")
+    assert diff(plan, "unit webd.service", "enabled") == ("disabled", "enabled")
+    managed.apply(web())
+    assert host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout != before
+    host.run(["systemctl", "stop", "webd"])
+    assert operations(managed.apply(web())) == {"service:webd": ["start"]}
+
+
+def test_refused_content_leaves_the_service_alone(managed: Managed) -> None:
+    """A configuration that the program refuses is not put in place, and what depends on it does not start."""
+    managed.apply(web())
+    before = managed.host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout
+    report = managed.ask([web("eighty")], apply=True)["apply"]
+    assert outcomes(report) == {"file:/etc/webd/webd.conf": "failed", "service:webd": "skipped"}
+    assert "port = 8080" in managed.host.read("/etc/webd/webd.conf")
+    assert managed.host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout == before
+
+
+def test_everything_goes(managed: Managed) -> None:
+    """Absent nodes of every type take away what the others brought."""
+    managed.apply(web())
+    stopped = resources.service("webd", running=False, enabled=False)
+    gone = [
+        resources.package("webd", absent=True, purge=True, requires=[stopped]),
+        resources.user("site", absent=True, provides="no-site"),
+        resources.directory("/srv/site", absent=True, recursive=True),
+        resources.group("site", absent=True, requires=["no-site"]),
+    ]
+    report = managed.apply(*gone)
+    assert operations(report)["service:webd"] == ["disable", "stop"]
+    assert not managed.host.path("/etc/webd/webd.conf").exists()
+    assert managed.host.run(["id", "site"], check=False).returncode == 1
+    assert managed.host.run(["dpkg", "-s", "webd"], check=False).returncode == 1
+
+
+def test_packages_of_a_layer_are_one_transaction(managed: Managed) -> None:
+    """Versions are kept to, packages come along and go along, and a layer's packages take one apt-get."""
+    host = managed.host
+    log = host.path("/var/log/apt/history.log")
+    runs = log.read_text().count("Commandline:") if log.exists() else 0
+    managed.apply(resources.package("tool-b"), resources.package("tool-a", version="1.*"))
+    assert log.read_text().count("Commandline:") == runs + 1
+    assert host.run(["tool-b"]).stdout == "1.0\n"
+    plan = managed.plan(resources.package("tool-a", version="2.0"))
+    assert diff(plan, "package tool-a", "version") == ("1.0", "2.0")
+    managed.apply(resources.package("tool-a", version="2.0"))
+    managed.apply(resources.package("tool-a", version="1.0"))
+    (refused,) = managed.plan(resources.package("tool-a", absent=True))
+    assert (refused["outcome"], "tool-b" in refused["reason"]) == ("failed", True)
+    plan = managed.plan(resources.package("tool-a", absent=True, dependents=True))
+    assert diff(plan, "package tool-b", "version") == ("1.0", None)
+    managed.apply(resources.package("tool-a", absent=True, dependents=True))
+    (unknown,) = managed.plan(resources.package("toolb"))
+    assert "did you mean tool-b" in unknown["reason"]
+    (unknown,) = managed.plan(resources.package("tool-b", version="7"))
+    assert "it has: 1.0" in unknown["reason"]
+
+
+def test_a_package_that_fails_half_way(managed: Managed) -> None:
+    """A package that could not be configured is a failure each time, and finished by the run that can."""
+    first = managed.ask([resources.package("broken")], apply=True)["apply"]
+    assert outcomes(first) == {"package:broken": "failed"}
+    again = managed.ask([resources.package("broken")], apply=True)
+    assert operations(again["plan"]) == {"package:broken": ["install"]}
+    assert outcomes(again["apply"]) == {"package:broken": "failed"}
+    managed.host.write("/etc/broken-works", "")
+    managed.apply(resources.package("broken"))
+    managed.apply(resources.package("broken", absent=True, purge=True))
+
+
+def test_lists_are_fetched_when_they_are_old(managed: Managed) -> None:
+    """A package that is missing gets newer lists first; one that is there does not."""
+    host = managed.host
+    host.run(["touch", "-d", "3 days ago", "/var/lib/apt/lists"])
+    plan = managed.plan(resources.package("tool-a", update_cache=86400))
+    assert diff(plan, "package tool-a", "version") == (None, "newest")
+    managed.apply(resources.package("tool-a", update_cache=86400), resources.package("tool-b", update_cache=86400))
+    (fresh,) = managed.plan(resources.package("webd", update_cache=86400))
+    assert "update" not in fresh["actions"][0]["args"]["packages"][0]
+    host.run(["touch", "-d", "3 days ago", "/var/lib/apt/lists"])
+    assert operations(managed.plan(resources.package("tool-a", update_cache=86400))) == {}
+    managed.apply(resources.package("tool-a", absent=True, dependents=True))
+
+
+UNIT = "[Service]\nExecStart=/bin/sleep {}\n[Install]\nWantedBy=multi-user.target\n"
+
+
+def test_units_of_our_own(managed: Managed) -> None:
+    """A unit's file is read before it starts, and again before it restarts; drop-ins, masks and aliases count."""
+    host = managed.host
+
+    def definition(seconds: int, **wanted: Any) -> list[Graph]:
+        unit = resources.file(f"{UNITS}/nap.service", content=UNIT.format(seconds))
+        given = {"running": True, "enabled": True, **wanted}
+        return [resources.service("nap", restart_on=[unit], **given)]
+
+    assert operations(managed.apply(*definition(1000)))["service:nap"] == ["daemon_reload", "enable", "start"]
+    assert operations(managed.apply(*definition(2000)))["service:nap"] == ["daemon_reload", "restart"]
+    assert "sleep 2000" in host.run(["systemctl", "status", "nap"]).stdout
+    drop_in = resources.directory(f"{UNITS}/nap.service.d")
+    conf = resources.file(f"{UNITS}/nap.service.d/nice.conf", content="[Service]\nNice=5\n", requires=[drop_in])
+    assert operations(managed.apply(conf, resources.service("nap", requires=[conf])))["service:nap"] == [
+        "daemon_reload"
+    ]
+    host.write(f"{UNITS}/nap.service", UNIT.format(3000))
+    assert operations(managed.apply(resources.service("nap", running=True))) == {"service:nap": ["daemon_reload"]}
+    masked = resources.service("nap", running=False, enabled=False)
+    managed.apply(masked)
+    gone = resources.file(f"{UNITS}/nap.service", absent=True)
+    managed.apply(gone)
+    managed.apply(resources.service("nap", masked=True))
+    assert host.run(["systemctl", "is-enabled", "nap"], check=False).stdout == "masked\n"
+    (refused,) = managed.plan(resources.service("nap", running=True))
+    assert "masked: false" in refused["reason"]
+    (missing,) = managed.plan(resources.service("cronn", running=True))
+    assert "there is no unit cronn.service" in missing["reason"]
+
+
+def test_instances_of_a_template(managed: Managed) -> None:
+    """An instance of a template is enabled, started, found again, and stopped."""
+    unit = resources.file(f"{UNITS}/nap@.service", content=UNIT.format("%i"))
+    service = resources.service("nap@77", running=True, enabled=True, requires=[unit])
+    assert operations(managed.apply(service))["service:nap@77"][-2:] == ["enable", "start"]
+    managed.host.run(["systemctl", "stop", "nap@77"])
+    assert operations(managed.apply(service)) == {"service:nap@77": ["start"]}
+    off = resources.service("nap@77", running=False, enabled=False)
+    assert operations(managed.apply(off)) == {"service:nap@77": ["disable", "stop"]}
+
+
+def test_users_groups_and_passwords(managed: Managed) -> None:
+    """Users get groups, passwords and homes; what is there is changed in one step, and goes again."""
+    host = managed.host
+    hashed = "$6$salt$" + "a" * 86
+    staff = resources.group("crew", gid=4300)
+    first = resources.user("worker", groups=["crew"], password_hash=hashed, requires=[staff])
+    keys = resources.directory("/home/worker/.ssh", mode="0700", owner="worker", requires=[first])
+    assert operations(managed.apply(keys)) == {
+        "group:crew": ["groupadd"],
+        "user:worker": ["useradd", "set_password"],
+        "directory:/home/worker/.ssh": ["mkdir"],
+    }
+    assert f"worker:{hashed}:" in host.read("/etc/shadow")
+    assert "crew" in host.run(["id", "-nG", "worker"]).stdout.split()
+    second = resources.user(
+        "worker", uid=4301, groups=[], exact_groups=True, shell="/bin/false", home="/srv", password_hash="!"
+    )
+    assert operations(managed.apply(second)) == {"user:worker": ["usermod", "set_password"]}
+    assert operations(managed.apply(resources.group("crew", gid=4302, members=["worker"]))) == {
+        "group:crew": ["groupmod", "set_members"]
+    }
+    assert operations(managed.apply(resources.user("worker", home="/home/worker"))) == {"user:worker": ["usermod"]}
+    host.run(["chown", "-R", "worker:", "/home/worker"])
+    managed.apply(resources.user("worker", absent=True, remove_home=True))
+    assert not host.path("/home/worker").exists()
+    service = resources.user("daemonish", system=True)
+    managed.apply(service)
+    assert not host.path("/home/daemonish").exists()
+    managed.apply(resources.user("daemonish", absent=True))
+
+
+def test_links_that_a_user_planted_are_not_followed(managed: Managed) -> None:
+    """Root writes into a user's directory, and never through a link that the user put there."""
+    host = managed.host
+    host.run(["useradd", "--create-home", "mallory"])
+    as_mallory = ["runuser", "-u", "mallory", "--"]
+    host.write("/etc/precious", "secret\n", 0o600)
+    for target, link in (("/etc/precious", "/home/mallory/file"), ("/etc", "/home/mallory/directory")):
+        host.run([*as_mallory, "ln", "-s", target, link])
+    attempts = [
+        resources.file("/home/mallory/file", content="x", provides="through"),
+        resources.file("/home/mallory/file", content="x", follow=True, provides="followed"),
+        resources.file("/home/mallory/directory/precious", content="x", provides="below"),
+        resources.directory("/home/mallory/directory", mode="0777", provides="directory"),
+        resources.line_in_file("/home/mallory/file", line="x", provides="line"),
+    ]
+    for attempt in attempts:
+        (found,) = managed.ask([attempt], apply=True)["apply"]
+        assert found["outcome"] == "failed", found
+    assert host.run(["stat", "-c", "%a %U", "/etc/precious"]).stdout == "600 root\n"
+    assert host.read("/etc/precious") == "secret\n"
+    managed.apply(resources.symlink("/home/mallory/file", absent=True))
+    managed.apply(resources.file("/home/mallory/file", content="x", owner="mallory", mode="0600"))
+    managed.apply(resources.directory("/home/mallory/real", owner="mallory", mode="0700"))
+    assert host.read("/etc/precious") == "secret\n"
+    managed.apply(resources.user("mallory", absent=True, remove_home=True))
+    assert host.path("/etc/precious").exists()
+
+
+def test_without_systemd_or_with_apt_only(light_host: lab.Host, tmp_path: Path) -> None:
+    """A host without systemd says so, and packages work on it all the same."""
+    managed = prepared(light_host, tmp_path)
+    (service,) = managed.plan(resources.service("ssh", running=True))
+    assert (service["outcome"], "does not run systemd" in service["reason"]) == ("failed", True)
+    assert operations(managed.plan(resources.package("coreutils"))) == {}

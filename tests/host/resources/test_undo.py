@@ -1,0 +1,487 @@
+"""Node types undone, on this machine's own files: the host is what it was before the node came."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from statecfg import resources
+from statecfg.graph import contradictions
+from statecfg.graph.graph import Graph
+from statecfg.remote.graph.model import Node
+from statecfg.remote.machine.real import RealMachine
+from tests.host.command import statecfg
+from tests.host.resources.undo import Ledger, different, snapshot
+from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, placed, project
+
+FILES = ("file", "directory", "symlink", "line_in_file")
+
+
+def on_files(case: dict[str, Any]) -> bool:
+    """Return whether a case is about files alone and brings something about."""
+    nodes = [case["node"], *case.get("with", ())]
+    return bool(case.get("ops")) and all(next(iter(node)) in FILES for node in nodes)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for case in cases()
+        if not {"bad", "tables", "probes", "error", "known_after"} & set(case.values[0])
+        and meant(case, "real")
+        and on_files(case.values[0])
+    ],
+)
+def test_every_case_comes_and_goes(case: dict[str, Any], tmp_path: Path) -> None:
+    """What a case brought about is undone to the byte, as planned, and then nothing is left to do."""
+    root = tmp_path / "host"
+    root.mkdir()
+    case = placed(case, str(root))
+    base = project(case, tmp_path / "project")
+    arrange(RealMachine(), case, base)
+    before = snapshot(root)
+    ledger = Ledger(tmp_path / "ledger")
+    nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)
+    report = ledger.apply(nodes)
+    assert {node["outcome"] for node in report} <= {"changed", "unchanged"}, report
+    assert different(before, snapshot(root))
+    for layer in reversed(nodes):
+        assert ledger.undo(*[node.provides for node in layer]) == []
+    assert different(before, snapshot(root)) == {}
+
+
+class Site:
+    """A directory of the test's own, and nodes that come to it and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root = folder, folder / "host"
+        self.root.mkdir()
+        (folder / "project" / "files").mkdir(parents=True)
+        self.ledger = Ledger(folder / "ledger")
+        self.layers: list[list[Node]] = []
+
+    def __truediv__(self, name: str) -> Path:
+        return self.root / name
+
+    def source(self, name: str, content: str | None) -> None:
+        """Write, or remove, a local file of the project."""
+        path = self.folder / "project" / "files" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+
+    def apply(self, *graphs: Graph) -> None:
+        """Apply a definition; it has to work."""
+        self.layers = layers(graphs, self.folder / "project")
+        report = self.ledger.apply(self.layers)
+        bad = [(node["name"], node["reason"]) for node in report if node["outcome"] not in ("changed", "unchanged")]
+        assert not bad, bad
+
+    def undo(self) -> list[str]:
+        """Let everything go, dependents first; return what is left as it is."""
+        return [
+            text for layer in reversed(self.layers) for text in self.ledger.undo(*[node.provides for node in layer])
+        ]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_a_file_that_was_there_comes_back_whatever_happened_since(site: Site) -> None:
+    """Content, mode and set-user-id bit; also where the file was changed or removed, or the definition was."""
+    path = site / "f"
+    path.write_bytes(b"\xff\x00old")
+    path.chmod(0o4710)
+    before = snapshot(site.root)
+    for disturb in ("nothing", "change", "remove", "redefine"):
+        site.apply(resources.file(str(path), content="new", mode="0640", owner="root", group="root"))
+        if disturb == "change":
+            path.write_text("somebody's")
+        elif disturb == "remove":
+            path.unlink()
+        elif disturb == "redefine":
+            site.apply(resources.file(str(path), content="newer", mode="0600", owner="daemon"))
+        assert site.undo() == []
+        assert different(before, snapshot(site.root)) == {}, disturb
+
+
+def test_attributes_alone(site: Site) -> None:
+    """A node that gave a file only its mode takes only that back: the content is somebody else's."""
+    path = site / "f"
+    path.write_text("one")
+    path.chmod(0o600)
+    site.apply(resources.file(str(path), mode="0644"))
+    path.write_text("two")
+    assert site.undo() == []
+    assert (path.read_text(), path.stat().st_mode & 0o7777) == ("two", 0o600)
+
+
+def test_large_content_is_kept_up_to_a_limit(site: Site) -> None:
+    """Two MiB come back; of what is over the limit the plan of the removal says that it does not."""
+    path, large = site / "f", site / "large"
+    path.write_bytes(b"x" * (2 << 20))
+    with large.open("wb") as stream:
+        stream.truncate((64 << 20) + 1)
+    site.apply(resources.file(str(path), content="new"), resources.file(str(large), content="small"))
+    left = site.undo()
+    assert path.read_bytes() == b"x" * (2 << 20)
+    assert large.read_text() == "small"
+    assert [text for text in left if "67108865 bytes are too much" in text]
+
+
+def test_what_stands_in_the_place_of_ours_stays(site: Site) -> None:
+    """Somebody put a directory where the node's file was: it is not the node's to remove."""
+    path = site / "f"
+    site.apply(resources.file(str(path), content="x"))
+    path.unlink()
+    path.mkdir()
+    (said,) = site.undo()
+    assert said == f"{path} is a directory by now, which the node did not make: it stays"
+    assert path.is_dir()
+
+
+def test_what_others_put_into_a_directory_stays(site: Site) -> None:
+    """A directory of ours goes only when nothing of others is in it, and says why not."""
+    made = resources.directory(str(site / "d"))
+    site.apply(made, resources.file(str(site / "d/ours"), content="x", requires=[made]))
+    (site / "d/theirs").write_text("y")
+    (said,) = site.undo()
+    assert said == f"{site / 'd'} is not empty (theirs): it stays"
+    assert sorted(path.name for path in site.root.rglob("*")) == ["d", "theirs"]
+
+
+def test_directories_that_were_made_for_several(site: Site) -> None:
+    """The directories above go with the last of those that they were made for, also where all go at one time."""
+    before = snapshot(site.root)
+    site.apply(*[resources.directory(str(site / f"a/b/{name}"), parents=True) for name in "xyz"])
+    assert site.undo() == []
+    assert different(before, snapshot(site.root)) == {}
+    site.apply(*[resources.directory(str(site / f"a/b/{name}"), parents=True) for name in "xyz"])
+    assert site.ledger.undo(f"directory:{site / 'a/b/x'}") == [f"{site / 'a/b'} is not empty (y, z): it stays"]
+    assert site.ledger.undo(f"directory:{site / 'a/b/z'}", f"directory:{site / 'a/b/y'}") == []
+    assert different(before, snapshot(site.root)) == {}
+
+
+def test_a_source_that_changed_over_time(site: Site) -> None:
+    """Files that came into the source later go; files that were there before it come back."""
+    (site / "d").mkdir()
+    (site / "d/old").write_text("old")
+    (site / "d/also").write_text("also")
+    before = snapshot(site.root)
+    site.source("tree/old", "new")
+    site.source("tree/sub/one", "1")
+    site.apply(resources.directory(str(site / "d"), source="tree"))
+    site.source("tree/later", "2")
+    site.source("tree/also", "replaced")
+    site.apply(resources.directory(str(site / "d"), source="tree", mode="0700"))
+    assert site.undo() == [f"{site / 'd/also'} stays: it is not known what was there before"]
+    assert (site / "d/also").read_text() == "replaced"
+    (site / "d/also").write_text("also")
+    assert different(before, snapshot(site.root)) == {}
+
+
+def grown(site: Site) -> None:
+    """Put a tree there with everything a tree can hold."""
+    (site / "t/sub/deep").mkdir(parents=True)
+    (site / "t/sub").chmod(0o1770)
+    (site / "t/sub/deep/secret").write_bytes(b"\x00\x01")
+    (site / "t/sub/deep/secret").chmod(0o400)
+    (site / "t/link").symlink_to("sub/deep")
+    (site / "t/dangling").symlink_to("/nowhere")
+    (site / "t/empty").mkdir(mode=0o711)
+
+
+@pytest.mark.parametrize("kind", ["purged", "removed"])
+def test_trees_that_were_removed(site: Site, kind: str) -> None:
+    """A tree comes back as it was: content, modes, links, empty directories."""
+    grown(site)
+    before = snapshot(site.root)
+    path = str(site / "t")
+    if kind == "purged":
+        site.source("tree/sub/ours", "x")
+        site.apply(resources.directory(path, source="tree", purge=True))
+        assert sorted(each.name for each in (site / "t").rglob("*")) == ["ours", "sub"]
+    else:
+        site.apply(resources.directory(path, absent=True, recursive=True))
+    assert site.undo() == []
+    assert different(before, snapshot(site.root)) == {}
+
+
+def test_a_tree_over_the_limit(site: Site) -> None:
+    """Of a tree with more files than are kept the plan of the removal says that it does not come back."""
+    (site / "t").mkdir()
+    for number in range(10_001):
+        (site / f"t/{number}").touch()
+    site.apply(resources.directory(str(site / "t"), absent=True, recursive=True))
+    left = site.undo()
+    assert any("holds more than 10000 files" in text for text in left), left
+    assert list((site / "t").iterdir()) == []
+
+
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_two_lines_of_a_file_that_they_made(site: Site, first: str) -> None:
+    """The file goes with the last of them, whichever that is."""
+    before = snapshot(site.root)
+    path = str(site / "f")
+    one = resources.line_in_file(path, line="a", create=True, provides="one")
+    site.apply(one, resources.line_in_file(path, line="b", create=True, provides="two", requires=[one]))
+    site.ledger.undo(first)
+    assert (site / "f").read_text() == ("b\n" if first == "one" else "a\n")
+    site.ledger.undo("two" if first == "one" else "one")
+    assert different(before, snapshot(site.root)) == {}
+
+
+def test_two_lines_of_a_file_at_one_time(site: Site) -> None:
+    """Nodes of one layer go side by side, each undoing its own part of what the other leaves."""
+    (site / "f").write_text("a = 1\nb = 2\nc = 3")
+    before = snapshot(site.root)
+    path = str(site / "f")
+    site.apply(
+        resources.line_in_file(path, line="a = 7", match="^a", provides="one"),
+        resources.line_in_file(path, match="^b", absent=True, provides="two"),
+        resources.line_in_file(path, line="d = 4", provides="three", backup=".old"),
+    )
+    assert site.undo() == []
+    assert different(before, snapshot(site.root)) == {}
+
+
+def test_a_link_in_the_place_of_a_file(site: Site) -> None:
+    """A file that a link replaced comes back; a link that led elsewhere leads there again."""
+    (site / "f").write_text("x")
+    (site / "l").symlink_to("f")
+    before = snapshot(site.root)
+    site.apply(
+        resources.symlink(str(site / "f"), target="/etc", replace=True),
+        resources.symlink(str(site / "l"), target="elsewhere"),
+        resources.symlink(str(site / "new"), target="f"),
+    )
+    assert site.undo() == []
+    assert different(before, snapshot(site.root)) == {}
+
+
+def test_commands_with_an_undo(site: Site) -> None:
+    """`undo` runs once, where the guards say that the command's work stands, and never where it stood before."""
+    made, kept = site / "made", site / "kept"
+    kept.write_text("x")
+    log = site / "log"
+    before = snapshot(site.root)
+    site.apply(
+        resources.command("make", argv=["touch", str(made)], creates=str(made), undo=["rm", str(made)]),
+        resources.command("keep", argv=["touch", str(kept)], creates=str(kept), undo=["rm", str(kept)]),
+        resources.command("always", argv=["true"], undo=f"echo undone >> {log}", effects={}),
+        resources.command("one-way", argv=["true"], effects={}),
+    )
+    assert sorted(site.undo()) == [
+        "what the command keep is for was there before it: it stays",
+        "what the command one-way did stays: it has no undo",
+    ]
+    assert log.read_text() == "undone\n"
+    log.unlink()
+    assert different(before, snapshot(site.root)) == {}
+    site.apply(resources.command("make", argv=["touch", str(made)], creates=str(made), undo=["rm", str(made)]))
+    made.unlink()
+    assert site.undo() == []
+
+
+@pytest.fixture
+def sleeper(site: Site) -> Iterator[Any]:
+    """Give a function that declares a process of the test's own; whatever of it still runs at the end is stopped."""
+    me, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
+    program = site.folder / "program"
+    shutil.copy("/bin/sleep", program)
+
+    def declare(**more: Any) -> Graph:
+        attrs = {"user": me, "group": group, "env": {}, "args": ["300"], **more}
+        made = resources.process(str(program), attrs)
+        assert isinstance(made, Graph)
+        return made
+
+    yield declare
+    for pid in running(program):
+        os.kill(pid, signal.SIGKILL)
+
+
+def running(program: Path) -> list[int]:
+    """Return the processes of a program that is the test's own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/exe"):
+        with suppress(OSError):
+            if path.readlink() == program:
+                found.append(int(path.parts[2]))
+    return found
+
+
+def test_processes_are_stopped_and_started_again(site: Site, sleeper: Any) -> None:
+    """One that did not run is stopped; one that somebody had started stays; one that was stopped is started."""
+    program = site.folder / "program"
+    site.apply(sleeper())
+    assert len(running(program)) == 1
+    assert site.undo() == []
+    assert running(program) == []
+    theirs = subprocess.Popen([program, "300"])
+    try:
+        site.apply(sleeper())
+        assert site.undo() == []
+        assert running(program) == [theirs.pid]
+        site.apply(sleeper(absent=True))
+        theirs.wait(10)
+        assert running(program) == []
+        assert site.undo() == []
+        assert len(running(program)) == 1
+    finally:
+        theirs.kill()
+        theirs.wait()
+    site.apply(sleeper(absent=True))
+
+
+def test_a_process_whose_arguments_held_a_secret(site: Site, sleeper: Any) -> None:
+    """What the ledger does not hold can't be started again."""
+    site.apply(sleeper())
+    site.apply(sleeper(absent=True))
+    name = f"process:{site.folder / 'program'}"
+    site.ledger.memory[name]["running"] = True
+    site.ledger.nodes[name].attrs["args"] = ["<secret token>"]
+    assert site.undo() == [f"{name} is not started again: that takes a secret, and none is kept"]
+
+
+PLAYBOOK = """
+hosts: "@local"
+resources:
+  - directory: {root}/site
+    mode: "0750"
+  - file: {root}/site/index
+    content: "hello\\n"
+    requires: ["directory:{root}/site"]
+  - file: {root}/there
+    content: "new\\n"
+    mode: "0600"
+  - symlink: {root}/link
+    target: there
+    replace: true
+  - directory: {root}/old
+    absent: true
+    recursive: true
+  - line_in_file: {root}/settings
+    line: port = 7
+    match: ^port
+  - command: notes
+    argv: [touch, {root}/notes]
+    creates: {root}/notes
+    undo: [rm, {root}/notes]
+"""
+
+
+@pytest.mark.parametrize("verb", ["apply", "prune", "destroy"])
+def test_from_the_command_line(tmp_path: Path, verb: str) -> None:
+    """What leaves the definition goes, also where it came one by one; the rest stays, until all is destroyed."""
+    root = tmp_path / "host"
+    (root / "old/deep").mkdir(parents=True)
+    (root / "old/deep/file").write_text("old")
+    (root / "there").write_text("was")
+    (root / "link").write_text("a file")
+    (root / "settings").write_text("user = x\nport = 1\n# end\n")
+    before = snapshot(root)
+    playbook = tmp_path / "site.yml"
+    first = "resources:\n  - file: {root}/first\n    content: x\n"
+    playbook.write_text(PLAYBOOK.replace("resources:\n", first).format(root=root))
+    statecfg("apply", playbook, "--yes", cwd=tmp_path)
+    # A file that came later, into a directory that stood by then, requires nothing.
+    playbook.write_text(PLAYBOOK.format(root=root) + f"  - file: {root}/site/later\n    content: x\n")
+    statecfg("apply", playbook, "--yes", "--prune", cwd=tmp_path)
+    assert not (root / "first").exists()
+    kept = f'hosts: "@local"\nresources:\n  - file: {root}/kept\n    content: x\n'
+    if verb == "destroy":
+        statecfg("destroy", playbook, "--yes", cwd=tmp_path)
+    else:
+        playbook.write_text(kept)
+        statecfg(verb, playbook, "--yes", *(["--prune"] if verb == "apply" else []), cwd=tmp_path)
+        assert (root / "kept").exists() == (verb == "apply")
+        statecfg("destroy", playbook, "--yes", cwd=tmp_path)
+    assert different(before, snapshot(root)) == {}
+
+
+NAMES = ("a", "a/x", "a/y", "a/x/1", "b", "b/z", "c")
+MODES = st.sampled_from(["0644", "0600", "0755", "4750"])
+CONTENT = st.sampled_from(["", "one\n", "two\nlines\n", "no end"])
+THINGS = st.dictionaries(
+    st.sampled_from(NAMES), st.tuples(st.sampled_from(["file", "directory", "link"]), CONTENT, MODES), max_size=6
+)
+LINES = st.sampled_from(["one", "two", "lines", "new"])
+NODES = {
+    "file": st.fixed_dictionaries({"content": CONTENT}, optional={"mode": MODES, "backup": st.just(".old")}),
+    "symlink": st.fixed_dictionaries({"target": st.sampled_from(["a", "/nowhere"]), "replace": st.booleans()}),
+    "directory": st.fixed_dictionaries(
+        {"parents": st.booleans()}, optional={"mode": MODES, "purge": st.booleans(), "source": st.just("tree")}
+    ),
+    "line_in_file": st.fixed_dictionaries(
+        {"line": LINES, "create": st.booleans()}, optional={"match": LINES, "absent": st.just(True), "mode": MODES}
+    ).map(lambda attrs: {k: v for k, v in attrs.items() if k not in ("create", "mode") or "absent" not in attrs}),
+    "directory absent": st.fixed_dictionaries({"absent": st.just(True), "recursive": st.booleans()}),
+    "file absent": st.just({"absent": True}),
+    "symlink absent": st.just({"absent": True}),
+}
+DEFINITION = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.sampled_from(sorted(NODES)).flatmap(lambda kind: st.tuples(st.just(kind), NODES[kind])),
+    min_size=1,
+    max_size=5,
+)
+
+
+def put(root: Path, things: dict[str, tuple[str, str, str]]) -> None:
+    """Put files, directories and links under a directory, as far as they go together."""
+    for name, (kind, content, mode) in sorted(things.items()):
+        path = root / name
+        if not path.parent.is_dir() or path.parent.is_symlink():
+            continue
+        if kind == "link":
+            path.symlink_to(content or "c")
+            continue
+        if kind == "file":
+            path.write_text(content)
+        else:
+            path.mkdir()
+        path.chmod(int(mode, 8))
+
+
+@settings(max_examples=150, deadline=None)
+@given(THINGS, DEFINITION, st.lists(st.booleans(), min_size=5, max_size=5))
+def test_any_definition_comes_and_goes(things: Any, definition: Any, chained: list[bool]) -> None:
+    """Random trees, random nodes, done or half done: what was there is there again, to the bit."""
+    with TemporaryDirectory() as folder:
+        site = Site(Path(folder))
+        put(site.root, things)
+        site.source("tree/x", "from the source")
+        site.source("tree/sub/y", "from the source")
+        before = snapshot(site.root)
+        graphs: list[Graph] = []
+        # What is above comes first; else some of them require the one before, and some go side by side.
+        for number, (name, (kind, attrs)) in enumerate(sorted(definition.items())):
+            above = [graph for graph, other in zip(graphs, sorted(definition), strict=False) if name.startswith(other)]
+            requires = graphs[-1:] if chained[number] else above
+            given = {**attrs, "requires": [*requires]} if requires else attrs
+            graphs.append(getattr(resources, kind.split()[0])(str(site / name), **given))
+        assume(not contradictions.check([graph.node for graph in graphs]))
+        site.layers = layers(graphs, site.folder / "project")
+        site.ledger.apply(site.layers)
+        site.undo()
+        assert different(before, snapshot(site.root)) == {}
+        shutil.rmtree(site.root)

@@ -1,0 +1,100 @@
+"""Commands whose undo needs a secret: destroy takes it from the playbook, and nothing is forgotten without it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from statecfg.graph.graph import Graph
+from statecfg.resources import command
+from tests.host.remote.managed import Machine, Said
+
+SECRET = "s3cret-of-the-database"
+
+
+@pytest.fixture
+def machine(server: Machine, tmp_path: Path) -> Machine:
+    (tmp_path / "host").mkdir()
+    found = Machine(tmp_path, server.server)
+    found.orders["secrets"] = {"dbpw": SECRET}
+    return found
+
+
+def clean(machine: Machine, said: Said) -> None:
+    """See that the secret stands in nothing that the host keeps or says."""
+    assert SECRET not in str(said.frames)
+    for folder, _, names in os.walk(machine.place):
+        assert not [name for name in names if SECRET.encode() in Path(folder, name).read_bytes()]
+
+
+def base(machine: Machine, undo: str, **more: object) -> Graph:
+    made = machine.folder / "host/made"
+    shell = f"echo {SECRET} > {made}"
+    return command("base", shell=shell, creates=str(made), undo=f"{undo}; rm {made}", **more)  # type: ignore[arg-type]  # a test's own
+
+
+def test_an_undo_without_a_secret_is_run_although_the_command_has_one(machine: Machine) -> None:
+    log = machine.folder / "log"
+    env = {"PASSWORD": SECRET, "LANG": "C"}
+    guards = {"unless": f"test -e {log} {SECRET}", "onlyif": f": {SECRET}"}
+    node = base(machine, f"env | grep -c s3cret > {log}; env | grep LANG=C >> {log}", env=env, **guards)
+    assert machine.run(node).end["status"] == "ok"
+    said = machine.run(mode="destroy", yes=True)
+    (removed,) = said.part("removals", "layer")
+    assert removed["outcome"] == "changed" and not (machine.folder / "host/made").exists()
+    assert "runs without PASSWORD: the playbook no longer contains that secret" in removed["leaves"][0]
+    assert log.read_text() == "0\nLANG=C\n" and machine.rows() == {}
+    clean(machine, said)
+
+
+@pytest.mark.parametrize("way", ["text", "variable", "list"])
+def test_the_secret_comes_from_the_playbook(machine: Machine, way: str) -> None:
+    log, made = machine.folder / "log", machine.folder / "host/made"
+
+    def node(value: str) -> Graph:
+        if way == "text":
+            return base(machine, f"printf %s {value} > {log}")
+        if way == "variable":
+            return base(machine, f'printf %s "$PASSWORD" > {log}', env={"PASSWORD": value})
+        undo = ["sh", "-c", f'printf %s "$1" > {log}; rm {made}', "sh", value]
+        return command("base", argv=["touch", str(made)], creates=str(made), undo=undo)
+
+    assert machine.run(node(SECRET)).end["status"] == "ok"
+    # Without the playbook, and with one whose undo is another by now: nothing is done, and nothing forgotten.
+    for graphs in ((), (command("base", argv=["true"], undo=f"true {SECRET} # another"),)):
+        said = machine.run(*graphs, mode="destroy", yes=True)
+        assert said.end["status"] == "failed" and [each["outcome"] for each in said.part("removals")] == ["skipped"]
+        assert "kept: the playbook no longer contains the secret that the undo" in said.part("removals")[0]["reason"]
+        assert "kept: the playbook no longer contains" in said.warnings[0]
+        assert made.exists() and list(machine.rows()) == ["command:base"] and not log.exists()
+        clean(machine, said)
+    said = machine.run(node(SECRET), mode="destroy", yes=True)
+    assert said.end["status"] == "ok" and not made.exists() and machine.rows() == {}
+    assert log.read_text() == SECRET
+    clean(machine, said)
+
+
+def test_the_secret_has_another_value_by_now(machine: Machine) -> None:
+    log = machine.folder / "log"
+    assert machine.run(base(machine, f"printf %s {SECRET} > {log}")).end["status"] == "ok"
+    rotated = base(machine, f"printf %s rotated-value > {log}")
+    said = machine.run(rotated, mode="destroy", yes=True, secrets={"dbpw": "rotated-value"})
+    assert said.end["status"] == "ok" and log.read_text() == "rotated-value" and machine.rows() == {}
+
+
+def test_a_prune_keeps_what_it_can_not_undo(machine: Machine) -> None:
+    """What the command needs stays as well, since its undo will need that."""
+    needed = command("needed", argv=["true"], effects={}, undo="true")
+    other = command("other", argv=["true"], effects={}, undo="true")
+    assert machine.run(other, needed, base(machine, f": {SECRET}", requires=[needed])).end["status"] == "ok"
+    said = machine.run(other, mode="prune", yes=True)
+    assert set(machine.rows()) == {"command:base", "command:needed", "command:other"}
+    assert "kept:" in str(said.part("removals"))
+
+
+def test_a_command_that_runs_in_the_root(machine: Machine) -> None:
+    log = machine.folder / "log"
+    assert machine.run(command("pwd", shell=f"pwd > {log}", cwd="/", effects={})).end["status"] == "ok"
+    assert log.read_text() == "/\n"

@@ -1,0 +1,130 @@
+"""Nodes that come and go on this machine: what stood there before, what is planned for their going, what is done."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger.orphans import contents, stored
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.planning import normalised
+from statecfg.remote.run.report import shown
+from statecfg.remote.wire.frames import encode_value
+from tests.unit.resources.test_cases import executed, planned
+
+Snapshot = dict[str, tuple[Any, ...]]
+
+
+def snapshot(root: Path) -> Snapshot:
+    """Return all that stands below a directory: kind, mode, owner, group, and content or target."""
+    found: Snapshot = {}
+    for path in (root, *_below(root)):
+        info = path.lstat()
+        known: tuple[Any, ...] = (stat.filemode(info.st_mode), info.st_uid, info.st_gid)
+        if path.is_symlink():
+            known += (os.readlink(path),)
+        elif path.is_file():
+            known += (path.read_bytes(),)
+        found[str(path)] = known
+    return found
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    for path in sorted(directory.iterdir()):
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            yield from _below(path)
+
+
+class Ledger:
+    """What the host's ledger would hold of nodes: their last attributes, and what was there before them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.folder.mkdir(exist_ok=True)
+        self.memory: dict[str, Any] = {}
+        self.nodes: dict[str, Node] = {}
+
+    def remember(self, node: Node) -> None:
+        """Take down what stands there before a node's first action; and each time what it is given."""
+        if node.provides not in self.memory:
+            found = REGISTRY[node.type].run_remember(node, RealMachine())
+            for blob in contents(found):
+                (self.folder / blob.sha256).write_bytes(blob.read())
+            self.memory[node.provides] = encode_value(found, -1)
+        attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
+        self.nodes[node.provides] = Node(node.provides, node.type, node.requires, attrs)
+
+    def apply(self, layers: Sequence[Sequence[Node]]) -> list[dict[str, Any]]:
+        """Remember and apply, layer by layer, as a run does; return the report."""
+        report: list[dict[str, Any]] = []
+        for number in range(len(layers)):
+            try:
+                for node in layers[number]:
+                    self.remember(node)
+            except (OSError, CheckError):  # then the run ends before it does anything to them
+                break
+            facets = Facets()
+            report = executed(planned(RealMachine(facets), [list(layer) for layer in layers[: number + 1]]), facets)
+            if any(node["outcome"] == "failed" for node in report):
+                break
+        return report
+
+    def undone(self, names: Sequence[str], machine: Any) -> dict[str, ActionSpec]:
+        """Return what brings back what was before these nodes, which go side by side."""
+        leaving = {name: self.nodes[name] for name in names if name in self.nodes}
+        found = {}
+        for name, node in leaving.items():
+            memory = stored(self.memory[name], str(self.folder))
+            found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
+        return found
+
+    def undo(self, *names: str) -> list[str]:
+        """Let nodes go: what is planned comes true, and leaves nothing to do. Return what they leave, and why."""
+        imagined = Planned(RealMachine())
+        imagined.turn("undo")
+        specs = self.undone(names, imagined)
+        steps = [step for spec in specs.values() for step in spec.steps]
+        perform(imagined, steps)
+        perform(RealMachine(), steps)
+        compare(imagined, steps)
+        again = RealMachine()
+        again.acted = True
+        rest = {name: [step.op for step in spec.steps] for name, spec in self.undone(names, again).items()}
+        assert rest == {name: [] for name in specs}
+        for name in specs:
+            del self.nodes[name], self.memory[name]
+        return [text for spec in specs.values() for text in spec.left]
+
+
+def perform(machine: Any, steps: Sequence[Action]) -> None:
+    """Take actions on a machine."""
+    for step in steps:
+        result = step.perform(machine)
+        assert result["status"] == "ok", f"{step.op} {step.args}: {result}"
+
+
+def compare(imagined: Planned, steps: Sequence[Action]) -> None:
+    """Compare what a plan said of each path it touched with what stands there now."""
+    real = RealMachine()
+    for path in imagined.entries:
+        found, wanted = real.stat(path), imagined.apparent(path)
+        assert (found is None) == (wanted is None), f"{path} after {[step.op for step in steps]}"
+        if found is None or wanted is None:
+            continue
+        fields = ("kind", "mode", "owner", "group", "target")
+        assert [getattr(found, each) for each in fields] == [getattr(wanted, each) for each in fields], path
+        if found.kind == "file":
+            assert real.digest(path) == imagined.digest(path), path
+
+
+def different(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what two snapshots differ in: path → before, after."""
+    paths = sorted({*before, *after})
+    return {path: (before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)}

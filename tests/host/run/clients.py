@@ -1,0 +1,47 @@
+"""Runs in processes that tests kill: `python -m tests.host.run.clients NAME ADDRESS PORT USER KEY KNOWN …`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from statecfg.playbook.compile import Definition
+from statecfg.playbook.inventory import Host
+from statecfg.run import fleet
+from statecfg.transport import Settings
+from tests.host.run import lives, rig
+
+
+def definition(name: str, arguments: list[str]) -> Definition:
+    """Return what a script wants its host to be."""
+    if name == "chain":
+        root, count, seconds, text = arguments
+        return rig.chain(root, int(count), float(seconds), text)
+    if name == "held":
+        return rig.held(*arguments)
+    root, count, text = arguments
+    return rig.small_files(root, int(count), text)
+
+
+def main() -> None:
+    """Apply, printing each event in a line, and the report in the last."""
+    name, address, port, user, key, known, *arguments = sys.argv[1:]
+    host = Host("target", address=address, port=int(port), user=user, identity_files=(key,))
+    settings = Settings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)
+    if name == "lives":
+        place, number = arguments
+        job, options = lives.job(host, place, int(number)), lives.options(settings, "target", place)
+    else:
+        job = fleet.Job(host, definition(name, arguments), rig.PLAYBOOK)
+        options = fleet.Options(mode="apply", settings=settings)
+
+    def show(event: fleet.Event) -> None:
+        data = event.data.get("node") or event.data.get("name") or ""
+        print(event.kind, data, event.data.get("op", ""), flush=True)
+
+    report = fleet.run([job], options, show)
+    print(json.dumps(report["hosts"]["target"]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Fixtures of the tests on hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests import lab
+from tests.lab.fixtures import NOT_RUN
+
+
+@contextmanager
+def or_skip() -> Iterator[None]:
+    """Skip the test, with the reason, where this machine can't have such hosts."""
+    try:
+        yield
+    except lab.Unavailable as reason:
+        pytest.skip(f"{NOT_RUN}{reason}")
+
+
+@pytest.fixture(scope="session")
+def target() -> Iterator[lab.Host]:
+    """Give one light host for the session; every test works in a directory of its own there."""
+    with or_skip():
+        (host,) = lab.light_hosts(1, prefix="target")
+    yield host
+    host.stop()
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest) -> str:
+    """Give a directory name of the host that no other test uses."""
+    return f"/srv/{re.sub('[^a-z0-9]+', '-', request.node.name.lower()).removeprefix('test-')[-50:].strip('-')}"

@@ -1,0 +1,140 @@
+"""Applies that are cut off at some moment, and what must hold afterwards; `script/soak` tries a thousand."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.host.run import rig
+from tests.lab import Host, processes
+
+FILES = 6
+PAUSE = 0.05
+SPAN = 0.6  # seconds that the apply takes, from its first action on
+GONE = 30.0  # seconds after which nothing of ours may be left on the host
+
+
+def kill_executor(host: Host, client: rig.Client) -> None:
+    """Kill the executor, as the kernel does when memory is short."""
+    for pid in rig.executors(host):
+        _kill(pid)
+
+
+def kill_session(host: Host, client: rig.Client) -> None:
+    """Kill the sshd that serves the session: the children of the listener, which it is told by its id."""
+    for session in host.sessions():
+        for pid in [session, *[p for p in processes.descendants(session) if _is_sshd(p)]]:
+            _kill(pid)
+
+
+def kill_client(host: Host, client: rig.Client) -> None:
+    """Kill the client."""
+    client.process.kill()
+
+
+KILLS: dict[str, Callable[[Host, rig.Client], None]] = {
+    "client": kill_client, "executor": kill_executor, "session": kill_session
+}  # fmt: skip
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself just now, or with what was killed before it
+        os.kill(pid, signal.SIGKILL)
+
+
+def _is_sshd(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as name:
+            return name.read().strip() == "sshd"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def text(word: str, number: int) -> str:
+    """Return what `rig.chain` puts in a file."""
+    return f"{word} {number}\n" * 2000
+
+
+def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict[str, Any]:
+    """Apply over what an earlier run left, kill somebody `delay` seconds after its first action; check what holds.
+
+    Returns what was seen: outcomes, the state of files, seconds until all was gone.
+    """
+    before = {i: _content(host, place, i) for i in range(FILES)}
+    word = f"run{number}"
+    arguments = (place, str(FILES), str(PAUSE), word)
+    with rig.client(host, "chain", *arguments) as client:
+        client.await_line("action-started")
+        time.sleep(delay)
+        KILLS[who](host, client)
+        killed = time.monotonic()
+        processes.wait_until(lambda: not rig.everything_ours(host), GONE, "the executor and its children to end")
+        gone = time.monotonic() - killed
+        said = client.end()
+    assert "Traceback" not in said, said
+    old = 0
+    for i in range(FILES):
+        now = _content(host, place, i)
+        assert now in (before[i], text(word, i)), f"a torn file: {now!r:.200} is neither old nor new"
+        old += now == before[i]
+    seen: dict[str, Any] = {"gone": gone, "old": old}
+    if who != "client":
+        report = json.loads(said.splitlines()[-1])
+        seen["status"] = report["status"]
+        nodes = {node["name"]: node for layer in report["layers"] for node in layer}
+        seen["outcomes"] = sorted({node["outcome"] for node in nodes.values()})
+        if report["status"] != "ok":
+            _account(host, place, word, report, nodes)
+    assert rig.lock_is_free(host)
+    again = rig.run(host, rig.chain(place, FILES, 0, word))
+    assert again.host()["status"] == "ok", again.host()
+    for i in range(FILES):
+        assert _content(host, place, i) == text(word, i)
+    assert not rig.litter(host, place)
+    assert not list(host.path("/var/lib/statecfg").glob("spool-*"))
+    seen["warned"] = any("was cut off" in warning for warning in again.host().get("warnings", ()))
+    assert set(rig.run(host, rig.chain(place, FILES, 0, word)).outcomes().values()) == {"unchanged"}
+    return seen
+
+
+def _account(host: Host, place: str, word: str, report: Any, nodes: dict[str, Any]) -> None:
+    """See that the report tells what is known, and what is not."""
+    assert report["status"] == "unknown", report
+    error = report["error"]
+    assert error["summary"]
+    assert "Run it again" in error["hint"], error
+    for name, node in nodes.items():
+        started = [action for action in node["actions"] if action["status"] in ("ok", "error", "unknown")]
+        if node["outcome"] == "skipped":
+            assert not started, node
+        if node["outcome"] == "changed":
+            assert all(action["status"] == "ok" for action in node["actions"]), node
+            if name.startswith("file:"):
+                assert _content(host, place, int(name.rpartition("f")[2])).startswith(word)
+        if any(action["status"] == "unknown" for action in node["actions"]):
+            assert node["outcome"] == "unknown", node
+
+
+def _content(host: Host, place: str, number: int) -> str:
+    path = host.path(f"{place}/f{number}")
+    return path.read_text() if path.exists() else ""
+
+
+def at_random(host: Host, place: str, who: str, count: int, seed: int) -> list[dict[str, Any]]:
+    """Cut off `count` applies at random moments; return what was seen each time."""
+    choose = random.Random(seed)
+    seen = []
+    for number in range(count):
+        delay = choose.uniform(0, SPAN)
+        try:
+            seen.append({"delay": round(delay, 3), **cut_off(host, place, who, delay, number)})
+        except BaseException as problem:
+            problem.add_note(f"case {who}, seed {seed}, point {number}: {delay:.3f} s after the first action")
+            raise
+    return seen

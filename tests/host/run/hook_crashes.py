@@ -1,0 +1,129 @@
+"""Applies with hooks whose client is killed at random moments, and what must hold after the next one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from statecfg.store import hooks, opened
+from tests import ROOT
+from tests.host.hooks.http.projects import Watched
+from tests.host.run import hooked, rig
+from tests.host.run.hooked import Site, states
+from tests.lab import Host, processes
+
+# Counts, in two keys of its configuration that must never differ, and takes its time.
+TWINS = """#!/bin/bash
+read -r given
+sleep 0.1
+count=$(jq '.hook.configuration.count + 1' <<< "$given")
+echo "{\\"hook\\": {\\"configuration\\": {\\"update\\": {\\"count\\": $count, \\"twin\\": $count}}}}"
+"""
+PLAYBOOK = """- file: /srv/site-a
+  content: "{number}\\n"
+  tags: [a]
+- file: /srv/site-b
+  content: "{number}\\n"
+  requires: [file:/srv/site-a]
+- command: restart
+  argv: [sh, -c, "sleep 0.1; cat /srv/site-a >> /srv/restarts"]
+  restart_on: [file:/srv/site-a]
+  requires: [file:/srv/site-b]
+"""
+
+
+def client(process: subprocess.Popen[str], site: Site) -> None:
+    """Kill the client."""
+    process.kill()
+
+
+def executor(process: subprocess.Popen[str], site: Site) -> None:
+    """Kill the executor on the host, if it is there."""
+    for pid in rig.executors(site.hosts[0]):
+        _kill(pid)
+
+
+def program(process: subprocess.Popen[str], site: Site) -> None:
+    """Kill the program of the hook that runs next."""
+    while not hooked.running_here(site) and process.poll() is None:
+        time.sleep(0.01)
+    for pid in hooked.running_here(site):
+        _kill(pid)
+
+
+KILLS: dict[str, Callable[[subprocess.Popen[str], Site], None]] = {
+    "client": client, "executor": executor, "program": program
+}  # fmt: skip
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it ended by itself just now
+        return
+
+
+def at_random(host: Host, root: Path, who: str, count: int, seed: int) -> list[dict[str, Any]]:
+    """Kill somebody in `count` applies with hooks here, on the host and over HTTP; return what was seen each time."""
+    site, watched, choose = Site(root, [host]), Watched(), random.Random(seed)
+    keys = "count: {default: 0}\ntwin: {default: 0}\n"
+    events = ("pre-reconcile", "post-create", "post-update")
+    site.hook("twins", dict.fromkeys((*events, "node-install-finished"), TWINS), keys, select={"types": ["file"]})
+    site.hook("theirs", dict.fromkeys(events, hooked.OK), where="host", onFailure="retry")
+    seen = []
+    with watched.service.serving() as url:
+        site.http(url, onFailure="retry")
+        # A run to its end tells how long one is.
+        begun = time.monotonic()
+        site.playbook(PLAYBOOK.format(number="none"))
+        site.run("apply", "site.yml", "--yes")
+        span = time.monotonic() - begun
+        for number in range(count):
+            delay = choose.uniform(0.3 * span, span)  # before that, only Python starts
+            try:
+                seen.append(_cut_off(site, who, delay, number))
+            except BaseException as problem:
+                problem.add_note(f"case {who}, seed {seed}, point {number}: {delay:.3f} s after the start")
+                raise
+    return seen
+
+
+def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
+    (host,) = site.hosts
+    site.playbook(PLAYBOOK.format(number=number))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **site.environment}
+    argv = [sys.executable, "-m", "statecfg", "apply", "site.yml", "--yes"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, cwd=site.root, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        time.sleep(delay)
+        KILLS[who](process, site)
+        said, err = process.communicate(timeout=120)
+    assert "Traceback" not in err + said, err + said
+    processes.wait_until(lambda: not rig.everything_ours(host), 20, "all to end on the host")
+    before = _twins(site)
+    again = site.run("apply", "site.yml", "--yes")
+    text = f"{number}\n"
+    assert (host.path("/srv/site-a").read_text(), host.path("/srv/site-b").read_text()) == (text, text)
+    restarts = host.path("/srv/restarts").read_text().splitlines()
+    assert restarts[-1:] == [str(number)], f"the restart that was owed is lost: {restarts}\n{again.out}"
+    assert set(states(host).values()) == {"RESOLVED"}, states(host)
+    assert _twins(site) > before
+    with opened(url=str(site.root / "store.db")) as store:
+        assert hooks.waiting(store) == 0
+    assert not hooked.left_here(site)
+    return {"delay": delay, "code": process.returncode}
+
+
+def _twins(site: Site) -> int:
+    """Return how far the counting hook has come; its two keys are the same."""
+    with opened(url=str(site.root / "store.db")) as store:
+        found = hooks.get(store, "twins")
+    assert found is not None and found.configuration["count"] == found.configuration["twin"]
+    return int(found.configuration["count"])

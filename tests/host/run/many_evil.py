@@ -1,0 +1,37 @@
+"""A controller of its own process that talks to many hostile hosts at once, and says how much memory that took.
+
+`python -m tests.host.run.many_evil COUNT ADDRESS PORT USER IDENTITY KNOWN_HOSTS` prints JSON: `before` and `most`, the
+resident memory of the process in KiB, and the `errors` by host.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+
+from statecfg.playbook.inventory import Host
+from statecfg.resources import file
+from statecfg.run import fleet
+from statecfg.transport import Settings
+from tests.host.run import rig
+
+
+def main() -> None:
+    """Run a plan on as many hosts as are asked for, all of them the same hostile one."""
+    count, address, port, user, identity, known_hosts = sys.argv[1:]
+    definition = rig.define(file("/etc/asked", content="asked\n"))
+    hosts = [Host(f"evil{i}", address, int(port), user, (identity,)) for i in range(int(count))]
+    settings = Settings(ssh_config="none", known_hosts=(known_hosts,), use_agent=False, default_keys=False)
+    options = fleet.Options(mode="apply", settings=settings, forks=len(hosts))
+    # Imports and the first connection are not the hosts' doing.
+    fleet.run([fleet.Job(Host("nobody", address, 1, user, (identity,)), definition, "tests")], options, lambda _: None)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    report = fleet.run([fleet.Job(host, definition, "tests") for host in hosts], options, lambda _: None)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    errors = {name: said["error"]["summary"] for name, said in report["hosts"].items()}
+    sys.stdout.write(json.dumps({"before": before, "most": most, "errors": errors}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Killing the executor at every call by which it touches the file system, and what must hold each time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from statecfg.resources import file
+from tests.host.run import rig
+from tests.lab import Host
+
+CALLS = "openat,write,fchmod,fchown,fsync,rename,renameat,renameat2,unlink,unlinkat,ftruncate,mkdir,mkdirat,close"
+TRACED = "/srv/traced-python"
+OLD, NEW = "old\n" * 3000, "new\n" * 4000
+
+
+def python(host: Host, options: str) -> dict[str, str]:
+    """Return the inventory of a host whose Python runs under strace with these options."""
+    host.write(TRACED, f'#!/bin/sh\nexec strace -f -qq {options} python3 "$@"\n', 0o755)
+    return {"python": TRACED}
+
+
+def definition(place: str) -> rig.Definition:
+    """Return a file that is to be written anew, with all that a write can do."""
+    return rig.define(file(f"{place}/file", content=NEW, mode="0640", owner="root", backup="~"))
+
+
+def reset(host: Host, place: str) -> None:
+    """Put the file back to what it was."""
+    host.write(f"{place}/file", OLD)
+    host.path(f"{place}/file~").unlink(missing_ok=True)
+
+
+def found(host: Host, place: str) -> list[tuple[str, int]]:
+    """Return the points: each call from the journal's first word to the run's end, with its number among its like."""
+    reset(host, place)
+    log = f"{place}/trace"
+    done = rig.run(host, definition(place), inventory=python(host, f"-o {log} -e trace={CALLS}"))
+    assert done.host()["status"] == "ok", done.host()
+    counts: dict[str, int] = {}
+    points: list[tuple[str, int]] = []
+    begun = False
+    for line in host.read(log).splitlines():
+        match = re.match(r"\d+ +(?:<\.\.\. )?(\w+)", line)
+        if match is None or "resumed" in line:
+            continue
+        call = match[1]
+        counts[call] = counts.get(call, 0) + 1
+        begun = begun or "runs/" in line
+        if begun and not (call == "write" and '"type' in line):
+            points.append((call, counts[call]))
+    return points
+
+
+def kill_at(host: Host, place: str, call: str, number: int) -> str:
+    """Apply, killed at one point; check that nothing is torn and the next run converges. Return the status."""
+    reset(host, place)
+    inject = f"-o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={number}"
+    cut = rig.run(host, definition(place), inventory=python(host, inject))
+    now = host.read(f"{place}/file")
+    case = f"killed at {call} number {number}"
+    assert now in (OLD, NEW), f"{case}: torn: {len(now)} bytes"
+    backup = host.path(f"{place}/file~")
+    assert not backup.exists() or backup.read_text() == OLD, f"{case}: torn backup"
+    report = cut.host()
+    outcome = cut.outcomes().get(f"file:{place}/file")
+    if report["status"] != "ok":
+        assert report["status"] in ("unknown", "unreachable"), (case, report)
+        assert outcome != "changed" or now == NEW, case
+        assert outcome != "skipped" or now == OLD, (case, report)
+    again = rig.run(host, definition(place))
+    assert again.host()["status"] == "ok", (case, again.host())
+    assert host.read(f"{place}/file") == NEW, case
+    assert not rig.litter(host, place), case
+    return str(report["status"])
+
+
+def all_points(host: Host, place: str, every: int = 1) -> Iterator[tuple[str, int, str]]:
+    """Kill at every n-th point there is; yield each with the status that was reported."""
+    for call, number in found(host, place)[::every]:
+        yield call, number, kill_at(host, place, call, number)

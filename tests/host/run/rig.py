@@ -1,0 +1,207 @@
+"""What the tests on hosts share: definitions, runs of the fleet with their events, and faults to put in between."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import Definition, WireContext, compile_graph
+from statecfg.playbook.inventory import Host as Inventoried
+from statecfg.resources import command, directory, file
+from statecfg.run import fleet
+from statecfg.transport import Settings
+from tests import ROOT
+from tests.lab import Host, PlainSshd, processes
+
+PLAYBOOK = "tests"
+Json = dict[str, Any]
+
+
+def define(*graphs: Graph) -> Definition:
+    """Return what is sent for these graphs."""
+    return compile_graph(merge_graphs(*graphs), WireContext("host", {}, (), ROOT))
+
+
+def settings(*hosts: Host | PlainSshd) -> Settings:
+    """Return how to connect to hosts without looking at the settings of whoever runs the tests."""
+    return Settings(
+        ssh_config="none", known_hosts=tuple(str(host.known_hosts) for host in hosts), use_agent=False,
+        default_keys=False,
+    )  # fmt: skip
+
+
+def inventoried(host: Host | PlainSshd, name: str = "", **more: Any) -> Inventoried:
+    """Return a test host as the inventory has hosts."""
+    given = {
+        "address": host.address, "port": host.port, "user": host.user, "identity_files": (str(host.identity),), **more
+    }  # fmt: skip
+    return Inventoried(name or getattr(host, "name", "plain"), **given)
+
+
+@dataclass
+class Done:
+    """A run that is over: its report, and its events with the second they came in."""
+
+    report: Json
+    events: list[tuple[float, fleet.Event]]
+    seconds: float
+
+    def host(self, name: str = "") -> Json:
+        """Return one host's part of the report; the only one's where not named."""
+        hosts = self.report["hosts"]
+        found: Json = hosts[name or next(iter(hosts))]
+        return found
+
+    def kinds(self, host: str = "") -> list[str]:
+        """Return the kinds of events, in order."""
+        return [event.kind for _, event in self.events if not host or event.host == host]
+
+    def outcomes(self, name: str = "") -> dict[str, str]:
+        """Return node → outcome."""
+        return {node["name"]: node["outcome"] for layer in self.host(name)["layers"] for node in layer}
+
+
+def run(
+    hosts: Sequence[Host | PlainSshd] | Host | PlainSshd,
+    definition: Definition,
+    mode: str = "apply",
+    *,
+    listen: Callable[[fleet.Event], None] | None = None,
+    inventory: Mapping[str, Any] | None = None,
+    playbook: str = PLAYBOOK,
+    connect: Settings | None = None,
+    **options: Any,
+) -> Done:
+    """Run on hosts; `inventory` is what the inventory says of each of them beside its address."""
+    many = list(hosts) if isinstance(hosts, list | tuple) else [hosts]
+    jobs = [fleet.Job(inventoried(host, **(inventory or {})), definition, playbook) for host in many]
+    events: list[tuple[float, fleet.Event]] = []
+    begun = time.monotonic()
+
+    def note(event: fleet.Event) -> None:
+        events.append((time.monotonic() - begun, event))
+        if listen is not None:
+            listen(event)
+
+    given = fleet.Options(mode=mode, settings=connect or settings(*many), **options)
+    report = fleet.run(jobs, given, note)
+    return Done(report, events, time.monotonic() - begun)
+
+
+@dataclass
+class Client:
+    """A run by a process of its own, so that it can be killed or stopped."""
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+
+    def await_line(self, text: str, seconds: float = 60) -> None:
+        """Wait until it prints a line that holds a text."""
+        processes.wait_until(lambda: any(text in line for line in list(self.lines)), seconds, f"{text!r}")
+
+    def end(self) -> str:
+        """Wait for its end; return all it printed."""
+        self.process.wait(120)
+        return "".join(self.lines)
+
+
+@contextmanager
+def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
+    """Run a function of `clients.py` in a process of its own, against a host; it prints events as they come."""
+    argv = [sys.executable, "-u", "-m", "tests.host.run.clients", script, host.address, str(host.port), host.user]
+    argv += [str(host.identity), str(host.known_hosts), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, env=environment
+    )
+    found = Client(process)
+
+    def pump() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found.lines.append(line)
+
+    thread = threading.Thread(target=pump, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+        thread.join(5)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def executors(host: Host) -> list[int]:
+    """Return the process ids, as this machine numbers them, of the Pythons that run our executor on a host."""
+    found = []
+    for pid in processes.descendants(host.pid):
+        try:
+            argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        ours = b"-I" in argv and b"statecfg-bootstrap" in b"".join(argv)
+        if ours and b"python" in os.path.basename(argv[0]) and processes.alive(pid):
+            found.append(pid)
+    return found
+
+
+def everything_ours(host: Host) -> list[int]:
+    """Return the ids of all processes of a host that are no sshd."""
+    found = []
+    for pid in processes.descendants(host.pid):
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if name != "sshd" and processes.alive(pid):
+            found.append(pid)
+    return found
+
+
+def lock_is_free(host: Host) -> bool:
+    """Tell whether nobody holds the lock of root's runs on a host."""
+    held = host.run(["flock", "--nonblock", "/var/lib/statecfg/lock", "true"], check=False)
+    return held.returncode == 0
+
+
+def litter(host: Host, place: str) -> list[str]:
+    """Return the temporary files that were left below a directory of a host."""
+    return [str(path) for path in host.path(place).rglob(".statecfg-*")]
+
+
+def small_files(root: str, count: int, text: str = "new") -> Definition:
+    """Return a directory with files in it, whose content names them."""
+    folder = directory(root)
+    files = [file(f"{root}/f{i}", content=f"{text} {i}\n", mode="0644", requires=[folder]) for i in range(count)]
+    return define(folder, *files)
+
+
+def held(root: str) -> Definition:
+    """Return a command, in a directory of its own, that goes on until `go` is there, for half a minute at most."""
+    before = directory(root)
+    script = f"for n in $(seq 600); do [ -e {root}/go ] && exit; sleep 0.05; done"
+    return define(before, command("wait-0", shell=script, creates=f"{root}/go", requires=[before]))
+
+
+def chain(root: str, count: int, seconds: float, text: str) -> Definition:
+    """Return files that require each other, a slow command before each: each a layer of its own."""
+    before = directory(root)
+    graphs = [before]
+    for i in range(count):
+        mark = f"{root}/{text}-{i}"
+        argv = ["sh", "-c", f"sleep {seconds}; touch {mark}"]
+        wait = command(f"wait-{i}", argv=argv, creates=mark, requires=[before])
+        before = file(f"{root}/f{i}", content=f"{text} {i}\n" * 2000, requires=[wait])
+        graphs += [wait, before]
+    return define(*graphs)

@@ -1,0 +1,143 @@
+"""The tests of crashes with counts too large for a suite: `python -m tests.host.run.soak WHAT [COUNT] [--seed N]`."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests import lab
+from tests.host.run import crashes, hook_crashes, lives, points, rig
+from tests.host.run.test_broken_links import cut_at, total
+from tests.host.units import rings
+from tests.lab import Host
+
+Results = collections.Counter[str]
+
+
+def kills(host: Host, who: str, count: int, seed: int) -> Results:
+    """Kill one side at random moments."""
+    seen = crashes.at_random(host, f"/srv/{who}", who, count, seed)
+    found = Results({f"{who} killed": count})
+    for each in seen:
+        found[f"{who} killed: {each.get('status') or ('cut off' if each['old'] else 'over')}"] += 1
+    found[f"{who} killed: ms until all was gone, at most"] = int(1000 * max(each["gone"] for each in seen))
+    return found
+
+
+def lived(host: Host, who: str, count: int, seed: int) -> Results:
+    """Kill one side of applies that prune and fire hooks."""
+    seen = lives.at_random(host, f"/srv/lived-{who}", who, count, seed)
+    found = Results({f"{who} killed in a run with hooks": count})
+    for each in seen:
+        found[f"{who} killed in a run with hooks: {'cut off' if each['warned'] else 'over'}"] += 1
+        found[f"{who} killed in a run with hooks: a restart was owed"] += each["owed"]
+    found[f"{who} killed in a run with hooks: ms until all was gone, at most"] = int(
+        1000 * max(each["gone"] for each in seen)
+    )
+    return found
+
+
+def calls(host: Host, count: int, seed: int) -> Results:
+    """Kill the executor at every call by which it writes, over and over up to `count` times."""
+    found = Results()
+    while found["calls killed at"] < count:
+        for _, _, status in points.all_points(host, "/srv/points"):
+            found["calls killed at"] += 1
+            found[f"calls: {status}"] += 1
+    return found
+
+
+def cuts(host: Host, count: int, seed: int) -> Results:
+    """Cut the connection after k bytes either way."""
+    definition = rig.small_files("/srv/cuts", 30)
+    rig.run(host, definition)
+    found = Results()
+    with tempfile.TemporaryDirectory() as directory:
+        known_hosts = Path(directory, "known_hosts")
+        sizes = dict(zip(("to", "from"), total(host, definition, known_hosts), strict=True))
+        choose = random.Random(seed)
+        for number in range(count):
+            way = ("to", "from")[number % 2]
+            # The last bytes only close what is over already.
+            k = choose.randrange(200, sizes[way] - 2500)
+            found[f"cut {way} the host: {cut_at(host, definition, known_hosts, k, way).host()['status']}"] += 1
+    return found
+
+
+def commands(host: Host, who: str, count: int, seed: int) -> Results:
+    """Kill the command, the executor or a hook at random moments of applies with hooks of every kind."""
+    found = Results({f"{who} killed in an apply with hooks": count})
+    with tempfile.TemporaryDirectory() as directory:
+        for each in hook_crashes.at_random(host, Path(directory, "site"), who, count, seed):
+            found[f"{who} killed in an apply with hooks: exit {each['code']}"] += 1
+    return found
+
+
+def units(count: int, seed: int) -> None:
+    """Kill hooks of units on four hosts at once, and now and then a client or an executor."""
+    machines = lab.light_hosts(4, prefix="rings")
+    begun = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            for what, number in sorted(rings.at_random(machines, Path(directory), count, seed).items()):
+                print(f"{number:8}  {what}")
+        print(f"{time.monotonic() - begun:8.0f}  seconds", flush=True)
+    finally:
+        lab.close_all()
+
+
+def main() -> None:
+    """Run what is asked for, on a host for each, and print what was seen."""
+    parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
+    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "units", "all"])
+    parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    given = parser.parse_args()
+    if given.what == "units":
+        print(f"seed {given.seed}, {given.count} hooks to kill", flush=True)
+        units(given.count, given.seed)
+        return
+    jobs: list[Callable[[Host], Results]] = []
+    if given.what in ("kills", "all"):
+        jobs += [lambda host, who=who: kills(host, who, given.count, given.seed) for who in crashes.KILLS]
+    if given.what in ("hooks", "all"):
+        jobs += [lambda host, who=who: lived(host, who, given.count, given.seed) for who in ("client", "executor")]
+        jobs += [lambda host, who=who: commands(host, who, given.count, given.seed) for who in hook_crashes.KILLS]
+    if given.what in ("points", "all"):
+        jobs.append(lambda host: calls(host, given.count, given.seed))
+    if given.what in ("cuts", "all"):
+        jobs.append(lambda host: cuts(host, given.count, given.seed))
+    print(f"seed {given.seed}, {given.count} times each", flush=True)
+    machines = lab.light_hosts(len(jobs), prefix="soak")
+    failures: list[BaseException] = []
+
+    def work(job: Callable[[Host], Results], host: Host) -> None:
+        begun = time.monotonic()
+        try:
+            for what, number in sorted(job(host).items()):
+                print(f"{number:8}  {what}")
+            print(f"{time.monotonic() - begun:8.0f}  seconds", flush=True)
+        except BaseException as problem:
+            failures.append(problem)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(jobs, machines, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lab.close_all()
+    for failure in failures:
+        print("\n".join([repr(failure), *getattr(failure, "__notes__", [])]), file=sys.stderr)
+    if failures:
+        raise failures[0]
+
+
+if __name__ == "__main__":
+    main()

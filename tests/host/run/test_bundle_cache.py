@@ -1,0 +1,189 @@
+"""The executor's copy on the host: what is kept is used, and what is not what it should be is never run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from statecfg.playbook.compile import Definition
+from statecfg.resources import file
+from statecfg.run import bundle
+from tests.host.run.rig import Done, define, run
+from tests.lab import Host
+
+CACHE = "/var/lib/statecfg/cache"
+# What the bytes would do, were they run in place of ours.
+EVIL = "import os; os.close(os.open('/srv/evil-ran', os.O_CREAT))"
+
+
+@pytest.fixture
+def definition() -> Definition:
+    return define(file("/srv/bundle-cache", content="here\n"))
+
+
+@pytest.fixture
+def kept(target: Host, definition: Definition) -> Path:
+    """Give the executor as the host keeps it."""
+    assert run(target, definition).host()["status"] == "ok"
+    path = target.path(CACHE) / bundle.build(definition.types).sha256
+    assert path.is_file()
+    return path
+
+
+def went_well(done: Done) -> None:
+    assert done.host()["status"] == "ok", done.host()
+    assert done.outcomes() == {"file:/srv/bundle-cache": "unchanged"}
+
+
+def uploads(done: Done) -> int:
+    return done.kinds().count("uploading")
+
+
+def test_a_kept_executor_is_used_again(target: Host, definition: Definition, kept: Path) -> None:
+    done = run(target, definition)
+    went_well(done)
+    assert uploads(done) == 0
+    assert "warnings" not in done.host()
+
+
+def flip(data: bytes) -> bytes:
+    return data[:1000] + bytes([data[1000] ^ 1]) + data[1001:]
+
+
+def older(data: bytes) -> bytes:
+    import json
+    import zlib
+
+    modules = json.loads(zlib.decompress(data))
+    modules["statecfg.remote.session"][2] = EVIL
+    return zlib.compress(json.dumps(modules).encode())
+
+
+@pytest.mark.parametrize(
+    "damage", [flip, lambda data: data[:-1], lambda data: data[: len(data) // 2], lambda data: data + b"x", older],
+    ids=["one bit flipped", "last byte missing", "half of it", "a byte more", "another valid one"],
+)  # fmt: skip
+def test_a_damaged_executor_is_replaced_and_never_run(
+    target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    good = kept.read_bytes()
+    kept.write_bytes(damage(good))
+    done = run(target, definition)
+    went_well(done)
+    assert uploads(done) == 1
+    assert any("was damaged; it was sent anew" in text for text in done.host()["warnings"])
+    assert kept.read_bytes() == good
+    assert not target.path("/srv/evil-ran").exists()
+    assert uploads(run(target, definition)) == 0
+
+
+@pytest.mark.parametrize("what", ["empty", "link", "directory", "fifo"])
+def test_what_is_no_file_is_not_followed(target: Host, definition: Definition, kept: Path, what: str) -> None:
+    good = kept.read_bytes()
+    kept.unlink()
+    if what == "empty":
+        kept.write_bytes(b"")
+    elif what == "link":
+        (kept.parent / "elsewhere").write_bytes(good)
+        kept.symlink_to("elsewhere")
+    elif what == "directory":
+        kept.mkdir()
+    else:
+        os.mkfifo(kept)
+    done = run(target, definition)
+    went_well(done)
+    assert uploads(done) == 1
+    if what == "directory":
+        kept.rmdir()
+    elif not kept.is_symlink():
+        assert kept.read_bytes() == good
+
+
+@pytest.mark.parametrize("damage", [flip, lambda data: data[:40], lambda data: b""], ids=["flipped", "cut", "empty"])
+def test_a_damaged_compiled_part_is_made_again(
+    target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    # One for each Python that has run it.
+    compiled = [path for path in kept.parent.iterdir() if path.name.startswith(kept.name + ".cpython")]
+    damaged = {path: damage(path.read_bytes()) for path in compiled}
+    for path, data in damaged.items():
+        path.write_bytes(data)
+    done = run(target, definition)
+    went_well(done)
+    assert uploads(done) == 0
+    again = [path for path in compiled if path.read_bytes() != damaged[path]]
+    assert len(again) == 1
+    for path in set(compiled) - set(again):
+        path.unlink()
+
+
+@pytest.mark.parametrize("what", ["another owner", "writable by all", "a link"])
+def test_a_cache_that_is_not_ours_alone_is_not_used(
+    target: Host, definition: Definition, kept: Path, what: str
+) -> None:
+    folder = kept.parent
+    if what == "another owner":
+        os.chown(folder, 1000, 1000)
+    elif what == "writable by all":
+        folder.chmod(0o777)
+    else:
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to("elsewhere")
+    try:
+        done = run(target, definition)
+        went_well(done)
+        assert uploads(done) == 1
+        (warning,) = done.host()["warnings"]
+        assert f"the executor is not kept in {CACHE}" in warning
+        assert "remove it, or make it a directory that only this login can write to" in warning
+    finally:
+        if what == "a link":
+            folder.unlink()
+            folder.with_name("elsewhere").rename(folder)
+        os.chown(folder, 0, 0)
+        folder.chmod(0o700)
+
+
+def test_a_full_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callable[[int], list[Host]]) -> None:
+    (host,) = make_light_hosts(1)
+    host.run(["mkdir", "-p", "/var/lib/statecfg"])
+    host.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=0700", "none", "/var/lib/statecfg"])
+    definition = define(file("/srv/full", content="here\n"))
+    plan = run(host, definition, "plan").host()
+    assert (plan["status"], plan["summary"]) == ("ok", {"changed": 1})
+    assert any("can't be kept on this host: [Errno 28] No space left" in text for text in plan["warnings"])
+    host.run(["sh", "-c", "cat /dev/zero > /var/lib/statecfg/fill || true"])
+    report = run(host, definition).host()
+    assert report["status"] == "failed", report
+    assert "/var/lib/statecfg" in report["error"]["summary"]
+    assert "executor failed" not in report["error"]["summary"], report["error"]
+    assert not host.path("/srv/full").exists()
+
+
+def test_a_read_only_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callable[[int], list[Host]]) -> None:
+    (host,) = make_light_hosts(1)
+    host.run(["mkdir", "-p", "/var/lib/statecfg"])
+    host.run(["mount", "-t", "tmpfs", "-o", "ro,mode=0700", "none", "/var/lib/statecfg"])
+    definition = define(file("/srv/read-only", content="here\n"))
+    plan = run(host, definition, "plan").host()
+    assert (plan["status"], plan["summary"]) == ("ok", {"changed": 1})
+    report = run(host, definition).host()
+    assert report["status"] == "failed"
+    assert "Read-only file system" in report["error"]["summary"]
+    assert "executor failed" not in report["error"]["summary"], report["error"]
+    assert not host.path("/srv/read-only").exists()
+
+
+def test_executors_of_other_versions_go_after_a_month(target: Host, definition: Definition, kept: Path) -> None:
+    stale, recent = kept.with_name("0" * 64), kept.with_name("1" * 64)
+    for path in (stale, recent):
+        path.write_bytes(b"other")
+    long_ago = stale.stat().st_mtime - 40 * 86400
+    os.utime(stale, (long_ago, long_ago))
+    kept.unlink()
+    went_well(run(target, definition))
+    assert (stale.exists(), recent.exists()) == (False, True)
+    recent.unlink()

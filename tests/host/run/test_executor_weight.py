@@ -1,0 +1,81 @@
+"""What the executor costs before it does anything: the modules a plan without changes loads, on each Python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+
+PYENV = Path.home() / ".pyenv" / "versions"
+PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
+# Each costs milliseconds on every host of every run, and a plan that finds nothing to do needs none of them.
+HEAVY = {
+    *("subprocess", "sqlite3", "logging", "dataclasses", "inspect", "difflib", "typing", "ast", "dis", "argparse"),
+    *("tempfile", "shutil", "pathlib", "urllib", "socket", "ssl", "email", "http", "asyncio", "unicodedata", "random"),
+    *("traceback", "tokenize", "linecache", "base64", "selectors", "pickle", "decimal", "datetime", "contextlib"),
+}
+MOST = 64  # modules, those of the interpreter's own start not counted
+
+PLAN = """
+import json, os, sys
+before = set(sys.modules)
+root, place, path, sha256 = sys.argv[1:]
+sys.path.insert(0, root)
+from statecfg.remote import session
+from statecfg.remote.ledger import state
+state.directory = lambda: place
+types = {"file": "statecfg.resources.file"}
+content = {"$blob": [sha256, 2], "text": "x\\n"}
+node = {"provides": "file:x", "type": "file", "attrs": {"path": path, "content": content}}
+frames = [
+    ({"type": "run", "mode": "plan", "run": "r", "who": "w", "playbook": "p", "types": types}, b""),
+    ({"type": "nodes", "layer": 0, "nodes": [node]}, b""),
+    ({"type": "begin"}, b""),
+]
+source, _ = os.pipe()
+sink = os.open(place + "/said", os.O_WRONLY | os.O_CREAT)
+session.main(source, sink, {}, frames)
+loaded = sorted(name for name in set(sys.modules) - before)
+from statecfg.remote.wire.frames import Decoder
+said = [header for header, _ in Decoder().feed(open(place + "/said", "rb").read())]
+print(json.dumps([loaded, said]))
+"""
+
+
+@pytest.fixture
+def host_half(tmp_path: Path) -> Path:
+    """What a host gets: the executor and the node types, with empty packages around them."""
+    for package, source in (("statecfg/remote", "statecfg/remote"), ("statecfg/resources", "resources")):
+        for path in (ROOT / source).rglob("*.py"):
+            copy = tmp_path / package / path.relative_to(ROOT / source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.touch() if copy.name == "__init__.py" else copy.symlink_to(path)
+    (tmp_path / "statecfg/__init__.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
+def test_a_plan_without_changes_loads_little(host_half: Path, python: str) -> None:
+    place = host_half / "state"
+    place.mkdir()
+    (host_half / "f").write_text("x\n")
+    digest = hashlib.sha256(b"x\n").hexdigest()
+    done = subprocess.run(
+        [python, "-I", "-S", "-B", "-c", PLAN, str(host_half), str(place), str(host_half / "f"), digest],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    loaded, said = json.loads(done.stdout)
+    assert [header["type"] for header in said] == ["hello", "planned", "plan", "end"]
+    assert said[1]["nodes"][0]["outcome"] == "unchanged", said[1]
+    assert said[-1]["status"] == "ok"
+    assert sorted(HEAVY & {name.split(".")[0] for name in loaded}) == []
+    assert len(loaded) <= MOST, loaded

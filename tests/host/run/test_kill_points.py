@@ -1,0 +1,27 @@
+"""The executor killed at the calls by which it writes; `script/soak points` tries every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.host.run import points
+from tests.lab import Host
+
+
+def test_killed_at_every_ninth_call(target: Host, place: str) -> None:
+    if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
+        pytest.skip("not run on this machine: there is no strace (Debian: strace)")
+    tried = list(points.all_points(target, place, every=9))
+    print(f"killed at {len(tried)} calls: {tried}")
+    assert len(tried) >= 5
+    assert {status for _, _, status in tried} <= {"unknown", "unreachable", "ok"}
+
+
+def test_killed_at_the_calls_that_put_the_file_in_place(target: Host, place: str) -> None:
+    if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
+        pytest.skip("not run on this machine: there is no strace (Debian: strace)")
+    there = points.found(target, place)
+    chosen = [point for point in there if point[0] in ("rename", "renameat", "fchmod", "fchown")]
+    assert chosen
+    statuses = [points.kill_at(target, place, *point) for point in chosen]
+    assert "unknown" in statuses

@@ -1,0 +1,182 @@
+"""Becoming root by sudo, end to end; and that its password, and secrets, are nowhere they need not be."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from statecfg.playbook.secrets import Secret
+from statecfg.resources import command, file
+from statecfg.transport.become import Become
+from tests.host.run import rig
+from tests.lab import Host, add_user
+
+PASSWORD = "pa55 wörd $HOME 'quoted'"
+CANARIES = ["canary-first-0123456789", "canary \"quoted\" 'two' \\n %s", "canäry-üñí", "canary-lines-1\ncanary-lines-2"]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    from tests import lab
+    from tests.host.run.conftest import or_skip
+
+    with or_skip():
+        (found,) = lab.light_hosts(1, prefix="sudo")
+    add_user(found, "free", sudo="nopasswd")
+    add_user(found, "asked", sudo="password", password=PASSWORD)
+    add_user(found, "nobodys", password=PASSWORD)
+    yield found
+    found.stop()
+
+
+def as_root(host: Host, place: str, user: str, become: Become) -> rig.Done:
+    owned = file(f"{place}.txt", content="root's\n", mode="0600", owner="root")
+    return rig.run(host, rig.define(owned), inventory={"user": user}, become=become)
+
+
+@pytest.mark.parametrize(("user", "become"), [("free", Become()), ("asked", Become(password=PASSWORD))])
+def test_sudo_makes_root(host: Host, place: str, user: str, become: Become) -> None:
+    done = as_root(host, place, user, become)
+    assert (done.host()["status"], set(done.outcomes().values())) == ("ok", {"changed"}), done.host()
+    info = host.path(f"{place}.txt").stat()
+    assert (info.st_uid, info.st_mode & 0o7777) == (0, 0o600)
+    assert not host.path(f"/home/{user}/.local/state/statecfg").exists()
+
+
+def test_sudo_that_the_inventory_asks_for(host: Host, place: str) -> None:
+    owned = file(f"{place}.txt", content="root's\n", mode="0600", owner="root")
+    done = rig.run(host, rig.define(owned), inventory={"user": "free", "become": "sudo"})
+    assert done.host()["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("user", "become", "says"),
+    [
+        ("asked", Become(password="wrong"), "sudo rejected the password"),
+        ("asked", Become(), "sudo asks for a password: pass -K"),
+        ("nobodys", Become(password=PASSWORD), "root may not be reached by this login with sudo"),
+        ("free", Become(user="nobody-there"), "there is no user nobody-there"),
+    ],
+)
+def test_sudo_that_says_no(host: Host, place: str, user: str, become: Become, says: str) -> None:
+    report = as_root(host, place, user, become).host()
+    assert (report["status"], report["error"]["summary"]) == ("unreachable", says)
+    assert report["error"]["detail"] == "Nothing was changed."
+    assert report["error"]["hint"]
+    assert not host.path(f"{place}.txt").exists()
+
+
+def test_a_chatty_shell_and_a_password(host: Host, place: str) -> None:
+    host.write("/home/asked/.bashrc", "echo welcome; echo more\n")
+    try:
+        done = as_root(host, place, "asked", Become(password=PASSWORD))
+        assert done.host()["status"] == "ok", done.host()
+    finally:
+        host.path("/home/asked/.bashrc").unlink()
+
+
+class Sampler:
+    """Looks at the arguments and the environment of every process there is, as often as it can."""
+
+    def __init__(self, *needles: str) -> None:
+        self.needles = [needle.encode() for needle in needles]
+        self.hits: list[str] = []
+        self.samples = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Sampler:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+
+    def _run(self) -> None:
+        while not self.over.is_set():
+            for entry in Path("/proc").iterdir():
+                if not entry.name.isdigit():
+                    continue
+                for what in ("cmdline", "environ"):
+                    try:
+                        data = (entry / what).read_bytes()
+                    except OSError:
+                        continue  # it ended since the listing
+                    self.hits += [f"{entry}/{what}" for needle in self.needles if needle in data]
+            self.samples += 1
+
+
+def test_the_password_is_in_no_arguments_and_no_environment(host: Host, place: str) -> None:
+    slow = command("slow", argv=["sh", "-c", f"env > {place}.env; sleep 1"], creates=f"{place}.env")
+    with Sampler(PASSWORD) as sampler:
+        become = Become(password=PASSWORD)
+        done = rig.run(host, rig.define(slow), inventory={"user": "asked"}, become=become)
+    assert done.host()["status"] == "ok"
+    assert sampler.samples > 10
+    assert not sampler.hits
+    print(f"{sampler.samples} samples of every process: the password in none")
+    assert PASSWORD not in host.read(f"{place}.env")
+    assert PASSWORD not in json.dumps(done.report, ensure_ascii=False)
+    assert PASSWORD not in str([event.data for _, event in done.events])
+    assert PASSWORD not in repr(become)
+    nowhere(host, PASSWORD)
+
+
+def nowhere(host: Host, text: str, *but: str) -> None:
+    """See that no file that was written on the host holds a text, but the ones given."""
+    upper = host.home / "upper"
+    for path in upper.rglob("*"):
+        if path.is_file() and not path.is_symlink() and f"/{path.relative_to(upper)}" not in but:
+            assert text.encode() not in path.read_bytes(), path
+
+
+def spellings(text: str) -> list[str]:
+    """Return how a text may stand in what we say."""
+    raw = text.encode()
+    return [text, json.dumps(text)[1:-1], repr(text)[1:-1], raw.hex(), base64.b64encode(raw).decode().rstrip("=")[:-1]]
+
+
+@pytest.mark.parametrize("number", range(len(CANARIES)))
+@pytest.mark.parametrize("mode", ["plan", "apply"])
+def test_a_secret_is_in_its_target_and_nowhere_else(host: Host, place: str, number: int, mode: str) -> None:
+    value = CANARIES[number]
+    secret = Secret("canary", value)
+    path = f"{place}.secret"
+    host.write(path, f"{value} was here\n")
+    held = file(path, content=secret, mode="0600")
+    definition = rig.define(held, command("says-it", shell=f"cat {path}; cat {path} >&2; false", requires=[held]))
+    with Sampler(value) as sampler:
+        done = rig.run(host, definition, mode, keep_going=True)
+        again = rig.run(host, definition, mode)
+    everything = json.dumps([done.report, again.report], ensure_ascii=False)
+    everything += str([(event.kind, event.data) for _, event in [*done.events, *again.events]])
+    for spelling in spellings(value):
+        assert spelling not in everything, spelling
+    assert "<secret canary>" in everything
+    assert not sampler.hits
+    if mode == "apply":
+        assert host.read(path) == value
+        assert done.outcomes()["command:says-it"] == "failed"
+    host.path(path).unlink()
+    # What stood there before, secret or not, is kept to come back one day: for the owner's eyes only.
+    kept = list(host.path("/var/lib/statecfg/before").glob("*"))
+    assert all(each.stat().st_mode & 0o777 == 0o600 and each.parent.stat().st_mode & 0o777 == 0o700 for each in kept)
+    nowhere(host, value, *(f"/var/lib/statecfg/before/{each.name}" for each in kept))
+
+
+def test_a_secret_that_is_printed_in_pieces(host: Host, place: str) -> None:
+    value = CANARIES[0]
+    half = len(value) // 2
+    path = f"{place}.secret"
+    shell = f"printf %s {value[:half]}; sleep 0.3; echo {value[half:]}"
+    graphs = [file(path, content=Secret("canary", value)), command("pieces", argv=["sh", "-c", shell], effects={})]
+    done = rig.run(host, rig.define(*graphs))
+    streamed = "".join(event.data["text"] for _, event in done.events if event.kind == "output")
+    assert value not in streamed
+    assert value not in json.dumps(done.report)

@@ -1,0 +1,305 @@
+"""Prune and destroy on a real host: what goes, what comes back, and what must not go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.host.run.site import Site, names
+from tests.lab import Host
+
+
+@pytest.fixture
+def site(tmp_path: Path, light_host: Host, place: str) -> Site:
+    return Site(tmp_path, light_host, place.rpartition("/")[2])
+
+
+def text(place: str, *names: str, more: str = "") -> list[str]:
+    """Return nodes: a directory, and a file for each name in it."""
+    return [
+        f"directory('{place}', mode='0755')",
+        *(
+            f"file('{place}/{name}', content='{name}\\n', mode='0644', requires=['directory:{place}']{more})"
+            for name in names
+        ),
+    ]
+
+
+def listed(host: Host, place: str) -> list[str]:
+    return sorted(path.name for path in host.path(place).iterdir()) if host.path(place).exists() else []
+
+
+def test_what_left_the_definition_is_shown_stays_and_goes_when_told(site: Site, light_host: Host, place: str) -> None:
+    light_host.write(f"{place}/mine", "was here\n", mode=0o600)
+    site.play(*text(place, "mine", "a", "b"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place, "b"))
+    planned = site("plan", "site.py", "--detailed-exitcode")
+    assert f"  - file:{place}/mine  left the definition, stays (apply --prune removes it)" in planned.out
+    assert "2 resources left the definition and stay: apply --prune removes them.\n" in planned.out
+    assert planned.out.endswith("Plan: 0 to add, 0 to change, 0 to destroy.\n")
+    site("apply", "site.py", "--yes")
+    assert listed(light_host, place) == ["a", "b", "mine"]
+
+    planned = site("plan", "site.py", "--prune", "--detailed-exitcode", code=2)
+    assert f"  - file:{place}/a  removed  (site.py:" in planned.out
+    assert f"  - file:{place}/mine  restored  (site.py:" in planned.out
+    assert "        - mine\n        + was here\n" in planned.out
+    assert "      mode  0644 → 0600\n" in planned.out
+    assert "To do it: statecfg apply site.py --prune --ssh-config" in planned.out
+    assert planned.out.endswith("Plan: 0 to add, 0 to change, 2 to destroy.\n")
+    assert light_host.read(f"{place}/mine") == "mine\n"
+    done = site("apply", "site.py", "--prune", "--yes")
+    assert f"✓ file:{place}/a  removed\n" in done.out
+    assert "Applied: 0 added, 0 changed, 2 destroyed, 2 unchanged on 1 host" in done.out
+    assert listed(light_host, place) == ["b", "mine"]
+    assert light_host.read(f"{place}/mine") == "was here\n"
+    assert light_host.path(f"{place}/mine").stat().st_mode & 0o777 == 0o600
+    assert site("plan", "site.py", "--prune", "--detailed-exitcode").out.count("removed") == 0
+
+
+def test_a_playbook_may_say_that_it_prunes(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "b"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place, "b"), head=", prune=True")
+    assert names(site.report("plan", "site.py")["removals"]) == [f"file:{place}/a"]
+    site("apply", "site.py", "--yes")
+    assert listed(light_host, place) == ["b"]
+
+
+def test_prune_does_nothing_else(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "b", "c"))
+    site("apply", "site.py", "--yes")
+    light_host.write(f"{place}/b", "drifted\n")
+    site.play(*text(place, "b", "new"))
+    done = site("prune", "site.py", "--yes")
+    assert "Removed: 2 destroyed on 1 host" in done.out
+    assert listed(light_host, place) == ["b"]
+    assert light_host.read(f"{place}/b") == "drifted\n"
+    again = site("prune", "site.py", "--yes")
+    assert "  ✓ Nothing to remove.\n\nRemoved: 0 destroyed on 1 host" in again.out
+    refused = site("prune", "site.py", code=5)
+    assert "Cannot ask for confirmation" in refused.err
+
+
+def test_destroy_removes_all_and_knows_when_there_is_nothing(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "b"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place, "b", "never-applied"))
+    done = site("destroy", "site.py", "--yes")
+    assert "Removed: 3 destroyed on 1 host" in done.out
+    assert not light_host.path(place).exists()
+    again = site("destroy", "site.py", "--yes")
+    assert f"the ledger knows of nothing that {site.name}/site.py has made on this host" in again.out
+    site("apply", "site.py", "--yes")
+    assert listed(light_host, place) == ["b", "never-applied"]
+
+
+def test_a_playbook_with_a_mistake_in_it_destroys_nothing(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place, "a", more=", moed='0644'"))
+    wrong = site("destroy", "site.py", "--yes", code=5)
+    assert "did you mean `mode`" in wrong.err
+    assert listed(light_host, place) == ["a"]
+
+
+def test_what_a_playbook_made_that_is_no_more_can_be_destroyed(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a"))
+    site("apply", "site.py", "--yes")
+    (site.base / "site.py").unlink()
+    assert "there is no file 'site.py'; with --hosts, none is needed." in site("destroy", "site.py", code=5).err
+    nothing = site("destroy", "site.py", "--hosts", "all", "--yes")
+    assert "the ledger knows of nothing that site.py has made" in nothing.out
+    assert listed(light_host, place) == ["a"]
+    done = site("destroy", f"{site.name}/site.py", "--hosts", light_host.name, "--yes")
+    assert "Removed: 2 destroyed on 1 host" in done.out
+    assert not light_host.path(place).exists()
+    (run, *_) = site.report("run-history", "--playbook", f"{site.name}/site.py")["history"]
+    assert (run["mode"], run["summary"]) == ("destroy", {"changed": 2})
+
+
+def test_what_is_protected_stays(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place), *text(place, "a", more=", protect=True")[1:], *text(place, "b")[1:])
+    site("apply", "site.py", "--yes")
+    site.play(*text(place))
+    why = f"file:{place}/a is protected: define it with `protect: false` and apply that first"
+    assert f"this would be refused: {why}" in site("plan", "site.py", "--prune").out
+    for arguments in (["apply", "site.py", "--prune"], ["prune", "site.py"], ["destroy", "site.py"]):
+        refused = site(*arguments, "--yes", code=5)
+        assert f"  ✗ {why}\n" in refused.out
+        assert f"  · would be removed: file:{place}/a" in refused.out
+        assert listed(light_host, place) == ["a", "b"]
+    site.play(*text(place), *text(place, "a", more=", protect=False")[1:])
+    site("apply", "site.py", "--yes")
+    site.play(*text(place))
+    site("apply", "site.py", "--prune", "--yes")
+    assert listed(light_host, place) == []
+
+
+def test_more_than_half_of_a_host_needs_yes_in_so_many_words(site: Site, light_host: Host, place: str) -> None:
+    site.fresh()
+    site.play(*text(place, "a", "b", "c"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place))
+    why = "3 of the 4 resources under management on this host would be removed"
+    assert f"this would be refused: {why}" in site("plan", "site.py", "--prune", "--out", "x.plan").out
+    for arguments in (["apply", "site.py", "--prune"], ["apply", "x.plan"], ["prune", "site.py"]):
+        refused = site(*arguments, code=5, STATECFG_YES="1")
+        assert why in refused.out
+        assert listed(light_host, place) == ["a", "b", "c"]
+    site("apply", "x.plan", "--yes")
+    assert listed(light_host, place) == []
+
+
+def test_two_playbooks_leave_each_others_resources_alone(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "shared"), file="one.py")
+    site.play(*text(place, "b", "shared"), file="two.py")
+    site("apply", "one.py", "--yes")
+    site("apply", "two.py", "--yes")
+    site.play(*text(place), file="one.py")
+    assert names(site.report("plan", "two.py")["left"]) == []
+    planned = site.report("plan", "one.py", "--prune")
+    assert sorted(names(planned["removals"])) == [f"file:{place}/a", f"file:{place}/shared"]
+    done = site("apply", "one.py", "--prune", "--yes")
+    assert listed(light_host, place) == ["b", "shared"]
+    assert f"file:{place}/shared  forgotten" in done.out
+    assert "1 destroyed, 1 unchanged, 1 forgotten" in done.out
+    site("destroy", "one.py", "--yes")
+    assert listed(light_host, place) == ["b", "shared"]
+    assert site("verify", "two.py").out.endswith("0 in the definition, 3 as defined.\n")
+    site("destroy", "two.py", "--yes")
+    assert not light_host.path(place).exists()
+
+
+def test_a_ledger_of_another_machine_prunes_nothing(site: Site, light_host: Host, place: str) -> None:
+    site.fresh()
+    site.play(*text(place, "a", "b", "c"))
+    site("apply", "site.py", "--yes")
+    site.change_ledger("UPDATE meta SET value = 'f00f00f00f00f00f' WHERE key = 'machine'")
+    site.play(*text(place, "b", "c"))
+    for arguments in (["plan", "site.py", "--prune"], ["prune", "site.py", "--yes"]):
+        said = site(*arguments)
+        assert "the ledger is not this machine's own" in said.out
+        assert listed(light_host, place) == ["a", "b", "c"]
+
+
+def test_a_lost_ledger_prunes_nothing_and_says_why(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "b", "c"))
+    site("apply", "site.py", "--yes")
+    site.fresh()
+    site.play(*text(place, "b", "c"))
+    planned = site("plan", "site.py", "--prune")
+    assert (
+        "ledger was lost or replaced since the last run from here (there is none now): nothing is pruned" in planned.out
+    )
+    pruned = site("prune", "site.py", "--yes")
+    assert "ledger was lost or replaced since the last run from here (it is " in pruned.out
+    destroyed = site("destroy", "site.py", "--yes")
+    assert f"the ledger knows of nothing that {site.name}/site.py has made on this host" in destroyed.out
+    assert listed(light_host, place) == ["a", "b", "c"]
+
+
+def test_a_plan_and_a_run_go_by_the_same_ledger(site: Site, light_host: Host, place: str) -> None:
+    site.fresh()
+    site.play(*text(place, "a", "b", "c"))
+    site("apply", "site.py", "--yes")
+    site.change_ledger("UPDATE meta SET value = 'f00f00f00f00f00f' WHERE key = 'lineage'")
+    site.play(*text(place, "b", "c"))
+    for verb in ("plan", "apply"):
+        report = site.report(verb, "site.py", "--prune", *(["--yes"] if verb == "apply" else []))
+        assert names(report["removals"]) == []
+        assert names(report["left"]) == [f"file:{place}/a"]
+        assert any("ledger was lost or replaced" in text for text in report["warnings"])
+    assert listed(light_host, place) == ["a", "b", "c"]
+    site("prune", "site.py", "--yes")
+    assert listed(light_host, place) == ["b", "c"]
+
+
+def test_another_name_for_the_same_thing_removes_nothing(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place), *text(place, "a", more=", provides='old name'")[1:])
+    site("apply", "site.py", "--yes")
+    light_host.path(f"{place}/a").chmod(0o600)
+    site.play(*text(place), *text(place, "a", more=", provides='new name'")[1:])
+    planned = site.report("plan", "site.py", "--prune")
+    assert names(planned["removals"]) == names(planned["left"]) == []
+    site("apply", "site.py", "--prune", "--yes")
+    assert light_host.read(f"{place}/a") == "a\n"
+    site.play(*text(place))
+    assert names(site.report("plan", "site.py", "--prune")["removals"]) == ["new name"]
+    site("prune", "site.py", "--yes")
+    assert listed(light_host, place) == []
+
+
+def test_another_type_at_the_same_path_goes_first_and_comes_anew(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place), f"symlink('{place}/a', target='/etc/hostname', requires=['directory:{place}'])")
+    planned = site.report("plan", "site.py")
+    assert names(planned["removals"]) == [f"file:{place}/a"]
+    site("apply", "site.py", "--yes")
+    assert light_host.path(f"{place}/a").is_symlink()
+    site.play(*text(place))
+    site("prune", "site.py", "--yes")
+    assert listed(light_host, place) == []
+
+
+def test_with_tags_nothing_has_left(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place), *text(place, "a", more=", tags=['some']")[1:], *text(place, "b")[1:])
+    site("apply", "site.py", "--yes")
+    for verb in ("plan", "verify"):
+        assert names(site.report(verb, "site.py", "-t", "some")["left"]) == []
+    for verb, yes in (("plan", []), ("apply", ["--yes"])):
+        assert "--prune needs the whole definition" in site(verb, "site.py", "-t", "some", "--prune", *yes, code=5).err
+    for verb in ("prune", "destroy"):
+        assert "No such option '-t'" in site(verb, "site.py", "-t", "some", code=5).err
+    site("apply", "site.py", "-t", "some", "--yes")
+    assert listed(light_host, place) == ["a", "b"]
+
+
+def test_a_saved_plan_removes_exactly_what_it_said_or_refuses(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "b"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place, "b"))
+    site("plan", "site.py", "--prune", "--out", "x.plan")
+    assert json.loads((site.base / "x.plan").read_text())["choices"]["prune"] is True
+    assert "--tags contradicts the plan" in site("apply", "x.plan", "--tags", "some", code=5).err
+    light_host.write(f"{place}/a", "somebody's work\n")
+    stale = site("apply", "x.plan", code=6)
+    assert f"  ≠ file:{place}/a: planned and now: removed (remove), but from another state" in stale.out
+    assert light_host.read(f"{place}/a") == "somebody's work\n"
+    site.play(*text(place, "a", "b"))
+    assert "≠ playbook site.py: has changed since the plan was made" in site("apply", "x.plan", code=6).err
+    site.play(*text(place, "b"))
+    light_host.path(f"{place}/a").unlink()
+    assert f"file:{place}/a: planned: removed (remove); now: forgotten" in site("apply", "x.plan", code=6).out
+    site("plan", "site.py", "--prune", "--out", "x.plan")
+    assert "1 forgotten" in site("apply", "x.plan").out
+    assert "now: not there" in site("apply", "x.plan", code=6).out
+
+
+def test_a_saved_plan_without_prune_removes_nothing(site: Site, light_host: Host, place: str) -> None:
+    site.play(*text(place, "a", "b"))
+    site("apply", "site.py", "--yes")
+    site.play(*text(place, "b", "c"))
+    site("plan", "site.py", "--out", "x.plan")
+    site("apply", "x.plan")
+    assert listed(light_host, place) == ["a", "b", "c"]
+
+
+def test_a_secret_that_left_with_its_resource_is_not_shown(site: Site, light_host: Host, place: str) -> None:
+    site.play(
+        *text(place, "b"),
+        f"file('{place}/a', content=secret('db', env='DB_PASSWORD'), mode='0600', requires=['directory:{place}'])",
+    )
+    site("apply", "site.py", "--yes", DB_PASSWORD="canary-42-canary")
+    assert light_host.read(f"{place}/a") == "canary-42-canary"
+    site.play(*text(place, "b"))
+    seen = site("plan", "site.py", "-v", "--diff", "--json-into", "r.json", "--markdown-into", "r.md", "-o", "x.plan")
+    pruned = site("apply", "site.py", "--prune", "--yes", "-vv", "--diff", "--json-into", "d.json")
+    assert not light_host.path(f"{place}/a").exists()
+    files = "".join((site.base / name).read_text() for name in ("r.json", "r.md", "x.plan", "d.json"))
+    assert "canary" not in seen.out + seen.err + pruned.out + pruned.err + files
+    assert "not shown: it may hold a secret" in seen.out

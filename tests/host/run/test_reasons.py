@@ -1,0 +1,84 @@
+"""A run that a host ends says why, in the host's own words, whatever was being sent to it at that moment."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pytest
+
+from statecfg.resources import command, directory, file
+from statecfg.views.outcome import outcome_lines
+from statecfg.views.terminal import render
+from tests.host.run import rig
+from tests.lab import Host, add_user
+
+LARGE = 48 << 20  # bytes: more than what is under way in the buffers of SSH
+STATE = "/home/full/.local/state/statecfg"
+
+
+@pytest.fixture(scope="module")
+def full(target: Host) -> Iterator[Host]:
+    """Give a host with a user whose state directory is a small file system."""
+    add_user(target, "full")
+    target.run(["mkdir", "-p", STATE])
+    target.run(["chown", "-R", "full:", "/home/full/.local"])
+    yield target
+
+
+def apply(host: Host, content: str) -> rig.Done:
+    made = file("/home/full/made", content=content)
+    return rig.run(host, rig.define(made), inventory={"user": "full"})
+
+
+def shown(done: rig.Done) -> str:
+    return " ".join(render(outcome_lines(done.report), io.StringIO(), color=False).split())
+
+
+def test_a_full_disk_while_content_is_sent(full: Host) -> None:
+    options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
+    full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])
+    try:
+        done = apply(full, "x" * LARGE)
+    finally:
+        full.run(["umount", "--lazy", STATE])
+    report = done.host()
+    assert (report["status"], report["error"]["summary"]) == (
+        "failed", f"content can't be taken in, in {STATE}: No space left on device",
+    )  # fmt: skip
+    assert "No space left on device" in shown(done)
+    assert "could not be reached" not in shown(done)
+
+
+def test_a_limit_of_file_sizes_while_content_is_sent(full: Host) -> None:
+    full.write("/home/full/.bashrc", "ulimit -f 2048\n")
+    try:
+        done = apply(full, "y" * LARGE)
+    finally:
+        full.run(["rm", "/home/full/.bashrc"])
+    report = done.host()
+    assert (report["status"], report["error"]["summary"]) == (
+        "failed", f"content can't be taken in, in {STATE}: File too large",
+    )  # fmt: skip
+
+
+def test_a_journal_that_can_not_be_written_stops_the_run_and_says_why(full: Host) -> None:
+    """The first node fills the file system; the journal of the second can't be written."""
+    options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
+    full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])
+    try:
+        fill = command("fill", argv=["sh", "-c", f"dd if=/dev/zero of={STATE}/fill bs=4k 2>/dev/null; :"],
+                       creates=f"{STATE}/fill")  # fmt: skip
+        before, made = fill, []
+        for number in range(60):  # a page of the journal has room for some lines
+            before = directory(f"/home/full/d{number}", requires=[before])
+            made.append(before)
+        done = rig.run(full, rig.define(fill, *made), inventory={"user": "full"})
+    finally:
+        full.run(["umount", "--lazy", STATE])
+    report = done.host()
+    assert report["status"] == "failed"
+    said = report.get("halted") or report["error"]["summary"]
+    assert "No space left" in said or "disk is full" in said
+    assert said in shown(done)
+    assert "stopped before its end" not in shown(done)

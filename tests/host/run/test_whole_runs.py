@@ -1,0 +1,239 @@
+"""Saved plans, many hosts, and restarts that a crash must not lose: the fleet as a whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import statecfg.resources
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.resources import command, file
+from statecfg.run import bundle
+from tests import lab
+from tests.host.run import rig
+from tests.host.run.conftest import or_skip
+from tests.lab import Host, processes
+
+
+def prints(done: rig.Done, host: Host) -> dict[str, dict[str, str]]:
+    return {host.name: done.host()["fingerprints"]}
+
+
+def test_a_saved_plan_is_done(target: Host, place: str) -> None:
+    definition = rig.small_files(place, 5)
+    plan = rig.run(target, definition, "plan")
+    done = rig.run(target, definition, expect=prints(plan, target))
+    assert (done.host()["status"], done.host()["summary"]) == ("ok", {"changed": 6})
+
+
+def test_a_saved_plan_is_refused_where_the_host_has_moved(target: Host, place: str) -> None:
+    definition = rig.small_files(place, 5)
+    assert rig.run(target, definition).host()["status"] == "ok"
+    target.write(f"{place}/f1", "drifted\n")
+    plan = rig.run(target, definition, "plan")
+    target.write(f"{place}/f3", "drifted too\n")
+    done = rig.run(target, definition, expect=prints(plan, target))
+    report = done.host()
+    assert (report["status"], report["differs"]) == ("refused", [f"file:{place}/f3"])
+    assert "action-started" not in done.kinds()
+    assert set(report["summary"]) == {"unchanged", "skipped"}
+    assert target.read(f"{place}/f1") == "drifted\n"
+    assert target.read(f"{place}/f3") == "drifted too\n"
+    target.write(f"{place}/f3", "new 3\n")
+    target.write(f"{place}/f1", "new 1\n")
+    assert rig.run(target, definition, expect=prints(plan, target)).host()["differs"] == [f"file:{place}/f1"]
+
+
+def test_yes_and_no(target: Host, place: str) -> None:
+    definition = rig.small_files(place, 3)
+    shown: list[rig.Json] = []
+
+    def no(report: rig.Json) -> bool:
+        shown.append(report["hosts"][target.name]["layers"][0][0]["outcome"])
+        return False
+
+    done = rig.run(target, definition, confirm=no)
+    assert shown == ["changed"]
+    assert (done.host()["status"], done.host()["declined"], done.host()["summary"]) == ("ok", True, {"skipped": 4})
+    assert not target.path(place).exists()
+    assert rig.run(target, definition, confirm=lambda report: True).host()["summary"] == {"changed": 4}
+    again = rig.run(target, definition, confirm=lambda report: True)
+    assert again.host()["summary"] == {"unchanged": 4}
+
+
+@pytest.fixture(scope="module")
+def fifty() -> Iterator[list[Host]]:
+    with or_skip():
+        machines = lab.light_hosts(50, prefix="many")
+    yield machines
+    for host in machines:
+        host.stop()
+
+
+def under_way(done: rig.Done) -> int:
+    """Return how many hosts were talked to at once, at most."""
+    now = most = 0
+    for kind in done.kinds():
+        now += {"connecting": 1, "finished": -1}.get(kind, 0)
+        most = max(most, now)
+    return most
+
+
+def test_one_that_hangs_of_fifty(fifty: list[Host]) -> None:
+    definition = rig.small_files("/srv/fifty", 5)
+    quick = rig.run(fifty, definition, forks=8)
+    assert {host.name for host in fifty if quick.host(host.name)["status"] == "ok"} == {host.name for host in fifty}
+    assert under_way(quick) == 8
+    hanging = fifty[7]
+    os.kill(hanging.pid, signal.SIGSTOP)
+    try:
+        done = rig.run(fifty, definition, forks=8)
+    finally:
+        os.kill(hanging.pid, signal.SIGCONT)
+    statuses = {host.name: done.host(host.name)["status"] for host in fifty}
+    assert statuses.pop(hanging.name) == "unreachable"
+    assert set(statuses.values()) == {"ok"}
+    last = max(when for when, event in done.events if event.kind == "finished" and event.host != hanging.name)
+    print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hangs: the others {last:.1f} s, it {done.seconds:.1f} s")
+    # While it hung, its place was held, and through the other seven went more than were there at first.
+    its = [number for number, (_, event) in enumerate(done.events) if event.host == hanging.name]
+    meanwhile = [event for _, event in done.events[its[0] : its[-1]] if event.host != hanging.name]
+    begun, ended = ({event.host for event in meanwhile if event.kind == kind} for kind in ("connecting", "finished"))
+    assert len(begun & ended) > 8
+
+
+def test_twenty_side_by_side(fifty: list[Host]) -> None:
+    definition = rig.small_files("/srv/twenty", 20)
+    done = rig.run(fifty[:20], definition, forks=20)
+    assert {done.host(host.name)["status"] for host in fifty[:20]} == {"ok"}
+    again = rig.run(fifty[:20], definition, forks=20)
+    print(f"20 hosts, 20 files: first {done.seconds:.2f} s, converged {again.seconds:.2f} s")
+
+
+def test_forks_hold_after_the_question_too(fifty: list[Host]) -> None:
+    definition = rig.small_files("/srv/asked", 3)
+    acting: set[str] = set()
+    most = 0
+
+    def listen(event: object) -> None:
+        nonlocal most
+        kind, host = event.kind, event.host  # type: ignore[attr-defined]
+        acting.add(host) if kind == "action-started" else acting.discard(host) if kind == "finished" else None
+        most = max(most, len(acting))
+
+    done = rig.run(fifty[:10], definition, forks=2, confirm=lambda report: True, listen=listen)
+    assert {done.host(host.name)["status"] for host in fifty[:10]} == {"ok"}
+    assert most <= 2
+
+
+DAEMON = '''
+"""A service that leaves a mark at each restart."""
+from __future__ import annotations
+from statecfg.remote.graph.nodetype import node_type
+from statecfg.remote.graph.ops import op
+
+
+@node_type
+def marking_daemon(name: str, *, mark: str, **options) -> None:
+    """A daemon that starts and restarts."""
+
+
+@op
+def begin(machine, mark):
+    return machine.run(["sh", "-c", "echo begun >> " + mark], {"files": [mark]})
+
+
+@op
+def again(machine, mark):
+    return machine.run(["sh", "-c", "echo again >> " + mark], {"files": [mark]})
+
+
+@marking_daemon.check
+def check(node, world):
+    if world.acted:
+        return []
+    if world.stat(node.attrs["mark"]) is None:
+        return [begin(node.attrs["mark"])]
+    return [again(node.attrs["mark"])] if world.triggered_by else []
+'''
+
+
+@pytest.fixture(scope="module")
+def own_types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let a project's `resources/` hold a type of the user's."""
+    folder = tmp_path_factory.mktemp("resources")
+    (folder / "marking_daemon.py").write_text(DAEMON)
+    statecfg.resources.add_directory(str(folder))
+    yield
+    statecfg.resources.__path__.remove(str(folder))
+    REGISTRY.pop("marking_daemon", None)
+    bundle._build.cache_clear()
+
+
+@pytest.mark.usefixtures("own_types")
+def test_a_restart_that_was_cut_off_is_owed_and_done_once(target: Host, place: str) -> None:
+    marking_daemon = statecfg.resources.marking_daemon
+
+    def definition(text: str, seconds: float) -> rig.Definition:
+        config = file(f"{place}.conf", content=text)
+        wait = command("wait", argv=["sleep", str(seconds)], requires=[config], restart_on=[config], effects={})
+        return rig.define(config, marking_daemon("shop", mark=f"{place}.mark", restart_on=[config], requires=[wait]))
+
+    assert rig.run(target, definition("one\n", 0)).host()["status"] == "ok"
+    assert target.read(f"{place}.mark") == "begun\n"
+
+    def kill(event: object) -> None:
+        if event.kind == "action-started" and event.data["node"] == "command:wait":  # type: ignore[attr-defined]
+            for pid in rig.executors(target):
+                os.kill(pid, signal.SIGKILL)
+
+    killed_at = time.time()
+    cut = rig.run(target, definition("two\n", 3), listen=kill)
+    assert cut.host()["status"] == "unknown"
+    assert cut.outcomes()["marking_daemon:shop"] == "skipped"
+    assert target.read(f"{place}.conf") == "two\n"
+    processes.wait_until(lambda: not rig.everything_ours(target), 30, "the command to end")
+
+    plan = rig.run(target, definition("two\n", 0), "plan").host()
+    owed = {debt["node"]: debt for debt in plan["owed"]}
+    assert owed["marking_daemon:shop"]["cause"] == f"file:{place}.conf"
+    assert abs(owed["marking_daemon:shop"]["since"] - killed_at) < 120
+    assert owed["marking_daemon:shop"]["run"] == cut.report["run"]
+    shop = next(n for layer in plan["layers"] for n in layer if n["name"] == "marking_daemon:shop")
+    assert (shop["outcome"], [action["op"] for action in shop["actions"]]) == ("changed", ["again"])
+    assert shop["triggered_by"] == [f"file:{place}.conf"]
+    assert target.read(f"{place}.mark") == "begun\n"
+
+    done = rig.run(target, definition("two\n", 0))
+    assert done.host()["status"] == "ok"
+    assert target.read(f"{place}.mark") == "begun\nagain\n"
+    last = rig.run(target, definition("two\n", 0))
+    assert set(last.outcomes().values()) == {"unchanged"}
+    assert not last.host()["owed"]
+    assert target.read(f"{place}.mark") == "begun\nagain\n"
+
+
+@pytest.mark.usefixtures("own_types")
+def test_a_type_of_the_users_own_plans_and_applies_on_the_host(target: Host, place: str) -> None:
+    definition = rig.define(statecfg.resources.marking_daemon("shop", mark=f"{place}.mark"))
+    assert rig.run(target, definition, "plan").host()["summary"] == {"changed": 1}
+    assert rig.run(target, definition).host()["summary"] == {"changed": 1}
+    assert rig.run(target, definition).host()["summary"] == {"unchanged": 1}
+
+
+def test_a_host_that_changes_while_the_plan_is_read_is_refused(target: Host, place: str) -> None:
+    definition = rig.small_files(place, 2)
+    assert rig.run(target, definition).host()["status"] == "ok"
+    target.write(f"{place}/f1", "drifted\n")
+
+    def read_slowly(report: rig.Json) -> bool:
+        target.write(f"{place}/f1", "drifted further\n")
+        return True
+
+    report = rig.run(target, definition, confirm=read_slowly).host()
+    assert (report["status"], report["differs"]) == ("refused", [f"file:{place}/f1"])
+    assert target.read(f"{place}/f1") == "drifted further\n"

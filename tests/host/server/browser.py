@@ -1,0 +1,84 @@
+"""A real browser, headless, with a page of its own for each test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from playwright.sync_api import Browser, Page, TimeoutError, expect, sync_playwright
+
+from tests.host.server.serving import Served
+
+PROGRAM = "/usr/bin/chromium"
+# Root has no sandbox; the rest keeps it from calling home.
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DESK, PHONE = (1280, 900), (360, 740)
+PATIENCE = 45_000  # milliseconds
+# Set by whatever markup of a host's a page runs.
+CANARY = '<img src=x onerror="window.hit=1">'
+
+
+@contextlib.contextmanager
+def browsing() -> Iterator[Browser]:
+    """Start the browser, and end it."""
+    assert os.path.exists(PROGRAM), f"there is no {PROGRAM}: apt-get install chromium"
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PROGRAM, args=OPTIONS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextlib.contextmanager
+def paged(browser: Browser, size: tuple[int, int] = DESK, dark: bool = False) -> Iterator[Page]:
+    """Give an empty page; at the end, no script of it may have failed, and none of a host's may have run."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
+    page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
+    try:
+        yield page
+        assert wrong == []
+        assert page.evaluate("window.hit") is None
+    finally:
+        context.close()
+
+
+def signed_in(page: Page, served: Served, role: str = "administrator", url: str = "") -> Page:
+    """Sign in by a token; return the page when it is live."""
+    happened: list[str] = []
+    page.on("request", lambda request: happened.append(f"{request.method} {request.url}"))
+    page.on("response", lambda response: happened.append(f"{response.status} {response.url}"))
+    page.on("requestfailed", lambda request: happened.append(f"{request.failure} {request.url}"))
+    page.on("console", lambda said: happened.append(said.text))
+    page.goto(f"{url or served.url}/")
+    page.fill("#token", served.tokens[role])
+    page.click("text=Sign in")
+    try:
+        page.wait_for_selector("#link >> text=live")
+    except TimeoutError as error:
+        log = "\n".join([*happened, page.inner_text("body")])
+        raise AssertionError(f"the page is not live at {page.url}:\n{log}") from error
+    return page
+
+
+def fits(page: Page) -> bool:
+    """Say whether the page is no wider than its window."""
+    wide: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    return wide

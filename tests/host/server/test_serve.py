@@ -1,0 +1,153 @@
+"""`statecfg serve` as a command: where it listens, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from statecfg.server import running
+from tests.host.command import statecfg
+from tests.host.server import scenes
+from tests.host.server.serving import project, serving
+from tests.lab import processes
+
+SLOW = """
+import time
+
+
+def wait(entity, arguments, context):
+    open("began", "w").close()
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return project(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Give a certificate for this machine, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    argv += ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    subprocess.run([*argv, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    key.chmod(0o600)
+    return certificate, key
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1"])
+def test_other_machines_are_listened_to_only_with_tls(here: Path, bind: str) -> None:
+    ran = statecfg("serve", "--port", "0", "--bind", bind, cwd=here, code=5)
+    assert "SC0450" in ran.err and "--tls-cert" in ran.err
+
+
+def test_what_tls_needs_is_looked_at(here: Path, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    wrong = (
+        ("--tls-cert", cert),
+        ("--tls-cert", cert, "--tls-key", here / "none"),
+        ("--tls-cert", key, "--tls-key", key),
+    )
+    for options in wrong:
+        assert "SC0450" in statecfg("serve", "--port", "0", *options, cwd=here, code=5).err
+    open_key = here / "open.pem"
+    open_key.write_bytes(key.read_bytes())
+    open_key.chmod(0o604)
+    ran = statecfg("serve", "--port", "0", "--tls-cert", cert, "--tls-key", open_key, cwd=here, code=5)
+    assert "every user" in ran.err
+
+
+def test_a_port_that_is_taken_is_said(here: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = statecfg("serve", "--port", str(taken.getsockname()[1]), cwd=here, code=5)
+    assert "SC0450" in ran.err and "--port" in ran.err
+
+
+def test_it_serves_by_tls_and_other_names(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    options = ("--tls-cert", str(cert), "--tls-key", str(key), "--allow-host", "api.example.com")
+    with serving(tmp_path / "tls", *options) as served:
+        assert served.url.startswith("https://127.0.0.1:")
+        headers = {"Authorization": f"Bearer {served.tokens['viewer']}"}
+        trusting = ssl.create_default_context(cafile=cert)
+        with httpx.Client(base_url=served.url, headers=headers, verify=trusting) as client:
+            assert client.get("/statecfg/1.0/session").json()["role"] == "viewer"
+            assert client.get("/statecfg/1.0/session", headers={"Host": "api.example.com"}).status_code == 200
+            assert client.get("/statecfg/1.0/session", headers={"Host": "other.example.com"}).status_code == 403
+            cookie = client.post("/login", data={"token": served.tokens["viewer"]}).headers["set-cookie"]
+            assert "; Secure" in cookie
+
+
+def test_tokens_are_made_shown_and_taken_back(here: Path) -> None:
+    secret = statecfg("serve", "token", "create", "ann", "--role", "author", "--org", "shop", cwd=here).out.strip()
+    assert len(secret) == 43
+    shown = statecfg("serve", "token", "list", cwd=here).out
+    assert "ann" in shown and secret not in shown
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_ends_when_it_is_told_to(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    root = tmp_path / "ends"
+    (root / "behaviors").mkdir(parents=True)
+    (root / "behaviors/slow.py").write_text(SLOW.replace('"began"', repr(str(root / "began"))))
+    with serving(root) as served:
+        with served.client() as client:
+            of = scenes.made(client, "interfaces", scenes.interface())
+            body = {"name": "wait", "execution": {"type": "Function", "id": "slow:wait"}}
+            behavior = scenes.made(client, f"interfaces/{of['id']}/behaviors", body)
+            hooks = {"PostCreate": behavior["id"]}
+            kind = scenes.made(client, "entityTypes", scenes.entity_type("kept", (of["id"],), hooks=hooks))
+            scenes.created(client, kind["id"], "one", {"foo": "x"})
+            processes.wait_until((root / "began").exists, 60, "the hook to begin")
+        began = time.monotonic()
+        served.process.send_signal(number)
+        _, errors = served.process.communicate(timeout=60)
+        assert served.process.returncode == code, errors
+        assert time.monotonic() - began < 14  # and not when a worker gives up its task, 15 s later
+        assert "Traceback" not in errors
+
+
+def test_connections_end_that_do_not_say_what_they_want() -> None:
+    made: list[running.Connection] = []
+    waiting: list[bool] = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        waiting.append(made[-1].is_timed)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def said(data: bytes, patience: float) -> bytes:
+        config = uvicorn.Config(answer, log_config=None, lifespan="off")
+
+        def connection() -> running.Connection:
+            made.append(running.Connection(config, ServerState(), {}))
+            made[-1].patience = patience
+            return made[-1]
+
+        server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(data)
+        got = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        server.close()
+        return got
+
+    assert asyncio.run(said(b"", 0.02)) == b""
+    assert asyncio.run(said(b"GET / HTTP/1.1\r\nHost:", 0.02)) == b""
+    whole = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert asyncio.run(said(whole, 60)).startswith(b"HTTP/1.1 204 ")
+    assert waiting == [False]  # a request that is answered has the time that its answer takes

@@ -1,0 +1,64 @@
+"""Services with many writers at once, and with writers that are killed; on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from statecfg.store import opened, services
+from tests.host.store import workers
+from tests.host.store.running import (
+    HOSTS,
+    KEYS,
+    PROJECT,
+    add_units,
+    declared,
+    deploy,
+    publish,
+    read,
+    related,
+    settle,
+    units,
+)
+
+
+def test_no_number_is_given_twice(url: str) -> None:
+    """Eight controllers deploy the same service and add units to it at the same moment."""
+    with workers.started(*[(add_units, (url, 4))] * 8) as running:
+        assert workers.finish(running) == [0] * 8
+        names = [name for _, pipe in running for name in workers.everything(pipe)]
+    numbers = [int(name.partition("/")[2]) for name in names]
+    assert sorted(numbers) == list(range(len(HOSTS), len(HOSTS) + 32))
+    with opened(url=url) as store:
+        there = units(store)
+        assert sorted(each.number for each in there.values()) == list(range(len(HOSTS) + 32))
+        assert {there[f"db/{number}"].host for number in range(3)} == set(HOSTS)
+        assert services.add_unit(store, PROJECT, "db").number == len(HOSTS) + 32
+
+
+def test_who_is_killed_leaves_all_or_nothing_of_a_hook(url: str) -> None:
+    """What was acknowledged is there, whole; what was told to others belongs to what is there."""
+    seed = random.randrange(10**9)
+    chance = random.Random(seed)
+    with opened(url=url) as store:
+        deploy(store, declared("db", "h1"), declared("web", "h2"), related("web:db", "db:db"))
+        settle(store)
+    acknowledged = 0
+    for _ in range(6):
+        with workers.started((publish, (url,))) as running:
+            pipe = running[0][1]
+            acknowledged = workers.heard(pipe)
+            time.sleep(chance.random() * 0.05)
+            running[0][0].kill()
+            running[0][0].join(20)
+            acknowledged = max([acknowledged, *workers.everything(pipe)])
+        with opened(url=url) as store:
+            found = read(store, "web/0", "relation", "db:0", "db/0")
+            leader = read(store, "db/0", "leader")
+            kept = int(leader["k0"])
+            assert acknowledged <= kept <= acknowledged + 1, seed
+            assert {found[key] for key in KEYS} == {leader[key] for key in KEYS} == {str(kept)}, seed
+            # Whether the hook counts as run and whether it has written are one.
+            assert services.get_settings(store, PROJECT, "db")["size"] in (kept, kept + 1), seed
+            pending = [hook for hook in settle(store) if "relation" in hook]
+            assert pending == ["web/0 db-relation-changed db/0 [db/0]"], seed

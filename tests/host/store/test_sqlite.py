@@ -1,0 +1,385 @@
+"""The store as a file: made whole, refused where it is damaged or out of place, killed, copied."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from statecfg.store import Busy, StoreError, hosts, opened, sqlite
+from tests.host.command import statecfg
+from tests.host.store import workers
+
+ROOT = os.geteuid() == 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def filled(path: Path) -> Path:
+    """Give the file of a store that has some pages."""
+    with opened(url=str(path)) as store:
+        for number in range(200):
+            hosts.set_metadata(store, f"host{number}", {"text": "x" * 200})
+    return path
+
+
+def test_it_is_made_on_first_use_and_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a/b"))
+    monkeypatch.delenv("STATECFG_STORE", raising=False)
+    old = os.umask(0)
+    try:
+        opened().close()
+    finally:
+        os.umask(old)
+    folder = tmp_path / "a/b/statecfg"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [(item.name, item.stat().st_mode & 0o777) for item in folder.iterdir()] == [("store.db", 0o600)]
+
+
+def test_how_it_is_written(path: Path) -> None:
+    with opened(url=str(path)) as store, store.reading() as connection:
+        found = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert found == {"journal_mode": "delete", "synchronous": 3, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+def test_an_odd_name(tmp_path: Path) -> None:
+    path = tmp_path / "a #%41 é\n.db"
+    with opened(url=str(path)) as store, store.turn("x", 0):
+        hosts.tag(store, "web1", ["a"])
+        assert sorted(item.name for item in tmp_path.iterdir()) == [path.name, f"{path.name}-turn-x"]
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+# What is damaged is kept as it is
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut in the header": lambda data: data[:50],
+    "cut in half": lambda data: data[: len(data) // 8192 * 4096],
+    "another header": lambda data: b"X" * 16 + data[16:],
+    "zeros": lambda data: bytes(len(data)),
+    "a broken first page": lambda data: data[:100] + b"\xff" * 3996 + data[4096:],
+    "text": lambda data: b"hosts:\n  web1:\n" * 100,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_refused_and_kept(filled: Path, damage: str) -> None:
+    broken = DAMAGE[damage](filled.read_bytes())
+    filled.write_bytes(broken)
+    ran = statecfg("hosts", "--store", filled, cwd=filled.parent, code=8)
+    assert ran.out == ""
+    assert str(filled) in ran.err
+    assert "statecfg store backup" in ran.err and "move it away" in " ".join(ran.err.split())
+    assert filled.read_bytes() == broken
+    assert list(filled.parent.iterdir()) == [filled]
+
+
+@pytest.mark.parametrize("page", [3, 5, 20])
+def test_damage_inside_is_found_by_a_check(filled: Path, page: int) -> None:
+    data = bytearray(filled.read_bytes())
+    data[page * 4096 : page * 4096 + 2048] = os.urandom(2048)
+    filled.write_bytes(data)
+    ran = statecfg("store", "--store", filled, "check", cwd=filled.parent, code=8)
+    assert "damaged" in ran.err
+    assert filled.read_bytes() == data
+
+
+def test_bytes_changed_anywhere_are_no_traceback(filled: Path) -> None:
+    """A store of which bytes were changed at random is used, or refused; nothing else comes of it."""
+    data, seed = filled.read_bytes(), random.randrange(1 << 32)
+    chance = random.Random(seed)
+    refused = 0
+    for attempt in range(200):
+        broken = bytearray(data)
+        for _ in range(chance.choice((1, 20, 2000))):
+            # Half of them in the first page: that is where SQLite keeps the words of the schema.
+            broken[chance.randrange(chance.choice((4096, len(data))))] = chance.randrange(256)
+        filled.write_bytes(broken)
+        try:
+            with opened(url=str(filled)) as store:
+                hosts.every(store)
+                hosts.tag(store, "host7", ["a"])
+        except StoreError:
+            refused += 1
+        except Exception as problem:
+            raise AssertionError(f"seed {seed}, attempt {attempt}") from problem
+    assert refused > 50
+
+
+def test_a_row_that_belongs_to_nothing_is_found(path: Path) -> None:
+    opened(url=str(path)).close()
+    with contextlib.closing(sqlite3.connect(path)) as plain:
+        plain.execute("INSERT INTO binding VALUES (7, 'web.yml', 0, '')")
+        plain.commit()
+    assert "of binding belongs to nothing" in statecfg("store", "--store", path, "check", code=8).err
+
+
+def test_a_text_that_is_no_json_is_damage(path: Path) -> None:
+    with opened(url=str(path)) as store:
+        hosts.tag(store, "web1", [])
+        with store.transaction() as connection:
+            connection.exec_driver_sql("UPDATE host SET facts = '{' || name")
+        with pytest.raises(StoreError, match="damaged"):
+            hosts.every(store)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM schema_version", "DROP TABLE schema_version"])
+def test_a_version_that_is_gone(path: Path, statement: str) -> None:
+    opened(url=str(path)).close()
+    with contextlib.closing(sqlite3.connect(path)) as plain:
+        plain.execute(statement)
+        plain.commit()
+    with pytest.raises(StoreError):
+        opened(url=str(path))
+
+
+def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as plain:
+        plain.execute("CREATE TABLE host (a)")
+        plain.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="no store of statecfg"):
+        opened(url=str(path))
+    assert path.read_bytes() == before
+
+
+# What is in the wrong place
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="not a file"):
+        opened(url=str(tmp_path))
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no directory"):
+        opened(url=str(tmp_path / "none/store.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_everybody_may_change(filled: Path) -> None:
+    filled.chmod(0o666)
+    with pytest.raises(StoreError, match="everybody may change it"):
+        opened(url=str(filled))
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """Give a directory that can't be written, not even by root."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    if not ROOT:
+        folder.chmod(0o500)
+        yield folder
+        folder.chmod(0o700)
+        return
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", str(folder)], check=True)
+    try:
+        opened(url=str(folder / "store.db")).close()
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_place_that_can_not_be_written(read_only: Path) -> None:
+    for name in ("store.db", "new.db"):
+        ran = statecfg("hosts", "--store", read_only / name, cwd=read_only.parent, code=8)
+        assert "rights" in ran.err
+
+
+def test_a_network_file_system_is_known() -> None:
+    mounts = [
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
+        "70 22 0:45 / /home rw,relatime shared:30 master:2 - nfs4 nas:/home rw,vers=4.2",
+        "71 22 0:46 / /mnt/with\\040blank rw - fuse.sshfs ann@desk:/ rw",
+        "72 22 0:47 / /mnt/host rw - 9p host rw",
+    ]
+    found = {number: sqlite.file_system(os.makedev(*number), mounts) for number in ((8, 1), (0, 45), (0, 46), (9, 9))}
+    assert found == {(8, 1): "ext4", (0, 45): "nfs4", (0, 46): "fuse.sshfs", (9, 9): ""}
+    kinds = ("ext4", "nfs", "nfs4", "9p", "fuse.sshfs", "overlay", "btrfs", "nfsd", "tmpfs")
+    assert [kind for kind in kinds if sqlite.NETWORK.fullmatch(kind)] == ["nfs", "nfs4", "9p", "fuse.sshfs"]
+
+
+def test_where_we_are_is_known() -> None:
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        assert sqlite.file_system(os.stat("/proc").st_dev, mounts) == "proc"
+
+
+# Others at the same time
+
+
+def test_a_writer_that_never_ends(filled: Path) -> None:
+    """The limit is waited for, then the file is named, and nothing is done."""
+    other = sqlite3.connect(filled, isolation_level=None)
+    with contextlib.closing(other):
+        other.execute("BEGIN EXCLUSIVE")
+        before = time.monotonic()
+        ran = statecfg("hosts", "--store", filled, "tag", "host1", "late", cwd=filled.parent, code=8)
+        assert sqlite.BUSY <= time.monotonic() - before < sqlite.BUSY + 40
+    assert f"{filled}: another program has held it for 10 s" in " ".join(ran.err.split())
+    with opened(url=str(filled)) as store:
+        record = hosts.get(store, "host1")
+        assert record is not None and record.tags == []
+
+
+def test_a_writer_that_ends(filled: Path) -> None:
+    program = (
+        "import sqlite3,sys,time; c=sqlite3.connect(sys.argv[1],isolation_level=None); c.execute('BEGIN EXCLUSIVE')"
+    )
+    program += "; print('held',flush=True); time.sleep(2)"
+    with subprocess.Popen([sys.executable, "-c", program, filled], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        with opened(url=str(filled)) as store:
+            assert hosts.tag(store, "host1", ["late"]).tags == ["late"]
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    if not ROOT:
+        pytest.skip("not run on this machine: a disk of our own to fill needs root")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k,mode=0700", "tmpfs", str(folder)], check=True)
+    try:
+        with opened(url=str(folder / "store.db")) as store:
+            written = 0
+            with pytest.raises(StoreError, match=r"disk is full|reading or writing failed"):
+                for written in range(1000):
+                    hosts.set_metadata(store, f"host{written}", {"text": "x" * 2000})
+            assert len(hosts.every(store)) == written
+            assert store.check() == []
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+# Killed at any moment
+
+
+def test_killed_while_it_is_made(tmp_path: Path) -> None:
+    """There is none or a whole one, and what a killed process left goes with the next."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    longest = 0.0
+    for attempt in range(16):
+        path = tmp_path / f"{attempt}/store.db"
+        path.parent.mkdir()
+        with workers.started((workers.make, (str(path),))) as ((process, pipe),):
+            assert workers.heard(pipe) == "begun"
+            before = time.monotonic()
+            if attempt:
+                time.sleep(chance.random() * longest * 1.1)
+                process.kill()
+            else:
+                assert workers.heard(pipe) == "done"
+                longest = time.monotonic() - before
+            process.join(20)
+        if path.exists():
+            with contextlib.closing(sqlite3.connect(path)) as plain:
+                assert plain.execute("SELECT count(*) FROM schema_version").fetchone() == (1,), (
+                    f"seed {seed}: {attempt}"
+                )
+        with opened(url=str(path)) as store:
+            assert store.check() == []
+        left = [item.name for item in path.parent.iterdir()]
+        assert left == ["store.db"], f"seed {seed}: {left}"
+
+
+def test_killed_while_it_is_written(path: Path) -> None:
+    """What was said to be kept is there, nothing is half there, and the file is sound."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    opened(url=str(path)).close()
+    for attempt in range(20):
+        with workers.started((workers.write_much, (str(path), "web1"))) as ((process, pipe),):
+            assert workers.heard(pipe) == 1
+            time.sleep(chance.random() * 0.1)
+            process.kill()
+            process.join(20)
+            said = max([1, *workers.everything(pipe)])
+        with opened(url=str(path)) as store:
+            assert store.check() == []
+            record = hosts.get(store, "web1")
+        assert record is not None
+        number = record.metadata["number"]
+        assert number in (said, said + 1), f"seed {seed}: attempt {attempt}"
+        assert record.metadata["k39"] == f"{number} " * 200
+
+
+# Copies
+
+
+def test_a_copy_made_while_others_write_is_whole(path: Path, tmp_path: Path) -> None:
+    with (
+        opened(url=str(path)) as store,
+        workers.started(*[(workers.count, (str(path), "web1", 10_000))] * 4) as running,
+    ):
+        for _, pipe in running:
+            workers.heard(pipe)
+        last = 0
+        for number in range(6):
+            copy = tmp_path / f"copy{number}.db"
+            store.backup(copy)
+            assert copy.stat().st_mode & 0o777 == 0o600
+            with opened(url=str(copy)) as restored:
+                assert restored.check() == []
+                (record,) = hosts.every(restored)
+            assert record.metadata["count"] > last
+            last = record.metadata["count"]
+            while workers.heard(running[0][1]) <= last:
+                continue
+
+
+def test_a_copy_by_the_command(filled: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    assert statecfg("store", "--store", filled, "backup", copy).out == f"{filled} → {copy}\n"
+    assert "there already" in statecfg("store", "--store", filled, "backup", copy, code=5).err
+    statecfg("store", "--store", filled, "backup", copy, "--yes")
+    assert "the store itself" in statecfg("store", "--store", filled, "backup", filled, "--yes", code=5).err
+    ran = statecfg("store", "--store", filled, "backup", tmp_path / "none/copy.db", code=8)
+    assert "No such file or directory" in ran.err
+    filled.unlink()
+    shutil.copy(copy, filled)
+    assert len(statecfg("hosts", "--store", filled, "--json").json()["hosts"]) == 200
+
+
+def test_a_copy_of_a_store_that_is_held_ends(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY", 0.3)
+    with opened(url=str(filled)) as store, contextlib.closing(sqlite3.connect(filled, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match="has held it"):
+            store.backup(tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == [filled]
+
+
+def test_what_a_thread_may_wait_for_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statecfg.store.database.BUSY", 0.05)
+    with opened(url=str(path)) as store, store.transaction(), pytest.raises(Busy, match="another thread"):
+        hosts.tag(store, "web1", ["a"])
+
+
+def test_what_it_costs_to_open(filled: Path) -> None:
+    """Beside the import of the library, next to nothing."""
+    opened(url=str(filled)).close()
+    spent = []
+    for _ in range(5):
+        before = time.process_time()
+        opened(url=str(filled)).close()
+        spent.append(time.process_time() - before)
+    assert min(spent) < 0.05

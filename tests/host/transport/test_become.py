@@ -1,0 +1,257 @@
+"""Becoming another user on a real host with the real sudo."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from statecfg.transport import BecomeFailed, Connection, Settings, Stream, Target, connect
+from statecfg.transport.become import Become, open_become, wrap
+from tests.lab import Host, add_user
+
+PASSWORD = "correct horse"
+NONCE = "0123456789abcdef" * 2
+# As the executor does: it greets before it reads its stdin.
+GREETER = ["sh", "-c", "echo greeting; id -un; cat"]
+
+
+@pytest.fixture(scope="module")
+def host(light_host: Host) -> Host:
+    add_user(light_host, "free", sudo="nopasswd")
+    add_user(light_host, "asked", sudo="password", password=PASSWORD)
+    add_user(light_host, "nobodys", password=PASSWORD)
+    return light_host
+
+
+def login(host: Host, user: str) -> Connection:
+    target = Target(host.name, host.address, host.port, user, (str(host.identity),))
+    return connect(target, Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False))
+
+
+@pytest.fixture
+def connections(host: Host) -> Iterator[dict[str, Connection]]:
+    opened = {user: login(host, user) for user in ("free", "asked", "nobodys")}
+    yield opened
+    for connection in opened.values():
+        connection.close()
+
+
+def read_until(stream: Stream, word: bytes, seconds: float = 30) -> bytes:
+    got = b""
+    deadline = time.monotonic() + seconds
+    while word not in got:
+        assert time.monotonic() < deadline, got
+        got += stream.read(0.5) or b""
+    return got
+
+
+def test_sudo_without_a_password_waits_for_nothing(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["free"], GREETER, Become())
+    stream.write(b"data\n")
+    assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
+
+
+def test_sudo_with_a_password_gets_it_at_the_prompt_only(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["asked"], GREETER, Become(password=PASSWORD))
+    stream.write(b"data\n")
+    got = read_until(stream, b"data\n")
+    assert got == b"greeting\nroot\ndata\n"
+    assert b"[statecfg" not in stream.stderr()
+
+
+def test_a_password_that_sudo_does_not_ask_for_is_not_sent(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["free"], GREETER, Become(password=PASSWORD))
+    stream.write(b"data\n")
+    got = read_until(stream, b"data\n")
+    assert PASSWORD.encode() not in got
+    assert got == b"greeting\nroot\ndata\n"
+
+
+def test_becoming_someone_else_than_root(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["asked"], GREETER, Become(user="free", password=PASSWORD))
+    assert b"\nfree\n" in read_until(stream, b"free\n")
+
+
+def test_a_wrong_password_is_sent_once(connections: dict[str, Connection], monkeypatch: pytest.MonkeyPatch) -> None:
+    from statecfg.transport.ssh_stream import SshStream
+
+    sent: list[bytes] = []
+    write = SshStream.write
+
+    def noted(stream: SshStream, data: bytes) -> None:
+        sent.append(data)
+        write(stream, data)
+
+    monkeypatch.setattr(SshStream, "write", noted)
+    begun = time.monotonic()
+    with pytest.raises(BecomeFailed, match="sudo rejected the password"):
+        open_become(connections["asked"], GREETER, Become(password="wrong"))
+    assert time.monotonic() - begun < 20
+    assert sent == [b"wrong\n"]
+
+
+def test_a_password_that_is_missing_is_asked_for(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["asked"], GREETER, Become())
+    with pytest.raises(BecomeFailed, match="sudo asks for a password: pass -K"):
+        read_until(stream, b"never")
+
+
+def test_a_missing_password_shows_when_writing_too(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["asked"], GREETER, Become())
+    time.sleep(0.5)
+    with pytest.raises(BecomeFailed, match="pass -K"):
+        for _ in range(100):
+            stream.write(b"x" * 1_000_000)
+
+
+def test_a_user_whom_sudo_does_not_know(connections: dict[str, Connection]) -> None:
+    with pytest.raises(BecomeFailed, match="may not be reached by this login with sudo"):
+        open_become(connections["nobodys"], GREETER, Become(password=PASSWORD))
+
+
+def test_a_user_who_does_not_exist(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["free"], GREETER, Become(user="ghost"))
+    with pytest.raises(BecomeFailed, match="there is no user ghost"):
+        read_until(stream, b"never")
+
+
+def test_a_program_that_does_not_exist(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["free"], ["/no/such/program"], Become())
+    with pytest.raises(BecomeFailed, match="/no/such/program: command not found"):
+        read_until(stream, b"never")
+
+
+def test_a_program_that_fails_by_itself_is_not_blamed_on_sudo(connections: dict[str, Connection]) -> None:
+    stream = open_become(connections["free"], ["sh", "-c", "echo 'No such file' >&2; exit 3"], Become())
+    assert stream.read(30) == b""
+
+
+@pytest.fixture
+def doas(host: Host) -> Host:
+    if not host.path("/usr/bin/doas").exists():
+        pytest.skip("not run on this machine: the Debian package opendoas is missing")
+    return host
+
+
+def test_doas_without_a_password(doas: Host, connections: dict[str, Connection]) -> None:
+    doas.write("/etc/doas.conf", "permit nopass free\n", 0o600)
+    stream = open_become(connections["free"], GREETER, Become("doas"))
+    stream.write(b"data\n")
+    assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "user", "text"),
+    [
+        ("permit free\n", "root", "doas asks for a password, which it reads from a terminal only"),
+        ("permit nopass asked\n", "root", "doas does not let this login become root"),
+        ("permit nopass free\n", "ghost", "there is no user ghost"),
+        (None, "root", "doas does not let this login become root"),
+    ],
+)
+def test_what_doas_refuses(
+    doas: Host, connections: dict[str, Connection], config: str | None, user: str, text: str
+) -> None:
+    if config is None:
+        doas.run(["rm", "-f", "/etc/doas.conf"])
+    else:
+        doas.write("/etc/doas.conf", config, 0o600)
+    stream = open_become(connections["free"], GREETER, Become("doas", user))
+    with pytest.raises(BecomeFailed, match=text):
+        read_until(stream, b"never")
+
+
+@pytest.mark.parametrize(("method", "program"), [("doas", "doas"), ("su", "su")])
+def test_a_method_that_is_not_installed(
+    host: Host, connections: dict[str, Connection], method: str, program: str
+) -> None:
+    hidden = f"/usr/bin/{program}"
+    there = host.path(hidden).exists()
+    if there:
+        host.run(["mv", hidden, f"{hidden}.away"])
+    try:
+        with pytest.raises(BecomeFailed, match=f"{method} is not installed"):
+            read_until(open_become(connections["free"], GREETER, Become(method)), b"never")
+    finally:
+        if there:
+            host.run(["mv", f"{hidden}.away", hidden])
+
+
+def test_a_false_sudo_gets_no_password(host: Host, connections: dict[str, Connection], tmp_path: Path) -> None:
+    """A program that asks with another prompt than ours gets nothing, and the run ends."""
+    from statecfg.transport import become
+
+    class Fake:
+        host, peer = "fake", "local"
+        warnings: tuple[str, ...] = ()
+
+        def open(self, command: Sequence[str]) -> Stream:
+            return connections["free"].open(["sh", "-c", "printf '[sudo] password for free: ' >&2; cat > got; sleep 9"])
+
+        def close(self) -> None:
+            """Nothing is held."""
+
+    saved, become.ANSWER_TIME = become.ANSWER_TIME, 0.5
+    try:
+        with pytest.raises(BecomeFailed, match="did not start the program within"):
+            open_become(Fake(), GREETER, Become(password=PASSWORD))
+    finally:
+        become.ANSWER_TIME = saved
+    assert host.read("/home/free/got") == ""
+
+
+def test_the_password_is_in_no_argument_list_and_no_repr() -> None:
+    become = Become(password=PASSWORD)
+    assert PASSWORD not in repr(become)
+    assert not [word for word in wrap(GREETER, become, NONCE) if PASSWORD in word]
+
+
+@pytest.mark.parametrize(
+    ("become", "command"),
+    [
+        (Become(), ["sudo", "-H", "-n", "-u", "root", "--", "id"]),
+        (Become(password="x"), ["sudo", "-H", "-S", "-p", f"[statecfg {NONCE}] ", "-u", "root", "--", "id"]),
+        (Become("doas", "web"), ["doas", "-n", "-u", "web", "--", "id"]),
+        (Become("su", "web"), ["su", "-s", "/bin/sh", "-c", "exec id", "--", "web"]),
+    ],
+)
+def test_the_command_line(become: Become, command: list[str]) -> None:
+    started = wrap(["id"], become, NONCE)
+    assert started[:2] == ["/bin/sh", "-c"]
+    assert started[3:] == command
+
+
+@pytest.mark.parametrize(
+    ("become", "text"),
+    [
+        (Become("pfexec"), "known: sudo, doas, su"),
+        (Become("doas", password="x"), "doas reads passwords from a terminal only"),
+        (Become(user="-s"), "is no user name"),
+        (Become(user="a b"), "is no user name"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(become: Become, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        wrap(["id"], become, NONCE)
+
+
+def test_another_sudo_in_the_path_of_the_login_gets_no_password(host: Host) -> None:
+    """Whoever can write to the login's files, but not run programs as it, puts a sudo of theirs first in its PATH."""
+    add_user(host, "lured", sudo="password", password=PASSWORD)
+    host.run(["mkdir", "-p", "/home/lured/bin"])
+    fake = '#!/bin/sh\nprintf "%s" "$*" >&2; head -n 1 > /home/lured/stolen; echo greeting\n'
+    host.write("/home/lured/bin/sudo", fake)
+    host.run(["chmod", "0755", "/home/lured/bin/sudo"])
+    host.write("/home/lured/.bashrc", "PATH=/home/lured/bin:$PATH\n")
+    host.run(["chown", "-R", "lured:", "/home/lured"])
+    connection = login(host, "lured")
+    try:
+        stream = open_become(connection, GREETER, Become(password=PASSWORD))
+        stream.write(b"data\n")
+        assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
+    finally:
+        connection.close()
+    assert not host.path("/home/lured/stolen").exists()

@@ -1,0 +1,161 @@
+"""Becoming another user on a real host with util-linux's su, which asks on stderr and reads from stdin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from statecfg.transport import LOCAL, BecomeFailed, Connection, Settings, Stream, Target, become, connect
+from statecfg.transport.become import Become, open_become
+from tests.host.transport.test_become import GREETER, login, read_until
+from tests.lab import Host, add_user
+
+ROOTS, BOBS = "root's horse", "bob's battery"
+
+
+@pytest.fixture(scope="module")
+def host(light_host: Host) -> Host:
+    add_user(light_host, "ann", password="ann's own")
+    add_user(light_host, "bob", password=BOBS)
+    add_user(light_host, "shut", password=BOBS)
+    add_user(light_host, "stale", password=BOBS)
+    add_user(light_host, "gone", password=BOBS)
+    light_host.run(["chpasswd"], stdin=f"root:{ROOTS}\n")
+    light_host.run(["usermod", "--shell", "/usr/sbin/nologin", "shut"])
+    light_host.run(["chage", "--lastday", "0", "stale"])
+    light_host.run(["chage", "--expiredate", "0", "gone"])
+    return light_host
+
+
+@pytest.fixture
+def ann(host: Host) -> Iterator[Connection]:
+    connection = login(host, "ann")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Give what is written to the host, in order."""
+    from statecfg.transport.ssh_stream import SshStream
+
+    pieces: list[bytes] = []
+    write = SshStream.write
+
+    def noted(stream: SshStream, data: bytes) -> None:
+        pieces.append(data)
+        write(stream, data)
+
+    monkeypatch.setattr(SshStream, "write", noted)
+    return pieces
+
+
+@pytest.mark.parametrize(("user", "password"), [("root", ROOTS), ("bob", BOBS)])
+def test_su_gets_the_password_at_its_prompt(ann: Connection, user: str, password: str, sent: list[bytes]) -> None:
+    stream = open_become(ann, GREETER, Become("su", user, password), b"greeting")
+    stream.write(b"data\n")
+    assert read_until(stream, b"data\n") == f"greeting\n{user}\ndata\n".encode()
+    assert sent == [f"{password}\n".encode(), b"data\n"]
+    assert stream.stderr() == b""
+
+
+def test_a_prompt_in_another_language_is_none_of_ours(host: Host) -> None:
+    """The login's own locale does not reach su: only the C locale's prompt is known."""
+    host.write("/home/ann/.bashrc", "export LANG=de_DE.UTF-8 LC_MESSAGES=de_DE.UTF-8 LANGUAGE=de\n")
+    connection = login(host, "ann")
+    try:
+        stream = open_become(connection, GREETER, Become("su", "root", ROOTS))
+        assert b"\nroot\n" in read_until(stream, b"root\n")
+    finally:
+        connection.close()
+        host.run(["rm", "/home/ann/.bashrc"])
+
+
+def test_root_is_not_asked_and_sends_no_password(host: Host, sent: list[bytes]) -> None:
+    connection = login(host, "root")
+    stream = open_become(connection, GREETER, Become("su", "shut", BOBS))
+    stream.write(b"data\n")
+    assert read_until(stream, b"data\n") == b"greeting\nshut\ndata\n"
+    assert sent == [b"data\n"]
+    connection.close()
+
+
+def test_a_wrong_password_is_sent_once(ann: Connection, sent: list[bytes]) -> None:
+    begun = time.monotonic()
+    with pytest.raises(BecomeFailed, match="su rejected the password"):
+        open_become(ann, GREETER, Become("su", password="wrong"))
+    assert time.monotonic() - begun < 20
+    assert sent == [b"wrong\n"]
+
+
+def test_a_missing_password_is_asked_for_and_nothing_is_sent(ann: Connection, sent: list[bytes]) -> None:
+    with pytest.raises(BecomeFailed, match="su asks for a password: pass -K") as caught:
+        open_become(ann, GREETER, Become("su"))
+    assert "the one of root" in caught.value.hint
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("user", "text"),
+    [
+        ("ghost", "there is no user ghost"),
+        ("shut", "su insists on the shell of shut, which runs no commands"),
+        ("gone", "the account gone has expired"),
+    ],
+)
+def test_what_su_refuses(ann: Connection, user: str, text: str) -> None:
+    with pytest.raises(BecomeFailed, match=text):
+        open_become(ann, GREETER, Become("su", user, BOBS), b"greeting")
+
+
+def test_a_question_about_a_new_password_gets_no_answer(
+    ann: Connection, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(become, "ANSWER_TIME", 3.0)
+    with pytest.raises(BecomeFailed, match="su did not start the program within 3 s") as caught:
+        open_become(ann, GREETER, Become("su", "stale", BOBS))
+    assert "required to change your password" in caught.value.hint
+    assert sent == [f"{BOBS}\n".encode()]
+
+
+class Pretender:
+    """A connection on which every program is the same shell script."""
+
+    host, peer = "fake", "local"
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self.local = connect(Target(LOCAL), Settings())
+
+    def open(self, command: Sequence[str]) -> Stream:
+        return self.local.open(["sh", "-c", self.script])
+
+    def close(self) -> None:
+        self.local.close()
+
+
+@pytest.mark.parametrize(
+    "said", ["New Password: ", "Password: \\n", "Password: for the door", "Password:", "(old) Password: "]
+)
+def test_only_sus_own_prompt_at_the_end_is_answered(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setattr(become, "ANSWER_TIME", 0.5)
+    got = tmp_path_factory.mktemp("su") / "got"
+    pretender = Pretender(f"printf '{said}' >&2; cat > {got}")
+    with pytest.raises(BecomeFailed, match="su did not start the program within"):
+        open_become(pretender, GREETER, Become("su", password=ROOTS))
+    pretender.close()
+    assert got.read_bytes() == b""
+
+
+def test_a_second_prompt_gets_no_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    got = tmp_path_factory.mktemp("su") / "got"
+    pretender = Pretender(f"printf 'Password: ' >&2; read x; printf '\\nPassword: ' >&2; cat > {got}")
+    with pytest.raises(BecomeFailed, match="su rejected the password"):
+        open_become(pretender, GREETER, Become("su", password=ROOTS))
+    pretender.close()
+    assert got.read_bytes() == b""

@@ -1,0 +1,304 @@
+"""The conformance suite of the transports: the same promises over a real sshd and on this machine."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from statecfg.transport import CHUNK, STDERR_KEPT, Connection, ConnectionLost, Stream, Target, TransportError, connect
+from tests.host.transport.sshd import Sshd, running_sshd
+
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with running_sshd(tmp_path_factory.mktemp("conformance")) as sshd:
+        yield sshd
+
+
+@pytest.fixture(params=["local", "ssh"])
+def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    if request.param == "local":
+        opened = connect(Target("@local"))
+    else:
+        server = request.getfixturevalue("server")
+        opened = connect(server.target(), server.settings())
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def python(code: str, *args: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code, *args]
+
+
+def read_all(stream: Stream, seconds: float = 60) -> bytes:
+    parts = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        data = stream.read(1.0)
+        if data == b"":
+            return b"".join(parts)
+        if data is not None:
+            assert len(data) <= CHUNK
+            parts.append(data)
+    raise AssertionError(f"no end within {seconds} s, after {sum(map(len, parts))} bytes")
+
+
+def read_some(stream: Stream, seconds: float = 30) -> bytes:
+    data = stream.read(seconds)
+    assert data is not None, f"nothing within {seconds} s"
+    return data
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"did not become true within {seconds} s"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_echoes_what_it_is_sent(connection: Connection) -> None:
+    stream = connection.open(["cat"])
+    for text in (b"hello", bytes(range(256)), b"\xff\x00\n"):
+        stream.write(text)
+        assert read_some(stream) == text
+
+
+def test_says_who_the_peer_is(connection: Connection) -> None:
+    assert connection.peer == "local" or connection.peer.startswith("ssh-ed25519 SHA256:")
+
+
+@pytest.mark.parametrize(
+    "word", ["plain", "two words", "$HOME", "`id`", "it's", 'say "x"', "a;b", "*", "!x", "", "\\", "-n", "ä", "a\nb"]
+)
+def test_arguments_arrive_as_they_are(connection: Connection, word: str) -> None:
+    stream = connection.open(["printf", "%s", word])
+    assert read_all(stream) == word.encode()
+
+
+def test_nothing_to_read_is_none_and_the_end_is_empty(connection: Connection) -> None:
+    stream = connection.open(["sh", "-c", "read x; echo $x"])
+    begun = time.monotonic()
+    assert stream.read(0.1) is None
+    assert stream.read(0) is None
+    assert time.monotonic() - begun < 20
+    stream.write(b"go\n")
+    assert read_all(stream) == b"go\n"
+    assert stream.read(1) == b""
+
+
+@pytest.mark.parametrize("status", [0, 3, 255])
+def test_exit_status_is_known_after_the_end(connection: Connection, status: int) -> None:
+    stream = connection.open(["sh", "-c", f"read x; exit {status}"])
+    assert stream.exit_status() is None
+    stream.write(b"\n")
+    read_all(stream)
+    wait_until(lambda: stream.exit_status() is not None)
+    assert stream.exit_status() == status
+
+
+def test_a_killed_program_has_no_good_exit_status(connection: Connection) -> None:
+    stream = connection.open(["sh", "-c", "kill -9 $$"])
+    assert read_all(stream) == b""
+    time.sleep(0.1)
+    status = stream.exit_status()
+    assert status is None or status < 0
+
+
+def test_a_signal_inside_is_seen_as_the_end(connection: Connection) -> None:
+    stream = connection.open(["sh", "-c", "echo $$; exec cat"])
+    os.kill(int(read_some(stream)), 9)
+    assert read_all(stream) == b""
+
+
+def test_stderr_is_kept_apart(connection: Connection) -> None:
+    stream = connection.open(["sh", "-c", "echo out; echo err >&2"])
+    assert read_all(stream) == b"out\n"
+    wait_until(lambda: stream.stderr() == b"err\n")
+
+
+def test_three_megabytes_unread_on_both_do_not_hang(connection: Connection) -> None:
+    stream = connection.open(python("import os; b = b'x' * 3145728\nos.write(2, b); os.write(1, b)"))
+    time.sleep(0.5)
+    assert stream.exit_status() is None
+    begun = time.monotonic()
+    stream.close()
+    assert time.monotonic() - begun < 20
+
+
+def test_a_flood_on_stderr_does_not_block_stdout(connection: Connection) -> None:
+    stream = connection.open(python("import os\nfor _ in range(96): os.write(2, b'e' * 32768)\nos.write(1, b'done')"))
+    assert read_all(stream) == b"done"
+
+
+def test_hundred_megabytes_on_both_in_bounded_memory(connection: Connection) -> None:
+    code = (
+        "import os, threading\n"
+        "def pour(fd, letter):\n"
+        "    piece = letter * 65536\n"
+        "    for _ in range(1600):\n"
+        "        rest = piece\n"
+        "        while rest: rest = rest[os.write(fd, rest):]\n"
+        "t = threading.Thread(target=pour, args=(2, b'e')); t.start(); pour(1, b'o'); t.join()\n"
+        "os.write(2, b'the last words')\n"
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    stream = connection.open(python(code))
+    size = 0
+    while data := read_some(stream, 30):
+        size += len(data)
+    assert size == 1600 * 65536
+    wait_until(lambda: stream.stderr().endswith(b"the last words"))
+    assert len(stream.stderr()) == STDERR_KEPT
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+def test_large_input_while_output_is_read(connection: Connection) -> None:
+    stream = connection.open(["cat"])
+    data = os.urandom(MEGABYTE) * 8
+    writer = threading.Thread(target=stream.write, args=(data,))
+    writer.start()
+    got = bytearray()
+    while len(got) < len(data):
+        got += read_some(stream)
+    writer.join(60)
+    assert bytes(got) == data
+
+
+def test_a_background_child_that_keeps_stdout_does_not_hide_data(connection: Connection) -> None:
+    stream = connection.open(["sh", "-c", "sleep 90 & echo $!; echo END"])
+    begun = time.monotonic()
+    got = b""
+    while b"END\n" not in got:
+        got += read_some(stream)
+    assert time.monotonic() - begun < 30
+    pid = int(got.split()[0])
+    stream.close()
+    if connection.peer == "local":
+        wait_until(lambda: not alive(pid))
+    else:
+        os.kill(pid, 9)
+    assert time.monotonic() - begun < 60
+
+
+def test_writing_to_a_program_that_never_reads_ends(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = connection.open(["sleep", "60"])
+    monkeypatch.setattr(sys.modules[type(stream).__module__], "WRITE_DEADLINE", 1.0)
+    begun = time.monotonic()
+    with pytest.raises(ConnectionLost, match="has read nothing for 1 s"):
+        stream.write(b"x" * (16 * MEGABYTE))
+    assert 1.0 <= time.monotonic() - begun < 20
+
+
+def test_writing_to_a_program_that_has_ended_fails(connection: Connection) -> None:
+    stream = connection.open(["true"])
+    assert read_all(stream) == b""
+    wait_until(lambda: stream.exit_status() == 0)
+    with pytest.raises(ConnectionLost):
+        for _ in range(100):
+            stream.write(b"x" * MEGABYTE)
+
+
+def test_closing_ends_the_program(connection: Connection) -> None:
+    stream = connection.open(["sh", "-c", "echo $$; exec cat"])
+    pid = int(read_some(stream))
+    assert alive(pid)
+    stream.close()
+    stream.close()
+    wait_until(lambda: not alive(pid))
+    with pytest.raises(ConnectionLost):
+        stream.read(1)
+    with pytest.raises(ConnectionLost):
+        stream.write(b"x")
+
+
+def test_closing_wakes_a_reader_in_another_thread(connection: Connection) -> None:
+    stream = connection.open(["cat"])
+    ends: list[object] = []
+
+    def read() -> None:
+        try:
+            ends.append(stream.read(60))
+        except TransportError as error:
+            ends.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    time.sleep(0.2)
+    stream.close()
+    reader.join(20)
+    assert ends, "the reader still waits"
+
+
+def test_streams_of_one_connection_do_not_disturb_each_other(connection: Connection) -> None:
+    first, second = connection.open(["cat"]), connection.open(["cat"])
+    first.write(b"1")
+    second.write(b"2")
+    assert (read_some(first), read_some(second)) == (b"1", b"2")
+    first.close()
+    second.write(b"3")
+    assert read_some(second) == b"3"
+
+
+def test_a_missing_program_is_told_apart_from_silence(connection: Connection) -> None:
+    if connection.peer == "local":
+        with pytest.raises(TransportError, match="cannot start /no/such/program"):
+            connection.open(["/no/such/program"])
+    else:
+        stream = connection.open(["/no/such/program"])
+        assert read_all(stream) == b""
+        wait_until(lambda: stream.exit_status() == 127)
+
+
+def test_nothing_is_left_behind(connection: Connection) -> None:
+    threads = threading.active_count()
+    for _ in range(3):
+        stream = connection.open(["echo", "x"])
+        read_all(stream)
+        stream.close()
+    wait_until(lambda: threading.active_count() <= threads)
+
+
+def test_a_local_program_inherits_no_other_files_and_has_its_own_session() -> None:
+    connection = connect(Target("@local"))
+    leak, _ = os.pipe()
+    os.set_inheritable(leak, True)
+    stream = connection.open(
+        python("import os; print(sorted(os.listdir('/proc/self/fd'))[:5], os.getsid(0) == os.getpid())")
+    )
+    text = read_all(stream).decode()
+    connection.close()
+    os.close(leak)
+    os.close(_)
+    assert text == "['0', '1', '2', '3'] True\n"
+
+
+def test_a_local_program_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from statecfg.transport import local
+
+    monkeypatch.setattr(local, "TERM_GRACE", 0.3)
+    connection = connect(Target("@local"))
+    stream = connection.open(["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done"])
+    pid = int(read_some(stream))
+    begun = time.monotonic()
+    connection.close()
+    assert time.monotonic() - begun < 20
+    assert not alive(pid)
+    assert stream.exit_status() == -9

@@ -1,0 +1,91 @@
+"""A project with services on test hosts: charms written on the spot, and the real command run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from statecfg.store import opened, services
+from statecfg.store.service_tables import relation_unit
+from tests.host.command import Ran, reach, statecfg
+from tests.lab import Host
+
+Json = dict[str, Any]
+# Appends to a file which hook ran, of which unit, about whom, and whom it sees.
+NOTED = '#!/bin/sh\necho "$(basename "$0") $JUJU_UNIT_NAME $JUJU_REMOTE_UNIT [$JUJU_MEMBERS]" >> /srv/noted\n'
+LIFE = ("install", "config-changed", "start", "stop", "upgrade-charm")
+
+
+class Fabric:
+    """A project whose services run on some hosts.
+
+    :param base: a directory of the test's own
+    """
+
+    def __init__(self, base: Path, hosts: Sequence[Host]) -> None:
+        self.root, self.hosts = base / "fabric", hosts
+        self.root.mkdir(parents=True)
+        reach(self.root, hosts)
+        (self.root / "statecfg.toml").write_text('name = "fabric"\nssh_config = "ssh_config"\n')
+        self.store = self.root / "store.db"
+
+    def charm(self, name: str, hooks: Mapping[str, str], relations: Sequence[str] = ()) -> Path:
+        """Write a charm; hooks that are not given, of its life and its relations, only note that they ran."""
+        folder = self.root / "charms" / name / "hooks"
+        folder.mkdir(parents=True, exist_ok=True)
+        events = ("joined", "changed", "departed", "broken")
+        about = [f"{each}-relation-{event}" for each in relations for event in events]
+        for hook in (*LIFE, *about, *hooks):
+            path = folder / hook
+            path.write_text(NOTED + hooks.get(hook, ""))
+            path.chmod(0o755)
+        return folder
+
+    def play(self, text: str) -> None:
+        """Write the playbook."""
+        (self.root / "site.yml").write_text(text)
+
+    def __call__(self, *words: str, code: int | None = 0, **env: str) -> Ran:
+        """Run the command in the project."""
+        given = {"STATECFG_STORE": str(self.store), "HOME": str(self.root), **env}
+        return statecfg(*words, cwd=self.root, code=code, **given)
+
+    def apply(self, *words: str, code: int | None = 0) -> Json:
+        """Apply the playbook; return what is reported of the hosts, by name."""
+        found: Json = self("apply", "site.yml", "--yes", "--json", *words, code=code).json()["hosts"]
+        return found
+
+    def noted(self, host: Host) -> list[str]:
+        """Return what the hooks on a host have noted, the oldest first."""
+        path = host.path("/srv/noted")
+        return path.read_text().splitlines() if path.exists() else []
+
+    def forget(self) -> None:
+        """Let nothing be noted."""
+        for host in self.hosts:
+            host.path("/srv/noted").unlink(missing_ok=True)
+
+    def units(self) -> Json:
+        """Return the units by name: their state, and what they publish in each relation."""
+        found: Json = {}
+        with opened(url=str(self.store)) as store, store.reading() as connection:
+            for unit in services.units_in(connection, "fabric"):
+                about = {"state": unit.state, "host": unit.host, "dying": unit.dying}
+                found[unit.name] = {**about, "relations": self._published(connection, unit)}
+        return found
+
+    def _published(self, connection: Any, unit: Any) -> Json:
+        there = select(relation_unit.c.relation, relation_unit.c.settings).where(relation_unit.c.unit == unit.id)
+        return {row.relation: row.settings for row in connection.execute(there)}
+
+
+def hooks(host: Json, unit: str) -> list[str]:
+    """Return which hooks of a unit a host's report has, in order, each with whom it was about."""
+    for each in host.get("units", ()):
+        if each["unit"] == unit:
+            listed = each.get("hooks") or each.get("due")
+            return [f"{hook['hook']} {hook.get('remote', '')}".strip() for hook in listed]
+    return []

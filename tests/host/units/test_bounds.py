@@ -1,0 +1,119 @@
+"""What hosts may cost while units run: a flood waits at its own host, and so does a host that does not read."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.remote.wire import frames as wire
+from statecfg.run.deployment import Deployment
+from statecfg.run.outbox import MOST, Outbox
+from statecfg.run.outgoing import told
+from statecfg.store import opened
+from statecfg.store.units.records import Declared
+from statecfg.transport import TransportError
+from statecfg.transport.local import LocalConnection, LocalStream
+from statecfg.units import inbox
+from statecfg.units.coordinator import Coordinator
+from tests.lab import processes
+
+Json = dict[str, Any]
+PHASE = {"type": "units", "phase": "after", "ok": True}
+LINE = {"type": "unit-log", "unit": "web/0", "hook": "install", "level": 20, "text": "x", "id": None}
+
+
+@pytest.fixture
+def led(tmp_path: Path) -> Iterator[Coordinator]:
+    web = Declared("web", ("one", "two"), "web", "d1", {}, {}, 60.0)
+    with opened(url=str(tmp_path / "store.db")) as store:
+        deployment = Deployment("shop", "shop/site.yml", [web])
+        found = Coordinator(store, deployment, "apply", "r1", {"one": {}, "two": {}}, threading.Event())
+        found.begin()
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize(("text", "most"), [("x", inbox.FRAMES), ("x" * (1 << 20), inbox.MEMORY >> 20)])
+def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, most: int) -> None:
+    """Frames of one host may not fill the memory, nor keep those of the others out."""
+    busy, go_on, count = threading.Event(), threading.Event(), 4 * most
+    told: queue.Queue[Json] = queue.Queue()
+
+    def stuck(answer: Json) -> None:
+        busy.set()
+        go_on.wait(60)
+
+    led.take("one", PHASE, stuck, "192.0.2.1")
+    assert busy.wait(20)
+    taken: list[int] = []
+
+    def flood() -> None:
+        for number in range(count):
+            led.take("one", {**LINE, "text": text + str(number)}, stuck, "")
+            taken.append(number)
+
+    flooding = threading.Thread(target=flood, daemon=True)
+    flooding.start()
+    processes.wait_until(lambda: len(taken) >= most - 1, 20, "the flood")
+    led.take("two", PHASE, told.put, "192.0.2.2")  # it does not wait
+    assert len(taken) <= most
+    go_on.set()
+    assert told.get(timeout=20)["step"]["hook"] == "install"
+    flooding.join(60)
+    assert len(taken) == count
+    for host in ("one", "two"):
+        led.gone(host)
+
+
+def test_what_a_host_says_of_units_before_they_are_entered_is_dropped(tmp_path: Path) -> None:
+    """No thread takes it in where the store could not be written."""
+    web = Declared("web", ("one",), "web", "d1", {}, {}, 60.0)
+    with opened(url=str(tmp_path / "store.db")) as store:
+        led = Coordinator(store, Deployment("shop", "s.yml", [web]), "apply", "r", {"one": {}}, threading.Event())
+        for _ in range(2 * inbox.FRAMES):
+            led.take("one", LINE, print, "")
+        led.gone("one")
+        led.close()
+
+
+@pytest.fixture
+def deaf() -> Iterator[LocalStream]:
+    """A program that reads nothing."""
+    connection = LocalConnection("deaf")
+    yield connection.open([sys.executable, "-c", "import time; time.sleep(600)"])
+    connection.close()
+
+
+def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who leaves it something goes on at once; the host itself may ask for no more until it has read that."""
+    monkeypatch.setattr("statecfg.run.outbox.LATEST", 0.5)
+    outbox = Outbox(deaf.write)
+    assert outbox.room()
+    left = threading.Thread(target=lambda: [outbox.put(b"x" * (MOST // 4)) for _ in range(5)], daemon=True)
+    left.start()
+    left.join(20)  # less than it takes to give the host up
+    assert not left.is_alive()
+    assert not outbox.room()
+    outbox.close()
+    assert outbox.room()
+
+
+def test_settings_too_large_for_a_frame_fail_only_who_asks_for_them() -> None:
+    answer = {"type": "unit-told", "id": 1, "ask": 2, "values": {"a": "\u20ac" * wire.CONTROL_LIMIT}}
+    ((said, _),) = wire.Decoder().feed(told(answer))
+    assert (said["id"], said["ask"], said["error"][0]) == (1, 2, "UNKNOWN") and "values" not in said
+
+
+def test_who_listens_learns_that_nothing_can_be_sent(deaf: LocalStream) -> None:
+    outbox = Outbox(deaf.write)
+    outbox.check()
+    deaf.close()
+    outbox.put(b"x")
+    with pytest.raises(TransportError):
+        processes.wait_until(lambda: outbox.check(), 20, "the end of the connection")

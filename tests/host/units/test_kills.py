@@ -1,0 +1,19 @@
+"""Hooks of units killed at random moments on four hosts at once: settings are whole, and numbers are given once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests import lab
+from tests.host.units import rings
+
+
+def test_hooks_killed_at_random_moments(tmp_path: Path) -> None:
+    machines = lab.light_hosts(4)
+    try:
+        seen = rings.at_random(machines, tmp_path, 12, seed=20261121, services=2)
+    finally:
+        for host in machines:
+            host.stop()
+    print(dict(seen))
+    assert seen["hooks killed"] >= 12 and seen["settings acknowledged"] > 0

@@ -1,0 +1,104 @@
+"""Hosts that left a playbook are listed and removed only on demand; hosts of added units need no play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import lab
+from tests.host.units.fabric import Fabric, hooks
+from tests.lab import Host
+
+PLAY = """
+- service: web
+  hosts: {0}
+  charm: charms/web
+  resources: [{{directory: /srv/web}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[list[Host]]:
+    """Give two hosts that the tests of this module share."""
+    found = lab.light_hosts(2)
+    yield found
+    for host in found:
+        host.stop()
+
+
+@pytest.fixture
+def fabric(tmp_path: Path, pair: list[Host]) -> Fabric:
+    for host in pair:
+        host.run(["sh", "-c", "rm -rf /srv/* /var/lib/statecfg"])
+    made = Fabric(tmp_path, pair)
+    made.charm("web", {})
+    made.play(PLAY.format("light*"))
+    return made
+
+
+def test_a_host_that_left_is_listed_and_removed_only_by_prune_hosts_and_yes(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.apply()
+    fabric.play(PLAY.format("light1"))
+    left = {"host": "light2", "address": True, "units": ["web/1"], "resources": ["directory:/srv/web"]}
+    command = "statecfg destroy --hosts light2 site.yml"
+    for words in (
+        ["plan", "site.yml"],
+        ["plan", "site.yml", "-l", "light1"],
+        ["apply", "site.yml", "--yes", "--prune"],
+    ):
+        ran = fabric(*words)
+        assert "light2  1 unit: web/1; 1 resource: directory:/srv/web" in ran.out and command in ran.out, ran.out
+    assert fabric("plan", "site.yml", "--json").json()["left_hosts"] == [{**left, "command": command}]
+    assert pair[1].path("/srv/web").is_dir()
+    assert "statecfg apply site.yml --prune-hosts --yes" in fabric("plan", "site.yml", "--prune-hosts").out
+    planned = fabric("plan", "site.yml", "--prune-hosts", "--json").json()
+    assert "left_hosts" not in planned and planned["hosts"]["light2"]["summary"]
+    assert "write --yes" in fabric("apply", "site.yml", "--prune-hosts", code=5, STATECFG_YES="1").err
+    for more in (["-l", "light1"], ["-t", "x"]):
+        assert "leave out -l and -t" in fabric("apply", "site.yml", "--yes", "--prune-hosts", *more, code=5).err
+    fabric.forget()
+    report = fabric("apply", "site.yml", "--yes", "--prune-hosts", "--json").json()
+    assert sorted(report["hosts"]) == ["light1", "light2"] and "left_hosts" not in report
+    assert fabric.noted(pair[1]) == ["stop web/1  []"]
+    assert not pair[1].path("/srv/web").exists() and pair[0].path("/srv/web").is_dir()
+    assert sorted(fabric.units()) == ["web/0"]
+    assert "left" not in fabric("plan", "site.yml").out
+
+
+def test_a_host_without_an_address_is_listed(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.apply()
+    fabric.play(PLAY.format("light1"))
+    inventory = fabric.root / "inventory.yml"
+    inventory.write_text("\n".join(line for line in inventory.read_text().splitlines() if "light2" not in line) + "\n")
+    ran = fabric("apply", "site.yml", "--yes", "--prune-hosts")
+    assert "light2  1 unit: web/1" in ran.out and "not in the inventory" in ran.out and "--hosts light2" not in ran.out
+    assert pair[1].path("/srv/web").is_dir() and sorted(fabric.units()) == ["web/0", "web/1"]
+    fabric("hosts", "forget", "light2", "--yes")
+    assert "left" not in fabric("plan", "site.yml").out and sorted(fabric.units()) == ["web/0"]
+
+
+def test_units_hear_that_those_of_a_forgotten_host_departed(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.charm("web", {}, ["ring"])
+    fabric.play(PLAY.format("light*") + "- relations: [[web:ring]]\n")
+    fabric.apply()
+    fabric("service", "remove-unit", "web/1")  # its host is gone before it could stop
+    fabric("hosts", "forget", "light2", "--yes")
+    assert hooks(fabric.apply("-l", "light1")["light1"], "web/0") == ["ring-relation-departed web/1"]
+
+
+def test_a_unit_is_added_to_a_host_without_a_play_and_removed(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.play(PLAY.format("light1"))
+    fabric.apply()
+    fabric("service", "add-unit", "web", "--host", "light2")
+    planned = fabric("plan", "site.yml", "--json").json()
+    assert hooks(planned["hosts"]["light2"], "web/1") == ["install", "config-changed", "start"]
+    done = fabric.apply("-l", "light2")
+    assert hooks(done["light2"], "web/1") == ["install", "config-changed", "start"]
+    assert pair[1].path("/srv/web").is_dir() and "light1" not in done
+    assert "left" not in fabric("plan", "site.yml").out
+    fabric("service", "remove-unit", "web/1")
+    assert hooks(fabric.apply()["light2"], "web/1") == ["stop"]
+    assert sorted(fabric.units()) == ["web/0"]
+    assert "statecfg destroy --hosts light2 site.yml" in fabric("plan", "site.yml").out

@@ -1,0 +1,122 @@
+"""Services on real hosts over real SSH: from nothing to related, changes that travel, errors, and the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import lab
+from tests.host.units.fabric import Fabric, hooks
+from tests.lab import Host
+
+DB = {
+    "db-relation-joined": """
+relation-set host="$(unit-get private-address)" user=web password="secret-$(config-get length)" && open-port 5432
+""",
+}
+WEB = {
+    "db-relation-changed": """
+host=$(relation-get host) user=$(relation-get user) password=$(relation-get password)
+[ -n "$host" ] || exit 0
+printf '%s %s %s\\n' "$host" "$user" "$password" > /srv/web.conf
+relation-set ready=yes
+""",
+}
+PLAY = """
+- service: db
+  hosts: {0}
+  charm: charms/db
+  schema:
+    length: {{type: int, default: 8}}
+  resources:
+    - directory: /srv/db
+- service: web
+  hosts: {1}
+  charm: charms/web
+  resources:
+    - directory: /srv/web
+- relations:
+    - [web:db, db:db]
+"""
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[list[Host]]:
+    """Give two hosts that the tests of this module share."""
+    found = lab.light_hosts(2)
+    yield found
+    for host in found:
+        host.stop()
+
+
+@pytest.fixture
+def fabric(tmp_path: Path, pair: list[Host]) -> Fabric:
+    for host in pair:
+        host.run(["rm", "-rf", "/srv/noted", "/srv/web.conf", "/srv/db", "/srv/web", "/var/lib/statecfg"])
+    made = Fabric(tmp_path, pair)
+    made.charm("db", DB, ["db"])
+    made.charm("web", WEB, ["db"])
+    made.play(PLAY.format(pair[0].name, pair[1].name))
+    return made
+
+
+def test_two_services_come_up_related_in_one_apply_from_nothing(fabric: Fabric, pair: list[Host]) -> None:
+    db, web = pair
+    plan = fabric("plan", "site.yml", "--json").json()["hosts"]
+    assert hooks(plan[db.name], "db/0")[:3] == ["install", "config-changed", "start"]
+    assert "db-relation-changed db/0" in hooks(plan[web.name], "web/0")
+    assert not fabric.store.exists()
+    done = fabric.apply()
+    assert web.path("/srv/web.conf").read_text() == f"{db.address} web secret-8\n"
+    ran = hooks(done[web.name], "web/0")
+    assert ran[:3] == ["install", "config-changed", "start"]
+    assert ran[3:5] == ["db-relation-joined db/0", "db-relation-changed db/0"]
+    assert hooks(done[db.name], "db/0")[-1] == "db-relation-changed web/0"
+    again = fabric.apply()
+    assert not any(unit["hooks"] for host in again.values() for unit in host.get("units", ()))
+
+
+def test_a_failed_hook_puts_its_unit_in_error_and_runs_again(fabric: Fabric, pair: list[Host]) -> None:
+    web = pair[1]
+    fabric.charm("web", {**WEB, "start": "relation-ids db >/dev/null; test -e /srv/go\n"}, ["db"])
+    done = fabric.apply(code=1)
+    (unit,) = done[web.name]["units"]
+    assert unit["state"] == "start_error" and "exit code 1" in unit["error"]
+    assert not web.path("/srv/web.conf").exists()
+    web.path("/srv/go").write_text("")
+    fabric.forget()
+    try:
+        fabric.apply()
+    finally:
+        web.path("/srv/go").unlink()
+    assert fabric.noted(web)[0].startswith("start web/0")
+    assert web.path("/srv/web.conf").exists()
+
+
+def test_destroy_ends_relations_and_units_before_what_they_stand_on(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.apply()
+    fabric.forget()
+    fabric("destroy", "site.yml", "--yes")
+    for host, unit, other in ((pair[0], "db/0", "web/0"), (pair[1], "web/0", "db/0")):
+        assert [line.split(" [")[0] for line in fabric.noted(host)] == [
+            f"db-relation-departed {unit} {other}",
+            f"db-relation-broken {unit} ",
+            f"stop {unit} ",
+        ]
+    assert not pair[0].path("/srv/db").exists()
+    for name in ("db", "db/0"):  # what those said that are gone
+        assert fabric("service", "log", name, "--limit", "1", "--json").json()["log"][0]["hook"] == "stop"
+    fabric.apply()
+    assert sorted(fabric.units()) == ["db/1", "web/1"]
+
+
+def test_a_setting_changed_by_hand_reaches_the_unit_with_the_next_apply(fabric: Fabric, pair: list[Host]) -> None:
+    fabric.apply()
+    fabric.forget()
+    fabric("service", "set", "db", "length=12")
+    fabric.apply()
+    assert [line.split(" [")[0].strip() for line in fabric.noted(pair[0])] == ["config-changed db/0"]
+    assert json.loads(fabric("service", "get", "db", "length", "--json").out)

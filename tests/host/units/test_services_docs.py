@@ -1,0 +1,47 @@
+"""The page on services says the same thing three times, and it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from statecfg.run import prepare
+from tests import ROOT
+from tests.pages import blocks
+from tests.unit.units.test_charms import write
+
+PAGE = ROOT / "docs/services.md"
+
+
+def said(path: Path) -> list[Any]:
+    """What a playbook says, but for places and order of what was gathered."""
+    work = prepare.playbook(path, prepare.Choice())
+    services = [
+        (each.service.name, each.hosts, each.charm, each.schema, each.settings, each.secrets, each.timeout)
+        for each in work.services
+    ]
+    layers = [
+        (job.host.name, [node["provides"] for layer in job.definition.layers for node in layer]) for job in work.jobs
+    ]
+    return [services, [each.ends for each in work.relations], layers]
+
+
+def test_the_page_says_one_thing_in_three_dialects(tmp_path, monkeypatch):
+    monkeypatch.setenv("DB_ADMIN", "correct horse")
+    tmp_path.chmod(0o755)
+    (tmp_path / "inventory.yml").write_text("hosts: [db1, web1, web2]\ngroups: {web: {hosts: [web1, web2]}}\n")
+    write(tmp_path / "charms/db/hooks/install")
+    write(tmp_path / "charms/web/hooks/install")
+    found = {}
+    for block in blocks(PAGE):
+        kind, _, suffix = block.mark.partition(" ")
+        if kind == "services":
+            path = write(tmp_path / f"playbooks/site.{suffix}", block.text, 0o644)
+            found[suffix] = said(path)
+    assert sorted(found) == ["hy", "py", "yml"]
+    assert found["yml"] == found["py"] == found["hy"]
+    services, relations, layers = found["yml"]
+    assert [(name, hosts) for name, hosts, *_ in services] == [("db", ("db1",)), ("web", ("web1", "web2"))]
+    assert services[0][4:] == ({"title": "Blog"}, {"admin": "correct horse"}, 300.0)
+    assert len(relations) == 1
+    assert layers == [("db1", ["directory:/srv/db"]), ("web1", []), ("web2", [])]

@@ -1,0 +1,115 @@
+"""The pytest fixtures of test hosts; `tests/host/conftest.py` registers them.
+
+A fixture that this machine can't give skips its test with the reason, and the end of the run names what was not run.
+
+- `sshd`: a loopback sshd for the whole session; don't change its configuration.
+- `make_sshd(config=…, forced_command=…, user=…)`: as many others as wanted, until the test ends.
+- `light_host`: one light host per test module. `make_light_hosts(n)`: n fresh ones, until the test ends.
+- `booted`: one booted host per test module, with the packages of `apt_packages`. `make_booted_host()`: a fresh one,
+  without packages, until the test ends.
+- `apt_packages`: the repository of `tests.lab.apt`, for the session; `apt_packages.use(host)` gives it to a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import lab
+
+NOT_RUN = "not run on this machine: "
+
+
+@contextmanager
+def _or_skip() -> Iterator[None]:
+    try:
+        yield
+    except lab.Unavailable as reason:
+        pytest.skip(f"{NOT_RUN}{reason}")
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.PlainSshd]:
+    """Give a loopback sshd that the whole session shares."""
+    with _or_skip():
+        server = lab.plain_sshd(tmp_path_factory.mktemp("sshd"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def make_sshd(tmp_path: Path) -> Iterator[Callable[..., lab.PlainSshd]]:
+    """Give a function that starts a loopback sshd for the test; it takes what `plain_sshd` does but the directory."""
+    started: list[lab.PlainSshd] = []
+
+    def make(**options: Any) -> lab.PlainSshd:
+        with _or_skip():
+            started.append(lab.plain_sshd(tmp_path, **options))
+        return started[-1]
+
+    yield make
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def light_host() -> Iterator[lab.Host]:
+    """Give a light host that the tests of the module share."""
+    with _or_skip():
+        (host,) = lab.light_hosts(1)
+    yield host
+    host.stop()
+
+
+@pytest.fixture
+def make_light_hosts() -> Iterator[Callable[[int], list[lab.Host]]]:
+    """Give a function that starts n light hosts for the test."""
+    started: list[lab.Host] = []
+
+    def make(n: int) -> list[lab.Host]:
+        with _or_skip():
+            fresh = lab.light_hosts(n)
+        started.extend(fresh)
+        return fresh
+
+    yield make
+    for host in started:
+        host.stop()
+
+
+@pytest.fixture(scope="module")
+def booted(apt_packages: lab.AptRepository) -> Iterator[lab.Host]:
+    """Give a booted host, with the local packages as its only source, that the tests of the module share."""
+    with _or_skip():
+        host = lab.booted_host()
+    try:
+        apt_packages.use(host)
+        yield host
+    finally:
+        host.stop()
+
+
+@pytest.fixture
+def make_booted_host() -> Iterator[Callable[[], lab.Host]]:
+    """Give a function that boots a host for the test."""
+    started: list[lab.Host] = []
+
+    def make() -> lab.Host:
+        with _or_skip():
+            started.append(lab.booted_host(f"booted{len(started) + 1}"))
+        return started[-1]
+
+    yield make
+    for host in started:
+        host.stop()
+
+
+@pytest.fixture(scope="session")
+def apt_packages(tmp_path_factory: pytest.TempPathFactory) -> lab.AptRepository:
+    """Give the repository of small packages."""
+    with _or_skip():
+        return lab.apt_repository(tmp_path_factory.mktemp("apt"))

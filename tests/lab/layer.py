@@ -1,0 +1,157 @@
+"""The read-only layer between this machine's files and a host's own: it hides what a fresh Debian wouldn't have."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tests.lab import login, owner
+
+# Directories that start empty in every host, with their modes.
+EMPTY = {
+    "tmp": 0o1777,
+    "var/tmp": 0o1777,
+    "run": 0o755,
+    "dev": 0o755,
+    "mnt": 0o755,
+    "srv": 0o755,
+    "etc/systemd/system": 0o755,
+    "etc/apt/sources.list.d": 0o755,
+    "etc/apt/apt.conf.d": 0o755,
+    "etc/apt/auth.conf.d": 0o755,
+    "etc/apt/preferences.d": 0o755,
+    "etc/sudoers.d": 0o750,
+    "etc/ssh": 0o755,
+    "var/lib/apt/lists": 0o755,
+    "var/cache/apt": 0o755,
+    "var/log": 0o755,
+}
+# Files and directories that no host has.
+HIDDEN = [
+    "etc/machine-id",
+    "etc/apt/sources.list",
+    "usr/sbin/policy-rc.d",  # container images forbid the start of services with it
+    "etc/statecfg",
+    "var/lib/statecfg",
+    "var/cache/statecfg",
+]
+DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+MASKED = ["apt-daily.timer", "apt-daily-upgrade.timer", "man-db.timer", "systemd-timesyncd.service", "getty.target"]
+
+SSHD_CONFIG = """\
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM yes
+UseDNS no
+PrintMotd no
+MaxStartups 200
+AcceptEnv LANG LC_*
+Subsystem sftp internal-sftp
+"""
+SSH_UNIT = "/lib/systemd/system/ssh.service"
+
+
+def lower_layer() -> Path:
+    """Return the layer of this test process, made at the first call; the key `base()/key` logs in as root."""
+    home = owner.base()
+    layer = home / "layer"
+    if layer.exists():
+        return layer
+    login.make_key(home / "key")
+    layer.mkdir(mode=0o755)
+    for name, mode in EMPTY.items():
+        _empty(layer, name, mode)
+    for name in HIDDEN:
+        _hide(layer, name)
+    for entry in os.listdir("/root"):
+        if entry != ".pyenv":  # Pythons of many versions, if any
+            _hide(layer, f"root/{entry}")
+    _ssh(layer, home)
+    _devices(layer / "dev")
+    units = layer / "etc/systemd/system"
+    for unit in MASKED:
+        (units / unit).symlink_to("/dev/null")
+    (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
+    (units / "multi-user.target.wants").mkdir()
+    (units / "multi-user.target.wants/ssh.service").symlink_to(SSH_UNIT)
+    (layer / "var/cache/apt/archives/partial").mkdir(parents=True)
+    (layer / "var/lib/apt/lists/partial").mkdir()
+    (layer / "var/log/apt").mkdir()
+    (layer / "run/sshd").mkdir(mode=0o755)
+    (layer / "run/lock").mkdir(mode=0o1777)
+    return layer
+
+
+def bare_layer() -> Path:
+    """Return the layer over a bare Debian, made at the first call: it has only the key that logs in as root."""
+    home = owner.base()
+    lower_layer()  # makes the key
+    layer = home / "bare"
+    if not layer.exists():
+        keys = layer / "root/.ssh"
+        keys.mkdir(parents=True)
+        for directory in (keys, layer / "root"):
+            directory.chmod(0o700)
+        _authorize(keys, home)
+    return layer
+
+
+def _authorize(keys: Path, home: Path) -> None:
+    (keys / "authorized_keys").write_text((home / "key.pub").read_text())
+    (keys / "authorized_keys").chmod(0o600)
+
+
+def _ssh(layer: Path, home: Path) -> None:
+    (layer / "etc/ssh/sshd_config").write_text(SSHD_CONFIG)
+    keys = layer / "root/.ssh"
+    if not (keys.exists() or keys.is_symlink()):
+        keys.mkdir(mode=0o700)
+    else:
+        keys.unlink()  # the whiteout of the machine's own
+        _empty(layer, "root/.ssh", 0o700)
+    _authorize(keys, home)
+
+
+def _devices(directory: Path) -> None:
+    for name, (major, minor) in DEVICES.items():
+        os.mknod(directory / name, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+        (directory / name).chmod(0o666)
+    for name, target in {
+        "fd": "/proc/self/fd",
+        "stdin": "fd/0",
+        "stdout": "fd/1",
+        "stderr": "fd/2",
+        "ptmx": "pts/ptmx",
+    }.items():
+        (directory / name).symlink_to(target if target.startswith("/") or name == "ptmx" else f"/proc/self/{target}")
+    (directory / "pts").mkdir()
+    (directory / "shm").mkdir(mode=0o1777)
+
+
+def _parents(layer: Path, name: str) -> None:
+    """Make the directories above a name with the machine's owner and mode: a merged directory shows the upper's."""
+    above = Path(name).parents
+    for directory in reversed([parent for parent in above if parent != Path(".")]):
+        if not (layer / directory).exists():
+            (layer / directory).mkdir()
+            real = Path("/", directory)
+            if real.exists():
+                now = real.stat()
+                os.chown(layer / directory, now.st_uid, now.st_gid)
+                (layer / directory).chmod(stat.S_IMODE(now.st_mode))
+
+
+def _empty(layer: Path, name: str, mode: int) -> None:
+    _parents(layer, name)
+    (layer / name).mkdir(exist_ok=True)
+    (layer / name).chmod(mode)
+    os.setxattr(layer / name, "trusted.overlay.opaque", b"y")
+
+
+def _hide(layer: Path, name: str) -> None:
+    """Put a whiteout: an entry that hides the one below it."""
+    if Path("/", name).exists() or Path("/", name).is_symlink():
+        _parents(layer, name)
+        os.mknod(layer / name, stat.S_IFCHR, os.makedev(0, 0))

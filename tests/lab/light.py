@@ -1,0 +1,120 @@
+"""Light hosts: everything a host has but an init system; sshd is process 1."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab import layer, login, network, owner, processes
+from tests.lab.host import Host
+
+# What runs in the new namespaces before the host does: $1 name, $2 directory of its files, $3 the directories below
+# them (overlayfs's lowerdir), $4 address.
+# "ready" asks for the network link; the line read says that it is there.
+PREPARE = """\
+set -eu
+mount -t overlay "$1" -o "lowerdir=$3,upperdir=$2/upper,workdir=$2/work" "$2/root"
+"""
+NETWORK = """\
+echo ready
+read -r go
+printf '%s\\n' 'link set lo up' "addr add $4 dev eth0" 'link set eth0 up' | ip -batch -
+"""
+LIGHT = (
+    PREPARE
+    + """\
+mount -t proc proc "$2/root/proc"
+mount -t sysfs sysfs "$2/root/sys"
+mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$2/root/dev/pts"
+echo "$1" > /proc/sys/kernel/hostname
+"""
+    + NETWORK
+    + """\
+exec chroot "$2/root" /usr/sbin/sshd -D -e
+"""
+)
+
+
+@dataclass
+class Begun:
+    """A host whose namespaces are being made."""
+
+    host: Host
+    number: int
+
+
+def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
+    """Start n hosts, named `light1` and on, and wait until each answers on SSH; needs root.
+
+    Each is alone with its processes, network address, host name and a copy-on-write view of this machine's files.
+    Errors: `Unavailable` where this machine can't.
+    """
+    owner.require_root_hosts()
+    unshare = ["unshare", "-m", "-u", "-i", "-n", "-p", "-f", "--kill-child"]
+    begun = []
+    try:
+        for index in range(1, n + 1):
+            begun.append(begin(f"{prefix}{index}", [*unshare, "sh", "-c", LIGHT]))
+        proceed(begun)
+        for each in begun:
+            each.host.pid = processes.children(each.host.process.pid)[0] if n < 10 else 0
+        if n >= 10:
+            below = {parent: child for child, parent in processes.parents().items()}
+            for each in begun:
+                each.host.pid = below[each.host.process.pid]
+        for each in begun:
+            login.await_ssh(each.host, each.host.process, each.host.log)
+    except BaseException:
+        for each in begun:
+            with contextlib.suppress(ProcessLookupError):
+                each.host.stop()
+        raise
+    return [each.host for each in begun]
+
+
+def begin(name: str, argv: list[str], cgroups: list[Path] | None = None, bare: Path | None = None) -> Begun:
+    """Start the script of one host, after the files that are its own are made.
+
+    Parameters: `bare`, the file system to show the host instead of this machine's.
+    """
+    lower = f"{layer.bare_layer()}:{bare}" if bare else f"{layer.lower_layer()}:/"
+    number, address = network.next_address()
+    home = owner.base() / f"{name}-{number}"
+    etc = home / "upper/etc"
+    for directory in (etc / "ssh", home / "work", home / "root"):
+        directory.mkdir(mode=0o755, parents=True)
+    for directory in (home / "upper", etc):
+        directory.chmod(0o755)
+    login.make_key(etc / "ssh/ssh_host_ed25519_key")
+    plain_address = address.partition("/")[0]
+    (etc / "hostname").write_text(f"{name}\n")
+    (etc / "hosts").write_text(f"127.0.0.1 localhost\n{plain_address} {name}\n::1 localhost\n")
+    (etc / "machine-id").write_text(f"{os.urandom(16).hex()}\n")
+    host_key = " ".join((etc / "ssh/ssh_host_ed25519_key.pub").read_text().split()[:2])
+    known_hosts = home / "known_hosts"
+    known_hosts.write_text(f"{plain_address} {host_key}\n")
+    log = home / "log"
+    arguments = [*argv, "sh", name, str(home), lower, address, *map(str, cgroups or [])]
+    process = owner.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, log=log)
+    identity = owner.base() / "key"
+    host = Host(name, plain_address, identity, known_hosts, log, process, cgroups=cgroups or [], home=home)
+    owner.remember(host)
+    return Begun(host, number)
+
+
+def proceed(begun: list[Begun]) -> None:
+    """Give hosts their network links, once their namespaces are there, and let them start."""
+    for each in begun:
+        process = each.host.process
+        assert process.stdin
+        assert process.stdout
+        if process.stdout.readline() != b"ready\n":
+            raise RuntimeError(f"{each.host.name} could not be prepared:\n{each.host.log.read_text(errors='replace')}")
+    network.connect([(each.number, each.host.process.pid) for each in begun])
+    for each in begun:
+        assert each.host.process.stdin
+        each.host.process.stdin.write(b"go\n")
+        each.host.process.stdin.close()

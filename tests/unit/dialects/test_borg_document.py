@@ -1,0 +1,206 @@
+"""The examples of the Borg state configuration document, typed in, by our loader and by plain Hy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from statecfg.dialects import load
+from statecfg.dialects.modules import module_name
+from statecfg.graph.graph import Graph, layers
+from statecfg.playbook.plays import HostContext, evaluate
+from statecfg.problems import InvalidInput
+from statecfg.remote.graph.model import Action
+from statecfg.remote.machine.memory import MemoryMachine
+from tests import ROOT
+
+HEADER = """
+(require statecfg.dialects.hy [def node-type validator-maker make-validators defop defnodefn defmethod defplay])
+(import statecfg.dialects.hy [merge-graphs map? some-fn true? false? nil? string? keyword? name spit zipmap])
+"""
+
+NODE_TYPES = """
+(node-type process :arguments [pathname] :required-attrs [user group env args] :optional-attrs [block?]
+           :produce-ops [service-down ensure-running])
+(validator-maker (env map?))
+(make-validators (block? (some-fn true? false? nil?))
+                 (user (some-fn string? keyword?) name))
+(setv good {:provides :p :user :bob :group "g" :env {"A" "1"} :args ["-x"]})
+"""
+
+DEPENDENCIES = """
+(node-type file :arguments [pathname])
+(node-type directory :arguments [pathname])
+(def d (directory "/d" {:provides :some-directory}))
+(def f (file "/d/f" {:provides :some-file :requires [d]}))
+(def g (file "/d/f" {:provides :some-file :requires [:some-directory]}))
+(def complete-graph (merge-graphs g d))
+(def other-way (merge-graphs d g))
+"""
+
+OPS = """
+(defop write [pathname contents] (spit pathname contents))
+(setv action (write "/motd" "hello"))
+"""
+
+
+@pytest.fixture
+def typed(tmp_path: Path):
+    """Return a function that runs Hy text as a playbook and gives the module's names."""
+
+    def run(text: str) -> dict:
+        path = tmp_path / "typed.hy"
+        path.write_text(HEADER + text + '(defplay nothing [host] {:hosts "all"} None)\n')
+        load(path, tmp_path)
+        return vars(sys.modules[module_name(str(path))])
+
+    return run
+
+
+def test_a_node_type_makes_a_graph_of_one_node(typed) -> None:
+    graph = typed(NODE_TYPES + '(def p (process "/bin/x" good))')["p"]
+    assert isinstance(graph, Graph)
+    assert set(graph.keys()) == {"node", "nodemap"}
+    node = graph["node"]
+    assert graph["nodemap"] == {"p": node}
+    assert (node["provides"], list(node["requires"])) == ("p", [])
+    assert list(node["produces_ops"]) == ["service-down", "ensure-running"]
+    assert dict(node["attrs"]) == {
+        "type": "process",
+        "pathname": "/bin/x",
+        "user": "bob",
+        "group": "g",
+        "env": {"A": "1"},
+        "args": ["-x"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ('(del (get good "user"))', "SC0102"),
+        ('(setv (get good "colour") 1)', "SC0101"),
+        ('(setv (get good "env") [1])', "SC0202"),
+        ('(setv (get good "block?") 1)', "SC0202"),
+        ('(setv (get good "block?") "x")', "SC0202"),
+        ('(setv (get good "user") 7)', "SC0202"),
+    ],
+)
+def test_what_a_node_type_refuses(typed, change: str, code: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        typed(NODE_TYPES + change + '(process "/bin/x" good)')
+    assert [each.code for each in caught.value.problems] == [code]
+    assert caught.value.problems[0].places[0].file.endswith("typed.hy")
+
+
+@pytest.mark.parametrize("value", ["True", "False", "None"])
+def test_a_validator_takes_all_that_any_predicate_takes(typed, value: str) -> None:
+    typed(NODE_TYPES + f'(setv (get good "block?") {value}) (process "/bin/x" good)')
+
+
+def test_predicates_are_named_as_they_are_written(typed) -> None:
+    with pytest.raises(InvalidInput, match=r"\(some-fn true\? false\? nil\?\)"):
+        typed(NODE_TYPES + '(process "/bin/x" {#** good :block? 1})')
+
+
+def test_a_required_graph_brings_its_node(typed) -> None:
+    names = typed(DEPENDENCIES)
+    assert set(names["f"].nodemap) == {"some-file", "some-directory"}
+    assert list(names["f"].node.requires) == ["some-directory"]
+    assert names["f"].node.provides == "some-file"
+
+
+def test_a_required_name_brings_nothing(typed) -> None:
+    assert set(typed(DEPENDENCIES)["g"].nodemap) == {"some-file"}
+
+
+@pytest.mark.parametrize("graph", ["complete_graph", "other_way"])
+def test_merging_puts_the_one_that_requires_the_other_first(typed, graph: str) -> None:
+    merged = typed(DEPENDENCIES)[graph]
+    assert merged.node.provides == "some-file"
+    assert [[node.provides for node in layer] for layer in layers(merged)] == [["some-directory"], ["some-file"]]
+
+
+def test_an_op_makes_an_action(typed) -> None:
+    names = typed(OPS)
+    action = names["action"]
+    assert isinstance(action, Action)
+    assert action["args"] == {"pathname": "/motd", "contents": "hello"}
+    assert action["op"] == "write"
+    assert action["body"] == ["fn", [], ["spit", "pathname", "contents"]]
+    assert callable(action["fn"])
+
+
+def test_the_body_of_an_op_acts_on_the_machine_it_is_given(typed) -> None:
+    machine = MemoryMachine()
+    assert typed(OPS)["action"].perform(machine) == {"status": "ok"}
+    assert machine.read("/motd") == b"hello"
+
+
+def test_fn_acts_on_this_machine(typed, tmp_path: Path) -> None:
+    motd = tmp_path / "motd"
+    assert typed(OPS)["write"](str(motd), "hello")["fn"]() == {"status": "ok"}
+    assert motd.read_text() == "hello"
+
+
+def test_the_second_function_takes_a_node(typed) -> None:
+    text = OPS + '(node-type motd :arguments [pathname] :required-attrs [contents])(def m (motd "/m" {:contents "c"}))'
+    names = typed(text)
+    assert names["node_write"](names["m"].node).args == {"pathname": "/m", "contents": "c"}
+
+
+def test_the_expansion_that_the_document_shows_works_as_well(typed) -> None:
+    names = typed(
+        """
+(defnodefn write [pathname contents]
+    {:args (zipmap [:pathname :contents] [pathname contents])
+     :body '(fn [] (spit pathname contents))
+     :fn (fn [] (spit pathname contents))
+     :op 'write})
+(node-type motd :arguments [pathname] :required-attrs [contents])
+(def m (motd "/m" {:contents "c"}))
+"""
+    )
+    action = names["node_write"](names["m"].node)
+    assert action["args"] == {"pathname": "/m", "contents": "c"}
+    assert str(action["op"]) == "write"
+    assert callable(action["fn"])
+
+
+def test_plain_hy_reads_the_same(tmp_path: Path) -> None:
+    """`hy file.hy` and the REPL know nothing of our loader, and keywords are Hy's own there."""
+    path = tmp_path / "plain.hy"
+    path.write_text(
+        HEADER
+        + NODE_TYPES
+        + DEPENDENCIES
+        + OPS
+        + """
+(def p (process "/bin/x" {:provides :p :user :bob :group "g" :env {} :args [] :block? True}))
+(assert (= (:provides (:node p)) "p"))
+(assert (= (:user (:attrs (:node p))) "bob"))
+(assert (= (get (get p :node) :provides) "p"))
+(assert (= (:node p) (get (:nodemap p) "p")))
+(assert (= (:produces-ops (:node p)) ["service-down" "ensure-running"]))
+(assert (= (:provides (:node complete-graph)) "some-file"))
+(assert (= (:args action) {"pathname" "/motd" "contents" "hello"}))
+(assert (= (:op action) "write"))
+(def q (process "/bin/y" :user "u" :group "g" :env {} :args [] :block? False))
+(assert (is (get (:attrs (:node q)) "block?") False))
+(print "read")
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "hy", str(path)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("read\n", "", 0)
+
+
+def test_a_play_that_loads_can_be_evaluated(tmp_path: Path) -> None:
+    path = tmp_path / "play.hy"
+    path.write_text(HEADER + DEPENDENCIES + '(defplay p [host] {:hosts "all"} [complete-graph])')
+    (play,) = load(path, tmp_path)
+    assert set(evaluate(play, HostContext("h")).nodemap) == {"some-file", "some-directory"}

@@ -1,0 +1,104 @@
+"""A scene: an interface with a behavior for each hook, types that bind some of them, and a worker that is told how."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from statecfg.entities import model
+from statecfg.entities.model import Entity, EntityType, Outcome, Principal, Query, Task
+from statecfg.entities.operations import Operations
+from statecfg.entities.problems import ApiError
+from statecfg.store import opened
+from statecfg.store.database import Store
+
+ROOT = Principal("root", model.PROVIDER, "administrator")
+ANN = Principal("ann", "sales", "author")
+BEN = Principal("ben", "sales", "author")
+EVE = Principal("eve", "plant", "author")
+VIC = Principal("vic", "sales", "viewer")
+INTERFACE = "urn:vcloud:interface:acme:lamp:1.0.0"
+SCHEMA = {"type": "object", "required": ["foo"], "properties": {"foo": {"type": "string"}}}
+FAILED = {"majorErrorCode": 500, "minorErrorCode": "LAMP_BROKEN", "message": "the lamp is broken"}
+ALL = Query()
+
+
+def behavior(name: str) -> str:
+    return f"urn:vcloud:behavior-interface:{name}:acme:lamp:1.0.0"
+
+
+def refused(status: int, code: str, call: Any, *arguments: Any, **named: Any) -> str:
+    """Call something that has to be refused; return the message."""
+    with pytest.raises(ApiError) as found:
+        call(*arguments, **named)
+    assert (found.value.status, found.value.minor_code) == (status, code)
+    return found.value.message
+
+
+class Scene:
+    def __init__(self, store: Store) -> None:
+        self.now = 1_000_000.0
+        self.store, self.operations = store, Operations(store, lambda: self.now)
+        self.ran: list[str] = []
+        self.numbers = itertools.count(1)
+        o = self.operations
+        o.create_interface(ROOT, {"name": "lamps", "vendor": "acme", "nss": "lamp", "version": "1.0.0"})
+        for name in (*model.HOOKS, "blink"):
+            o.create_behavior(ROOT, INTERFACE, {"name": name, "execution": {"type": "noop", "id": name}})
+
+    def type(self, *hooks: str, nss: str = "", version: str = "1.0.0", **more: Any) -> EntityType:
+        """Make a type that binds each of these hooks to the behavior of the same name."""
+        body = {
+            "name": "lamp",
+            "vendor": "acme",
+            "nss": nss or f"lamp{next(self.numbers)}",
+            "version": version,
+            "interfaces": [INTERFACE],
+            "schema": SCHEMA,
+            "hooks": {hook: behavior(hook) for hook in hooks},
+        }
+        return self.operations.create_type(ROOT, body | more)
+
+    def entity(self, kind: EntityType, state: str = model.RESOLVED, who: Principal = ROOT, **body: Any) -> Entity:
+        """Make an entity without running any hook, in a state."""
+        o = self.operations
+        content = {"foo": "bar"} if state in (model.RESOLVED, model.IN_DELETION) else {}
+        given = {"name": "e", "entity": content, **body}
+        id = o.create_entity(who, kind.id, given, resolve=state != model.PRE_CREATED, invoke_hooks=False).entity
+        if state == model.IN_DELETION:
+            o.update_entity(who, id, {"entityState": state}, invoke_hooks=False)
+        found = o.get_entity(who, id)
+        assert found.state == state
+        return found
+
+    def work(self, *failing: str) -> list[str]:
+        """Run whatever is due, with the hooks that are named failing; return the kinds of what ran."""
+        ran = []
+        while (id := self.operations.claim("worker")) is not None:
+            while (found := self.operations.advance(id)) is not None:
+                ran.append(found.kind)
+                ok = found.kind not in failing
+                outcome = Outcome(True, {"entityId": found.entity_id}) if ok else Outcome(False, error=FAILED)
+                assert self.operations.settle(id, found.id, outcome)
+        self.ran += ran
+        return ran
+
+    def task(self, id: str) -> Task:
+        return self.operations.get_task(ROOT, id)
+
+    def state(self, id: str) -> str:
+        """Return the state of an entity, "gone" where there is none."""
+        try:
+            return self.operations.get_entity(ROOT, id).state
+        except ApiError:
+            return "gone"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Give a scene on a SQLite store that the tests of a module share: each makes types of its own."""
+    with opened(url=str(tmp_path_factory.mktemp("entities") / "store.db")) as found:
+        yield Scene(found)

@@ -1,0 +1,60 @@
+"""Contents that a type's schema rejects reach no playbook, and never keep an entity from being deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from statecfg.entities.model import RESOLUTION_ERROR, RESOLVED, EntityType, Outcome
+from tests.unit.entities.scenes import INTERFACE, ROOT, Scene, behavior
+
+PLAYBOOK = {"type": "Playbook", "id": "playbooks/site.yml"}
+CODE = "RDE_CANNOT_RESOLVE"
+
+
+@pytest.fixture(scope="module")
+def kind(scene: Scene) -> EntityType:
+    """Give a type whose hooks are all the same playbook."""
+    o = scene.operations
+    o.create_behavior(ROOT, INTERFACE, {"name": "play", "execution": PLAYBOOK})
+    hooks = dict.fromkeys(("PostCreate", "PostUpdate", "PreDelete", "PostDelete"), behavior("play"))
+    return scene.type(nss="rejected", hooks=hooks)
+
+
+def test_creating_ends_with_a_resolution_error_and_runs_nothing(scene: Scene, kind: EntityType) -> None:
+    o = scene.operations
+    task = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": 1}})
+    assert scene.work() == []
+    ended = scene.task(task.id)
+    assert ended.status == "error" and ended.error is not None
+    assert (ended.error["minorErrorCode"], ended.error["message"]) == (CODE, "foo: 1 is not of type 'string'")
+    entity = o.get_entity(ROOT, task.entity)
+    assert (entity.state, entity.message) == (RESOLUTION_ERROR, "foo: 1 is not of type 'string'")
+
+
+def test_updating_runs_nothing_until_the_contents_fit(scene: Scene, kind: EntityType) -> None:
+    o = scene.operations
+    id = scene.entity(kind).id
+    updated = o.update_entity(ROOT, id, {"entity": {"foo": []}})
+    assert scene.work() == [] and updated.task is not None
+    error = scene.task(updated.task.id).error
+    assert error is not None and error["minorErrorCode"] == CODE and scene.state(id) == RESOLUTION_ERROR
+    o.update_entity(ROOT, id, {"entity": {"foo": "fits"}})
+    assert scene.work() == ["PostUpdate"]
+
+
+@pytest.mark.parametrize("content", [{"foo": 1}, {"foo": "fits"}], ids=["rejected", "fitting"])
+def test_every_entity_can_be_deleted(scene: Scene, kind: EntityType, content: dict) -> None:
+    o = scene.operations
+    body = {"name": "e", "entity": content}
+    id = o.create_entity(ROOT, kind.id, body, resolve=True, invoke_hooks=False).entity
+    assert scene.state(id) == (RESOLVED if content["foo"] == "fits" else RESOLUTION_ERROR)
+    o.delete_entity(ROOT, id)
+    claimed = o.claim("worker")
+    assert claimed is not None
+    steps = []
+    while (step := o.advance(claimed)) is not None:
+        assert step.destroys and not step.applies
+        assert bool(step.rejected) is (content["foo"] == 1)
+        steps.append(step.kind)
+        assert o.settle(claimed, step.id, Outcome(True))
+    assert steps == ["PreDelete", "PostDelete"] and scene.state(id) == "gone"

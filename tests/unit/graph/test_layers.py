@@ -1,0 +1,139 @@
+"""Layers, checked against networkx; circles, missing and self requirements, shown as what they are."""
+
+from __future__ import annotations
+
+import random
+
+import networkx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from statecfg.graph import graph as graphs
+from statecfg.graph.graph import layers, merge_graphs
+from statecfg.playbook.compile import WireContext, compile_graph
+from statecfg.remote.wire.frames import INLINE
+from tests.unit.graph.node_types import chain, of_edges, refused, t_path, t_plain
+
+
+def random_edges(rng: random.Random) -> dict[str, list[str]]:
+    names = [f"n{index}" for index in range(rng.randint(1, 40))]
+    density = rng.choice((0.0, 0.02, 0.1, 0.3))
+    edges = {name: [other for other in names[:i] if rng.random() < density] for i, name in enumerate(names)}
+    return dict(rng.sample(sorted(edges.items()), len(edges)))
+
+
+@pytest.mark.parametrize("seed", range(0, 1000, 100))
+def test_layers_are_those_of_networkx(seed: int) -> None:
+    for number in range(seed, seed + 100):
+        edges = random_edges(random.Random(number))
+        peer = networkx.DiGraph()
+        peer.add_nodes_from(edges)
+        peer.add_edges_from((wanted, name) for name, all_wanted in edges.items() for wanted in all_wanted)
+        expected = [sorted(layer) for layer in networkx.topological_generations(peer)]
+        assert [[node.provides for node in layer] for layer in layers(of_edges(edges))] == expected, number
+
+
+def test_document_order() -> None:
+    assert [[node.provides for node in layer] for layer in layers(chain("A", "B", "C"))] == [["C"], ["B"], ["A"]]
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=60, deadline=None)
+def test_layers_hold_the_whole_nodemap(seed: int) -> None:
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.wire.frames import decode_value
+
+    edges = random_edges(random.Random(seed))
+    graph = merge_graphs(
+        of_edges(edges), t_path("/c", body="x" * (seed % (2 * INLINE)), requires=sorted(edges)[:1]), t_path("/d")
+    )
+    definition = compile_graph(graph, WireContext())
+    blobs = dict(definition.blobs)
+    nodes = [
+        Node(**{**wire, "attrs": decode_value(wire["attrs"], blobs)}) for layer in definition.layers for wire in layer
+    ]
+    arrived = {node.provides: node for node in nodes}
+    assert set(arrived) == set(graph.nodemap)
+    for name, node in graph.nodemap.items():
+        other = arrived[name]
+        assert (list(other.requires), other.type) == (list(node.requires), node.type)
+        sent = {key: value for key, value in node.attrs.items() if key not in ("type", "body")}
+        assert {key: value for key, value in other.attrs.items() if key != "body"} == sent
+        if "body" in node.attrs:
+            assert other.attrs["body"].size == len(node.attrs["body"])
+
+
+def test_circle_is_a_path_with_the_place_of_each_edge() -> None:
+    a = t_plain("a", provides="a", requires=["b"])
+    b = t_plain("b", provides="b", requires=["c", "free"])
+    c = t_plain("c", provides="c", requires=["a"])
+    outside = merge_graphs(t_plain("d", requires=["a"]), t_plain("free", provides="free"))
+    with refused("SC0113") as found:
+        layers(merge_graphs(c, b, a, outside))
+    text = found[0].detail
+    assert "a → b → c → a" in text
+    shown = {node.provides: f"test_layers.py:{node.position.line}:{node.position.column}" for node in (a.node, c.node)}
+    assert f"a requires b ({shown['a']})" in text and f"c requires a ({shown['c']})" in text
+    assert "free" not in text
+    assert list(found[0].places) == [a.node.position, b.node.position, c.node.position]
+
+
+def test_several_circles_are_all_reported() -> None:
+    with refused("SC0113", "SC0113"):
+        layers(of_edges({"a": ["b"], "b": ["a"], "c": ["d"], "d": ["c", "a"], "e": ["d"]}))
+
+
+def test_long_circle_is_shortened() -> None:
+    names = [f"n{index:03}" for index in range(200)]
+    with refused("SC0113") as found:
+        layers(of_edges({name: [names[(i + 1) % 200]] for i, name in enumerate(names)}))
+    assert "a circle of 200 nodes" in found[0].detail and len(found[0].detail) < 2000
+
+
+def test_self_requirement_names_resource_and_place() -> None:
+    graph = t_plain("a", requires=["t_plain:a"])
+    with refused("SC0112") as found:
+        layers(graph)
+    assert "t_plain:a requires itself" in found[0].detail and found[0].places == (graph.node.position,)
+
+
+def test_missing_requirement_names_the_nearest() -> None:
+    with refused("SC0111") as found:
+        layers(merge_graphs(t_plain("nginx"), t_plain("site", requires=["t_plain:ngnix"])))
+    assert "t_plain:site requires t_plain:ngnix" in found[0].detail
+    assert "did you mean `t_plain:nginx`?" in found[0].help
+
+
+def test_all_that_is_wrong_comes_at_once() -> None:
+    with refused("SC0110", "SC0111", "SC0112", "SC0113"):
+        layers(
+            merge_graphs(
+                of_edges({"a": ["b"], "b": ["a"], "c": ["nowhere"], "d": ["d"]}),
+                t_plain("e", provides="c", text="other"),
+            )
+        )
+
+
+def test_deep_chain_is_no_recursion() -> None:
+    names = [f"n{index:04}" for index in range(1200)]
+    assert len(layers(of_edges({name: names[i + 1 : i + 2] for i, name in enumerate(names)}))) == 1200
+
+
+def test_limits_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "MAX_NODES", 10)
+    layers(of_edges({str(index): [] for index in range(10)}))
+    with refused("SC0115") as found:
+        layers(of_edges({str(index): [] for index in range(11)}))
+    assert "11 nodes; at most 10" in found[0].detail
+    monkeypatch.setattr(graphs, "MAX_STEPS", 30)
+    with refused("SC0115"):
+        layers(chain(*"abcdefghij"))
+
+
+def test_order_of_declaration_changes_nothing() -> None:
+    edges = random_edges(random.Random(7))
+    turned = dict(reversed(edges.items()))
+    assert [[n.provides for n in layer] for layer in layers(of_edges(edges))] == [
+        [n.provides for n in layer] for layer in layers(of_edges(turned))
+    ]

@@ -1,0 +1,84 @@
+"""Schemas: from a signature or a Hy definition to arguments, attributes, defaults and a JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statecfg.graph import schema
+from statecfg.problems import InvalidInput
+from statecfg.remote.graph.nodetype import NodeType, Schema
+from tests.unit.graph.node_types import t_rich
+
+
+def kind_of(function: Any) -> NodeType:
+    return NodeType("t", function=function, module=__name__, doc=function.__doc__)
+
+
+def test_signature_is_the_schema() -> None:
+    found = schema.of(t_rich)
+    assert found.arguments == ("path",) and found.required == ("path", "owner")
+    assert found.optional["mode"] == 0o644 and found.optional["count"] == 3 and found.optional["port"] is None
+    assert found.fields["owner"].doc == "who it belongs to, in one name"
+    assert found.fields["owner"].type.expects == "a user name"
+    assert found.names[-5:] == ("provides", "requires", "restart_on", "tags", "protect")
+
+
+def test_schema_is_made_once() -> None:
+    assert schema.of(t_rich) is schema.of(t_rich)
+
+
+def test_given_schema_takes_the_documents_spelling() -> None:
+    given = Schema(["path-name"], ["user"], {"block?": None})
+    found = schema.of(NodeType("t", schema=given, module="nowhere"))
+    assert (found.arguments, found.required) == (("path_name",), ("path_name", "user"))
+    assert dict(found.optional) == {"block?": None}
+
+
+def test_json_schema_says_what_editors_need() -> None:
+    found = schema.json_schema(t_rich)
+    assert found["required"] == ["path", "owner"] and found["additionalProperties"] is False
+    properties = found["properties"]
+    assert properties["path"] == {"type": "string", "pattern": "^/", "description": "where it is"}
+    assert properties["mode"]["pattern"] and properties["count"]["default"] == 3
+    assert properties["port"] == {"type": "integer", "minimum": 1, "maximum": 65535}
+    assert properties["state"] == {"enum": ["on", "off"], "default": "on"}
+    assert properties["names"]["items"] == {"type": "string", "minLength": 1, "maxLength": 255}
+    assert properties["env"] == {"type": "object", "additionalProperties": {"type": "string"}}
+    assert properties["either"] == {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]}
+    assert properties["requires"] == {"type": "array", "items": {"type": "string"}}
+
+
+def star(*names: str) -> None: ...
+def option(name: str, *, requires: str) -> None: ...
+def own_type(name: str, *, type: str) -> None: ...
+def unknown(name: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def default(name: str, *, size: int = "big") -> None: ...  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (star, "*names can't be told apart"),
+        (option, "every node takes `requires` already"),
+        (own_type, "every node takes `type` already"),
+        (unknown, "name 'Nowhere' is not defined"),
+        (default, "the default of `size`: expected an integer, got text: 'big'"),
+    ],
+)
+def test_wrong_definition_is_refused_at_its_place(function: Any, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        schema.of(kind_of(function))
+    (found,) = caught.value.problems
+    assert found.code == "SC0119" and message in found.detail
+    assert found.places[0].line == function.__code__.co_firstlineno
+
+
+def test_every_type_of_resources_has_a_schema() -> None:
+    from statecfg import resources
+
+    for name in resources.available():
+        kind = getattr(resources, name)
+        assert schema.of(kind).arguments, name
+        assert schema.json_schema(kind)["title"] == name

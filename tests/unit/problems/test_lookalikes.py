@@ -1,0 +1,67 @@
+"""Names and paths: control characters are refused, and what is not what it looks like is warned of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statecfg.graph import graph
+from statecfg.problems import InvalidInput
+from statecfg.problems.lookalikes import lookalikes
+from statecfg.resources import directory, file
+from tests.host.command import statecfg
+
+
+@pytest.mark.parametrize(
+    ("char", "says"),
+    [("\n", "line break (U+000A)"), ("\r", "line break (U+000D)"), ("\x1b", "control character (U+001B)"),
+     ("\x7f", "control character (U+007F)"), ("\x9b", "control character (U+009B)"), ("\u2028", "line break (U+2028)")],
+)  # fmt: skip
+def test_control_characters_in_paths_are_refused_with_their_code_point(char: str, says: str) -> None:
+    with pytest.raises(InvalidInput) as wrong:
+        file(f"/etc/a{char}b", content="x")
+    (problem,) = wrong.value.problems
+    assert says in problem.detail and char not in problem.detail
+    with pytest.raises(InvalidInput):
+        file("/etc/a", content="x", provides=f"a{char}b")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "file:/etc/\u202efdp.exe",
+            ["U+202E (RIGHT-TO-LEFT OVERRIDE) changes the direction in which the text is shown"],
+        ),
+        ("file:/etc/p\u0430sswd", ["the word `p\u0430sswd` mixes Latin letters with U+0430 (CYRILLIC SMALL LETTER A)"]),
+        ("file:/srv/\u041c\u043e\u0441\u043a\u0432\u0430/index", []),
+        ("file:/srv/Zürich/日本語/naïve", []),
+    ],
+)
+def test_lookalikes_are_named_with_their_code_point(text: str, says: list[str]) -> None:
+    assert list(lookalikes(text)) == says
+
+
+def test_validate_warns_of_lookalikes(tmp_path: Path) -> None:
+    (tmp_path / "statecfg.toml").write_text("")
+    playbook = tmp_path / "p.yml"
+    text = "hosts: '@local'\nresources:\n  - file: \"/etc/p\u0430sswd\"\n    content: x\n"
+    playbook.write_text(text, encoding="utf-8")
+    done = statecfg("validate", playbook, cwd=tmp_path)
+    assert "warning: p.yml:3:5: file:/etc/p\u0430sswd: the word" in done.err.replace(f"{tmp_path}/", "")
+    assert "U+0430 (CYRILLIC SMALL LETTER A)" in done.err
+
+
+def test_a_graph_has_at_most_so_many_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "MAX_LAYERS", 10)
+
+    def chain(length: int) -> graph.Graph:
+        found = directory("/0")
+        for number in range(1, length):
+            found = directory(f"/{number}", requires=[found])
+        return found
+
+    assert len(graph.layers(chain(10))) == 10
+    with pytest.raises(InvalidInput, match="after 10 layers 1 nodes still wait"):
+        graph.layers(chain(11))

@@ -1,0 +1,253 @@
+"""Every node type's cases (`cases/*.yml`): dry, wet and twice, in memory and on this machine's own files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from statecfg import problems, resources
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
+from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.machine.world import Machine, Probe, World
+from statecfg.remote.run.execution import Execution
+from statecfg.remote.run.planning import Plan, Planner
+from statecfg.remote.wire.frames import decode_node
+
+DIRECTORY = Path(__file__).parent / "cases"
+ROOT = "/host"  # what the paths of the cases begin with; on the real machine, a directory of the test's own
+KEYS = {"case", "files", "modes", "links", "tables", "probes", "before", "node", "with", "ops", "args", "changes"}
+KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
+
+
+def cases() -> Iterator[Any]:
+    """Yield each case of each file, named by both."""
+    for path in sorted(DIRECTORY.glob("*.yml")):
+        for case in yaml.safe_load(path.read_text(encoding="utf-8")):
+            assert set(case) <= KEYS, f"{path.name}: {case.get('case')}: unknown keys {set(case) - KEYS}"
+            yield pytest.param(case, id=f"{path.stem}: {case['case']}")
+
+
+def meant(case: Any, machine: str) -> bool:
+    """Return whether a case is for a kind of machine: for all where it does not say."""
+    return bool(case.values[0].get("only", machine) == machine)
+
+
+def placed(value: Any, root: str) -> Any:
+    """Return a case with its paths below `root` in place of /host."""
+    if isinstance(value, str):
+        return value.replace(ROOT, root)
+    if isinstance(value, list):
+        return [placed(item, root) for item in value]
+    if isinstance(value, dict):
+        return {placed(key, root): placed(item, root) for key, item in value.items()}
+    return value
+
+
+def declared(description: Mapping[str, Any]) -> Graph:
+    """Return the graph of a node written as in YAML: its type with its argument, then its attributes."""
+    (kind, argument), *attributes = description.items()
+    graph = getattr(resources, kind)(argument, **dict(attributes))
+    assert isinstance(graph, Graph)
+    return graph
+
+
+def layers(graphs: Sequence[Graph], project: Path) -> list[list[Node]]:
+    """Return the nodes as they arrive on a host: compiled, sent, with all content there."""
+    definition = compile_graph(merge_graphs(*graphs), WireContext(base=project))
+    blobs: dict[str, Blob] = dict(definition.blobs)
+    return [[decode_node(wire, blobs) for wire in layer] for layer in definition.layers]
+
+
+def planned(machine: Any, nodes: list[list[Node]]) -> Plan:
+    """Plan on a machine over `machine`, which stays as it is."""
+    return Planner(REGISTRY, Planned(machine, root=True)).plan(nodes)
+
+
+def actions(plan: Plan) -> list[Action]:
+    """Return what a plan does, shutdown-first actions left out."""
+    return [action for layer in plan.layers for step in layer for action in step.spec.actions]
+
+
+def taken(machine: Machine, plan: Plan) -> None:
+    """Take a plan's actions on a machine."""
+    for action in actions(plan):
+        result = action.perform(machine)
+        assert result["status"] == "ok", f"{action.op}: {result}"
+
+
+class Unrecorded:
+    """A journal for runs that nobody asks about afterwards."""
+
+    def intend(self, nodes: Sequence[str]) -> None: ...
+    def started(self, node: str, op: str) -> None: ...
+    def took(self, node: str, op: str, result: Any) -> None: ...
+    def finished(self, node: str, outcome: str) -> None: ...
+
+
+def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
+    """Carry a plan out on this machine and return the report of its nodes."""
+    execution = Execution(plan, REGISTRY, facets, lambda event: None, Unrecorded(), lambda: "")
+    return [node for layer in execution.run() for node in layer]
+
+
+def look(world: World, path: str, wanted: Any) -> None:
+    """Compare what stands at a path with what a case says: nothing, a content, or fields of it."""
+    stat = world.stat(path)
+    if wanted is None:
+        assert stat is None, f"{path} is there: {stat}"
+        return
+    assert stat is not None, f"{path} is not there"
+    fields = wanted if isinstance(wanted, dict) else {"content": wanted}
+    for field, value in fields.items():
+        if field == "content":
+            assert world.read(path).decode() == value
+        else:
+            found = f"{stat.mode:04o}" if field == "mode" else getattr(stat, field)
+            assert found == value, f"{field} of {path}"
+
+
+def compare(case: Mapping[str, Any], plan: Plan) -> None:
+    """Compare what is planned with what a case says."""
+    (step,) = (step for layer in plan.layers for step in layer if step.node.provides == name_of(case["node"]))
+    if "error" in case:
+        assert step.outcome == "failed", (step.outcome, [action.op for action in step.spec.actions])
+        assert case["error"] in step.reason
+        return
+    assert step.outcome != "failed", step.reason
+    if "known_after" in case:
+        assert (step.outcome, step.known_after) == ("unknown", case["known_after"])
+        return
+    assert [action.op for action in step.spec.actions] == case.get("ops", []), step.reason
+    assert step.outcome == ("changed" if case.get("ops") else "unchanged")
+    for action, wanted in zip(step.spec.actions, case.get("args", []), strict=False):
+        assert {name: action.args[name] for name in wanted} == wanted
+    found = {f"{change['object']} {change['field']}": change for change in step.changes}
+    for what, wanted in case.get("changes", {}).items():
+        assert what in found, sorted(found)
+        if isinstance(wanted, list):
+            assert [found[what]["before"], found[what]["after"]] == wanted
+        elif wanted is not None:
+            assert wanted in found[what]["diff"]
+
+
+def name_of(description: Mapping[str, Any]) -> str:
+    """Return the name of a node written as in YAML."""
+    kind, argument = next(iter(description.items()))
+    return str(description.get("provides", f"{kind}:{argument}"))
+
+
+def project(case: Mapping[str, Any], directory: Path) -> Path:
+    """Write the local files of a case; return the project's directory."""
+    directory.mkdir()
+    for name, content in case.get("local", {}).items():
+        path = directory / "files" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            path.mkdir(exist_ok=True)
+        else:
+            path.write_text(content)
+            path.chmod(0o755 if content.startswith("#!") else 0o644)
+    return directory
+
+
+def arrange(machine: Machine, case: Mapping[str, Any], base: Path) -> None:
+    """Bring a machine to where a case begins."""
+    for path, content in case.get("files", {}).items():
+        if content is None:
+            machine.mkdir(path, parents=True)
+        else:
+            machine.mkdir(os.path.dirname(path), parents=True)
+            machine.write(path, content)
+    for path, target in case.get("links", {}).items():
+        machine.symlink(path, target)
+    for path, mode in case.get("modes", {}).items():
+        machine.chmod(path, int(mode, 8))
+    if case.get("before"):
+        taken(machine, planned(machine, layers([declared(node) for node in case["before"]], base)))
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if "bad" in case.values[0]])
+def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
+    """What can't be meant is refused where it is declared, with words that say why."""
+    with pytest.raises(problems.InvalidInput) as caught:
+        declared(case["node"])
+    said = " ".join(f"{found.summary} {found.detail} {found.help}" for found in caught.value.problems)
+    assert case["bad"] in said
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases() if not {"bad"} & set(case.values[0]) and meant(case, "memory")]
+)
+def test_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
+    """A case in memory: the plan is as it says, changes nothing, does what it says, and leaves nothing to do."""
+    probes = {argv: Probe(status, text.encode()) for argv, (status, text) in case.get("probes", {}).items()}
+    base = project(case, tmp_path / "project")
+    machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
+    machine.turn("test")
+    arrange(machine, case, base)
+    nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)
+    plan = planned(machine, nodes)
+    compare(case, plan)
+    if "error" in case or "known_after" in case:
+        return
+    compare(case, planned(machine, nodes))  # the first plan changed nothing
+    machine.turn("test")
+    taken(machine, plan)
+    for path, wanted in case.get("after", {}).items():
+        look(machine, path, wanted)
+    again = planned(machine, nodes)
+    assert [action.op for action in actions(again)] == case.get("again", [])
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases() if not {"bad", "tables", "probes"} & set(case.values[0]) and meant(case, "real")]
+)
+def test_on_this_machine(case: dict[str, Any], tmp_path: Path) -> None:
+    """A case on real files: exactly what was planned is done, it took hold, and nothing is left to do."""
+    root = tmp_path / "host"
+    root.mkdir()
+    case = placed(case, str(root))
+    base = project(case, tmp_path / "project")
+    arrange(RealMachine(), case, base)
+    nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)
+    facets = Facets()
+    plan = planned(RealMachine(facets), nodes)
+    compare(case, plan)
+    if "error" in case or "known_after" in case:
+        return
+    wanted = [action.op for action in actions(plan)]
+    report = executed(plan, facets)
+    assert [node["outcome"] for node in report if node["outcome"] not in ("changed", "unchanged")] == [], report
+    assert [action["op"] for node in report for action in node["actions"]] == wanted
+    for path, expected in case.get("after", {}).items():
+        look(RealMachine(), path, expected)
+    assert [action.op for action in actions(planned(RealMachine(), nodes))] == case.get("again", [])
+
+
+def test_every_type_has_cases() -> None:
+    """Each node type written in Python has a file of cases: present, changed, absent, and refused."""
+    types = {name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists()}
+    assert {path.stem for path in DIRECTORY.glob("*.yml")} >= types
+    for name in types:
+        mine = [case.values[0] for case in cases() if case.id and case.id.startswith(f"{name}:")]
+        assert any("bad" in case for case in mine), name
+        assert any("error" in case for case in mine), name
+        assert any(case.get("ops") for case in mine), name
+        assert any(not {"bad", "error", "ops", "known_after"} & set(case) for case in mine), name
+
+
+def test_password_hashes_are_secrets(tmp_path: Path) -> None:
+    """A hash given as plain text is treated as a secret: it is masked wherever a report would show it."""
+    graph = resources.user("deploy", password_hash="$6$salt$hash")
+    assert compile_graph(graph, WireContext(base=tmp_path)).secrets == {"password-of-deploy": "$6$salt$hash"}

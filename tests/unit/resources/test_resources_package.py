@@ -1,0 +1,164 @@
+"""The package of node types: lazy, open to a project's own, and known to editors."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import statecfg
+from statecfg import resources
+from statecfg.remote.graph.nodetype import REGISTRY, NodeType
+from tests.unit.graph.node_types import refused
+
+ROOT = Path(statecfg.__file__).parents[1]
+OWN = "from statecfg.remote.graph.nodetype import node_type\n\n@node_type\ndef {0}(name: str) -> None:\n    'A {0}.'\n"
+
+
+def run(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "resources"
+    directory.mkdir()
+    before = list(resources.__path__)
+    yield directory
+    resources.__path__[:] = before
+    for path in directory.iterdir():
+        for table in (sys.modules, REGISTRY, vars(resources)):
+            table.pop(path.stem, None)
+            table.pop(f"statecfg.resources.{path.stem}", None)
+
+
+def test_every_name_is_a_node_type() -> None:
+    for name in resources.available():
+        assert isinstance(getattr(resources, name), NodeType) and getattr(resources, name).name == name
+
+
+def test_importing_a_submodule_first_changes_nothing() -> None:
+    script = "import statecfg.resources.file; from statecfg.resources import file; print(type(file).__name__)"
+    assert run(script) == "NodeType"
+
+
+def test_only_what_is_used_is_imported() -> None:
+    script = (
+        "import sys; from statecfg.resources import symlink\n"
+        "print([m for m in sys.modules if m in ('statecfg.resources.package', 'hy', 'yaml', 'jinja2', 'paramiko')])"
+    )
+    assert run(script) == "[]"
+
+
+def test_importing_statecfg_is_cheap() -> None:
+    script = "import sys; before = set(sys.modules); import statecfg; print(sorted(set(sys.modules) - before))"
+    loaded = ast.literal_eval(run(script))
+    assert [name for name in loaded if name.startswith("statecfg")] == ["statecfg"]
+    assert not {"typing", "dataclasses", "inspect", "re"} & set(loaded)
+
+
+def test_public_names_are_where_they_say() -> None:
+    for name in statecfg.__all__:
+        found = getattr(statecfg, name)
+        assert found is getattr(sys.modules[statecfg._HOMES[name]], name)
+    with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+        _ = statecfg.nope
+    assert set(statecfg.__all__) == set(statecfg._HOMES) <= set(dir(statecfg))
+
+
+def test_a_projects_types_join(project: Path) -> None:
+    (project / "own_thing.py").write_text(OWN.format("own_thing"))
+    (project / "_shared.py").write_text("X = 1\n")
+    resources.add_directory(str(project))
+    resources.add_directory(str(project))
+    assert resources.__path__.count(str(project)) == 1
+    assert "own_thing" in dir(resources) and "_shared" not in dir(resources)
+    from statecfg.resources import own_thing
+
+    assert own_thing("a").node.provides == "own_thing:a"
+
+
+def test_a_projects_type_in_hy_joins(project: Path) -> None:
+    text = '(require statecfg.dialects.hy [node-type])\n(node-type own-hy "A thing." :arguments [pathname])\n'
+    (project / "own_hy.hy").write_text(text.replace("own-hy", "own_hy"))
+    resources.add_directory(str(project))
+    assert resources.own_hy("/a").node.provides == "own_hy:/a"
+
+
+def test_a_taken_name_is_refused(project: Path) -> None:
+    (project / "file.py").write_text(OWN.format("file"))
+    with refused("SC0120") as found:
+        resources.add_directory(str(project))
+    assert found[0].places[0].file == str(project / "file.py")
+
+
+def test_a_file_that_defines_no_type_of_its_name_is_refused(project: Path) -> None:
+    (project / "own_other.py").write_text(OWN.format("something_else"))
+    resources.add_directory(str(project))
+    with refused("SC0119") as found:
+        _ = resources.own_other
+    REGISTRY.pop("something_else")
+    assert found[0].places[0].file == str(project / "own_other.py")
+    assert "defines no node type `own_other`" in found[0].detail
+
+
+def test_a_missing_directory_is_no_error(tmp_path: Path) -> None:
+    before = list(resources.__path__)
+    resources.add_directory(str(tmp_path / "nowhere"))
+    assert list(resources.__path__) == before
+
+
+def test_editors_are_told_of_every_type() -> None:
+    """The list under TYPE_CHECKING is one line per node type of ours."""
+    tree = ast.parse((ROOT / "resources" / "__init__.py").read_text())
+    told = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("statecfg.resources."):
+            assert (
+                [item.name for item in node.names]
+                == [item.asname for item in node.names]
+                == [node.module.split(".")[-1]]
+            )
+            told.add(node.names[0].name)
+        elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).startswith("NodeType"):
+            told.add(ast.unparse(node.target))
+    assert told == set(resources.available_in(str(ROOT / "resources")))
+
+
+def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
+    text = (
+        "from statecfg import secret\n"
+        "from statecfg.resources import command, file, package, user\n"
+        'file("/x", content="a", requires=[package("nginx")], tags=["a"])\n'
+        'file("/x", contnt="a")\n'
+        "file(3)\n"
+        'token = secret("token", env="TOKEN")\n'
+        'file("/y", content=token)\n'
+        'user("deploy", password_hash=token)\n'
+        'command("login", argv=["login"], env={"TOKEN": token, "NAME": f"{token}"})\n'
+    )
+    (tmp_path / "play.py").write_text(text)
+    cache = ROOT / ".mypy_cache"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", f"--cache-dir={cache}", str(tmp_path / "play.py")],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    errors = [line for line in done.stdout.splitlines() if "play.py" in line and ": error:" in line]
+    assert len(errors) == 2, done.stdout + done.stderr
+    assert 'did you mean "content"?' in errors[0] and "play.py:5: error: Argument 1" in errors[1]
+
+
+def test_in_a_checkout_of_statecfg_its_resources_are_ours(tmp_path: Path) -> None:
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "statecfg").mkdir()
+    (tmp_path / "statecfg/resources").symlink_to("../resources")
+    (tmp_path / "resources/file.py").write_text(OWN.format("file"))
+    before = list(resources.__path__)
+    resources.add_directory(str(tmp_path / "resources"))
+    assert list(resources.__path__) == before
