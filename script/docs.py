@@ -114,7 +114,7 @@ LIMITS = (
     ("statecfg.entities.tasks", "LEASE", "lease on a task; without renewal, another worker takes the task", "s"),
     ("statecfg.entities.functions", "LARGEST", "result of a behavior", "bytes"),
     ("statecfg.entities.work", "DETAILS", "details of a task; statecfg keeps the end", "characters"),
-    ("statecfg.server.running", "PATIENCE", "time for the headers of a request to arrive", "s"),
+    ("statecfg.server.running", "TIMEOUT", "time for the headers of a request to arrive", "s"),
     ("statecfg.entities.webhook", "LARGEST", "response of a behavior's webhook", "bytes"),
     ("statecfg.entities.calls", "LARGEST_PAGE", "objects on one page of a list in the API", ""),
     ("statecfg.entities.schemas", "LARGEST", "schema of an entity type", "bytes"),

@@ -2,151 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from starlette.responses import Response
 
 from statecfg.entities import access_calls, shapes
 from statecfg.entities.calls import part
 from statecfg.entities.model import LEVELS
 from statecfg.entities.problems import forbidden
-from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
-from statecfg.server.lists import page
+from statecfg.server.answers import nothing, one, page
+from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.parameters import PAGED, listing, listing_by
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 
-_TYPE = "/cloudapi/1.0.0/entityTypes/{type}"
-_ENTITY = "/cloudapi/1.0.0/entities/{entity}"
+routes = Routes()
 _LISTING = listing_by(access_calls.FIELDS)
 _LEVELS = "/cloudapi/1.0.0/accessLevels"
+_TYPE, _ENTITY = "/cloudapi/1.0.0/entityTypes/{type}", "/cloudapi/1.0.0/entities/{entity}"
 _BEHAVIORS = f"{_TYPE}/behaviorAccessControls"
 
 
-def _object(asked: Asked) -> str:
-    return asked.path.get("type") or asked.path["entity"]
+@routes("GET", _LEVELS, VIEWER, "List the access levels.", {200: "AccessLevels"}, query=PAGED)
+def _list_levels(request: Request) -> Response:
+    return page(request, part(LEVELS, listing(request)), _level)
 
 
-def _list(asked: Asked) -> Answer:
-    return page(asked, asked.operations.list_grants(asked.principal, _object(asked), listing(asked)), shapes.grant)
+@routes("GET", f"{_LEVELS}/{{level}}", VIEWER, "Show an access level.", {200: "AccessLevel"})
+def _get_level(request: Request) -> Response:
+    if request.path_params["level"] not in LEVELS:
+        raise forbidden(request.path_params["level"][:200])
+    return one(request, _level, request.path_params["level"])
 
 
-def _get(asked: Asked) -> Answer:
-    return Answer(
-        200,
-        shapes.grant(asked.operations.get_grant(asked.principal, _object(asked), asked.path["grant"]), asked.version),
-    )
-
-
-def _add(asked: Asked) -> Answer:
-    return Answer(
-        201, shapes.grant(asked.operations.add_grant(asked.principal, _object(asked), asked.body), asked.version)
-    )
-
-
-def _update(asked: Asked) -> Answer:
-    place = _object(asked), asked.path["grant"]
-    return Answer(200, shapes.grant(asked.operations.update_grant(asked.principal, *place, asked.body), asked.version))
-
-
-def _replace(asked: Asked) -> Answer:
-    found = asked.operations.replace_grants(asked.principal, _object(asked), asked.body)
-    return page(asked, found, shapes.grant)
-
-
-def _delete(asked: Asked) -> Answer:
-    asked.operations.delete_grant(asked.principal, _object(asked), asked.path["grant"])
-    return Answer(204)
-
-
-def _level(id: str) -> dict[str, Any]:
+def _level(id: str, _: float) -> shapes.Shape:
     return {"id": id, "name": id.rpartition(":")[2], "description": None, "readOnly": True}
 
 
-def _levels(asked: Asked) -> Answer:
-    return page(asked, part(LEVELS, listing(asked)), lambda id, _: _level(id))
+def _object(request: Request) -> str:
+    id: str = request.path_params.get("type") or request.path_params["entity"]
+    return id
 
 
-def _get_level(asked: Asked) -> Answer:
-    if asked.path["level"] not in LEVELS:
-        raise forbidden(asked.path["level"][:200])
-    return Answer(200, _level(asked.path["level"]))
-
-
-def _list_behaviors(asked: Asked) -> Answer:
-    found = asked.operations.list_behavior_grants(asked.principal, asked.path["type"], listing(asked))
-    return page(asked, found, shapes.behavior_grant)
-
-
-def _add_behavior(asked: Asked) -> Answer:
-    made = asked.operations.add_behavior_grant(asked.principal, asked.path["type"], asked.body)
-    return Answer(201, shapes.behavior_grant(made, asked.version))
-
-
-def _replace_behaviors(asked: Asked) -> Answer:
-    found = asked.operations.replace_behavior_grants(asked.principal, asked.path["type"], asked.body)
-    return page(asked, found, shapes.behavior_grant)
-
-
-def _of(path: str, what: str) -> Iterator[Route]:
-    """Yield the routes of the access controls of a type or an entity."""
-    all, one = f"{path}/accessControls", f"{path}/accessControls/{{grant}}"
-    full = f"Needs Full Control of the {what}."
-    yield Route("GET", all, VIEWER, _list, f"List the access controls of an {what}.", {200: "Accesses"}, _LISTING)
-    yield Route("POST", all, AUTHOR, _add, f"Give access to an {what}. {full}", {201: "Access"}, (), "NewAccess")
-    yield Route(
-        "PUT",
-        all,
-        AUTHOR,
-        _replace,
-        f"Replace all access controls of an {what}. {full}",
-        {200: "Accesses"},
-        (),
-        "NewAccesses",
+def _list(request: Request) -> Response:
+    return page(
+        request, request.operations.list_grants(request.principal, _object(request), listing(request)), shapes.grant
     )
-    yield Route("GET", one, VIEWER, _get, f"Show an access control of an {what}.", {200: "Access"})
-    yield Route(
-        "PUT",
-        one,
-        AUTHOR,
-        _update,
-        f"Change an access control of an {what}. {full}",
-        {200: "Access"},
-        (),
-        "ChangedAccess",
+
+
+def _add(request: Request) -> Response:
+    grant = request.operations.add_grant(request.principal, _object(request), request.content)
+    return one(request, shapes.grant, grant, 201)
+
+
+def _replace(request: Request) -> Response:
+    grants = request.operations.replace_grants(request.principal, _object(request), request.content)
+    return page(request, grants, shapes.grant)
+
+
+def _get(request: Request) -> Response:
+    grant = request.operations.get_grant(request.principal, _object(request), request.path_params["grant"])
+    return one(request, shapes.grant, grant)
+
+
+def _update(request: Request) -> Response:
+    grant = request.operations.update_grant(
+        request.principal, _object(request), request.path_params["grant"], request.content
     )
-    yield Route("DELETE", one, AUTHOR, _delete, f"Take access to an {what} away. {full}", {204: None})
+    return one(request, shapes.grant, grant)
 
 
-ROUTES = (
-    Route("GET", _LEVELS, VIEWER, _levels, "List the levels of access.", {200: "AccessLevels"}, PAGED),
-    Route("GET", f"{_LEVELS}/{{level}}", VIEWER, _get_level, "Show a level of access.", {200: "AccessLevel"}),
-    *_of(_TYPE, "entity type"),
-    *_of(_ENTITY, "entity"),
-    Route(
-        "GET",
-        _BEHAVIORS,
-        VIEWER,
-        _list_behaviors,
-        "List who may invoke the behaviors of a type.",
-        {200: "BehaviorAccesses"},
-        PAGED,
-    ),
-    Route(
-        "POST",
-        _BEHAVIORS,
-        AUTHOR,
-        _add_behavior,
-        "Say who may invoke a behavior. Needs Full Control of the type.",
-        {201: "BehaviorAccess"},
-        (),
-        "NewBehaviorAccess",
-    ),
-    Route(
-        "PUT",
-        _BEHAVIORS,
-        AUTHOR,
-        _replace_behaviors,
-        "Replace the access controls of all behaviors of a type. Needs Full Control of it.",
-        {200: "BehaviorAccesses"},
-        (),
-        "NewBehaviorAccesses",
-    ),
+def _delete(request: Request) -> Response:
+    request.operations.delete_grant(request.principal, _object(request), request.path_params["grant"])
+    return nothing()
+
+
+def _declare(path: str, what: str) -> None:
+    """Declare the routes of the access controls of a type or an entity."""
+    all, single = f"{path}/accessControls", f"{path}/accessControls/{{grant}}"
+    full = f"Requires Full Control of the {what}."
+    several, access = {200: "Accesses"}, {200: "Access"}
+    routes("GET", all, VIEWER, f"List the access controls of an {what}.", several, query=_LISTING)(_list)
+    routes("POST", all, AUTHOR, f"Give access to an {what}. {full}", {201: "Access"}, request="NewAccess")(_add)
+    replace = f"Replace all access controls of an {what}. {full}"
+    routes("PUT", all, AUTHOR, replace, several, request="NewAccesses")(_replace)
+    routes("GET", single, VIEWER, f"Show an access control of an {what}.", access)(_get)
+    change = f"Change an access control of an {what}. {full}"
+    routes("PUT", single, AUTHOR, change, access, request="ChangedAccess")(_update)
+    routes("DELETE", single, AUTHOR, f"Revoke access to an {what}. {full}", {204: None})(_delete)
+
+
+_declare(_TYPE, "entity type")
+_declare(_ENTITY, "entity")
+
+
+@routes(
+    "GET",
+    _BEHAVIORS,
+    VIEWER,
+    "List who may invoke the behaviors of a type.",
+    {200: "BehaviorAccesses"},
+    query=PAGED,
 )
+def _list_behaviors(request: Request) -> Response:
+    grants = request.operations.list_behavior_grants(request.principal, request.path_params["type"], listing(request))
+    return page(request, grants, shapes.behavior_grant)
+
+
+@routes(
+    "POST",
+    _BEHAVIORS,
+    AUTHOR,
+    "Set who may invoke a behavior. Requires Full Control of the type.",
+    {201: "BehaviorAccess"},
+    request="NewBehaviorAccess",
+)
+def _add_behavior(request: Request) -> Response:
+    grant = request.operations.add_behavior_grant(request.principal, request.path_params["type"], request.content)
+    return one(request, shapes.behavior_grant, grant, 201)
+
+
+@routes(
+    "PUT",
+    _BEHAVIORS,
+    AUTHOR,
+    "Replace the access controls of all behaviors of a type. Requires Full Control of the type.",
+    {200: "BehaviorAccesses"},
+    request="NewBehaviorAccesses",
+)
+def _replace_behaviors(request: Request) -> Response:
+    grants = request.operations.replace_behavior_grants(request.principal, request.path_params["type"], request.content)
+    return page(request, grants, shapes.behavior_grant)

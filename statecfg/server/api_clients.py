@@ -1,91 +1,135 @@
-"""What clients ask on logging in and out, besides `api_sessions`: the older API's session, and tokens by OAuth."""
+"""Logging in and out for clients of the older API, and tokens by OAuth."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from starlette.responses import JSONResponse, Response
 
-from statecfg.entities.model import org_id
+from statecfg.entities.model import Principal, org_id
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import api_sessions, auth, writing
-from statecfg.server.exchange import ANYONE, VIEWER, Answer, Asked, Handler, Route
+from statecfg.server.answers import nothing
+from statecfg.server.auth import ANYONE, VIEWER
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 
+routes = Routes()
 _SESSIONS = "/cloudapi/1.0.0/sessions"
-_LASTS = 3600  # seconds after which clients ask for a token again; ours may last longer
+_LIFE = 3600  # seconds after which clients request a token again; ours may be valid for longer
 
 
-def _session(asked: Asked) -> Answer:
-    value = writing.session(asked)
-    return Answer(200, writing.session_xml(value), media_type=writing.SESSION_XML) if asked.xml else Answer(200, value)
-
-
-def _log_in(asked: Asked) -> Answer:
-    """Log in as to the API's own sessions, and answer as the older API does."""
-    logged_in = api_sessions.logged_in(asked)
-    answer = _session(replace(asked, caller=logged_in.caller))
-    return replace(answer, headers={**logged_in.headers, "x-vcloud-authorization": logged_in.token})
-
-
-def _orgs(asked: Asked) -> Answer:
-    value = writing.orgs(asked, asked.operations.orgs(asked.principal))
-    return Answer(200, writing.orgs_xml(value), media_type=writing.ORGS_XML) if asked.xml else Answer(200, value)
-
-
-def _org(asked: Asked) -> Answer:
-    for name in asked.operations.orgs(asked.principal):
-        if asked.path["org"] == org_id(name).rpartition(":")[2]:
-            value = writing.org(asked, name)
-            return Answer(200, writing.org_xml(value), media_type=writing.ORG_XML) if asked.xml else Answer(200, value)
-    raise forbidden(asked.path["org"][:200])
-
-
-def _log_out(asked: Asked) -> Answer:
-    """Say that a session has ended: there is none, the token that the client was given is the user's own."""
-    own = asked.principal.id.replace(":user:", ":session:")
-    if asked.path.get("session", own) != own:
-        raise forbidden(asked.path["session"][:200])
-    return Answer(204)
-
-
-def _token(asked: Asked) -> Answer:
-    """Give a token for a token, which is the same: what is a refresh token to clients needs no refreshing here."""
-    if asked.body.get("grant_type") != "refresh_token":
-        raise ApiError(400, "unsupported_grant_type", "grant_type has to be refresh_token.")
-    token = asked.body.get("refresh_token", "")
-    caller = asked.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None
-    wanted = asked.path.get("org")
-    right = caller is not None and (caller.is_administrator if wanted is None else caller.org.lower() == wanted.lower())
-    if not right:
-        raise ApiError(401, "invalid_grant", "The token is not valid.")
-    return Answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": _LASTS, "refresh_token": token})
-
-
-def _tokens(path: str, whose: str) -> Route:
-    summary = f"Get a token for {whose}, by a token."
-    return Route("POST", path, ANYONE, _token, summary, {200: "GivenToken"}, (), "AskedToken", form=True)
-
-
-def _older(
-    method: str, path: str, permission: str, handler: Handler, summary: str, document: str, xml_type: str
-) -> Route:
-    """Return a route of the older API, which answers in XML unless it is asked for JSON."""
-    return Route(method, path, permission, handler, summary, {200: document}, xml="default", xml_type=xml_type)
-
-
-ROUTES = (
-    _older("GET", "/api/session", VIEWER, _session, "Show who is logged in.", "ApiSession", writing.SESSION_XML),
-    _older("POST", "/api/sessions", ANYONE, _log_in, "Log in as older clients do.", "ApiSession", writing.SESSION_XML),
-    _older("GET", "/api/org", VIEWER, _orgs, "List the organizations one may see.", "Orgs", writing.ORGS_XML),
-    _older("GET", "/api/org/{org}", VIEWER, _org, "Show an organization.", "Org", writing.ORG_XML),
-    *(
-        Route("DELETE", path, VIEWER, _log_out, "Log out. The token stays valid.", {204: None})
-        for path in (
-            "/api/session",
-            _SESSIONS,
-            f"{_SESSIONS}/provider",
-            f"{_SESSIONS}/current",
-            f"{_SESSIONS}/{{session}}",
-        )
-    ),
-    _tokens("/oauth/provider/token", "an administrator"),
-    _tokens("/oauth/tenant/{org}/token", "a user of an organization"),
+@routes(
+    "GET",
+    "/api/session",
+    VIEWER,
+    "Show your session as older clients expect it.",
+    {200: "ApiSession"},
+    xml="default",
+    xml_type=writing.SESSION_XML,
 )
+def _get_session(request: Request) -> Response:
+    return _session(request, request.principal)
+
+
+@routes(
+    "POST",
+    "/api/sessions",
+    ANYONE,
+    "Log in as older clients do.",
+    {200: "ApiSession"},
+    xml="default",
+    xml_type=writing.SESSION_XML,
+)
+def _log_in(request: Request) -> Response:
+    user = api_sessions.logged_in(request)
+    response = _session(request, user.caller)
+    response.headers.update({**user.headers, "x-vcloud-authorization": user.token})
+    return response
+
+
+def _session(request: Request, caller: Principal) -> Response:
+    value = writing.session(request, caller)
+    if request.wants_xml:
+        return Response(writing.session_xml(value), media_type=writing.SESSION_XML)
+    return JSONResponse(value)
+
+
+@routes(
+    "GET",
+    "/api/org",
+    VIEWER,
+    "List the organizations that you may see.",
+    {200: "Orgs"},
+    xml="default",
+    xml_type=writing.ORGS_XML,
+)
+def _list_orgs(request: Request) -> Response:
+    value = writing.orgs(request, request.operations.orgs(request.principal))
+    return Response(writing.orgs_xml(value), media_type=writing.ORGS_XML) if request.wants_xml else JSONResponse(value)
+
+
+@routes(
+    "GET",
+    "/api/org/{org}",
+    VIEWER,
+    "Show an organization.",
+    {200: "Org"},
+    xml="default",
+    xml_type=writing.ORG_XML,
+)
+def _get_org(request: Request) -> Response:
+    given = request.path_params["org"]
+    for name in request.operations.orgs(request.principal):
+        if given == org_id(name).rpartition(":")[2]:
+            value = writing.org(request, name)
+            if request.wants_xml:
+                return Response(writing.org_xml(value), media_type=writing.ORG_XML)
+            return JSONResponse(value)
+    raise forbidden(given[:200])
+
+
+def _log_out(request: Request) -> Response:
+    """Confirm that a session has ended. The server has nothing to end: the client's token belongs to the user."""
+    own = request.principal.id.replace(":user:", ":session:")
+    if request.path_params.get("session", own) != own:
+        raise forbidden(request.path_params["session"][:200])
+    return nothing()
+
+
+for _path in (
+    "/api/session",
+    _SESSIONS,
+    f"{_SESSIONS}/provider",
+    f"{_SESSIONS}/current",
+    f"{_SESSIONS}/{{session}}",
+):
+    routes("DELETE", _path, VIEWER, "Log out. The token stays valid.", {204: None})(_log_out)
+
+
+@routes(
+    "POST",
+    "/oauth/provider/token",
+    ANYONE,
+    "Get an access token for an administrator, by a refresh token.",
+    {200: "GivenToken"},
+    request="AskedToken",
+    form=True,
+)
+@routes(
+    "POST",
+    "/oauth/tenant/{org}/token",
+    ANYONE,
+    "Get an access token for a user of an organization, by a refresh token.",
+    {200: "GivenToken"},
+    request="AskedToken",
+    form=True,
+)
+def _token(request: Request) -> Response:
+    """Answer with the token that was given: tokens of statecfg are both refresh tokens and access tokens."""
+    if request.content.get("grant_type") != "refresh_token":
+        raise ApiError(400, "unsupported_grant_type", "grant_type must be refresh_token.")
+    token = request.content.get("refresh_token", "")
+    caller = request.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None
+    org = request.path_params.get("org")
+    if caller is None or not (caller.is_administrator if org is None else caller.org.lower() == org.lower()):
+        raise ApiError(401, "invalid_grant", "The token is not valid.")
+    return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": _LIFE, "refresh_token": token})

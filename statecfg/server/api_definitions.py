@@ -2,256 +2,194 @@
 
 from __future__ import annotations
 
+from starlette.responses import Response
+
 from statecfg.entities import interfaces, shapes, types
-from statecfg.server.exchange import ADMINISTRATOR, AUTHOR, VIEWER, Answer, Asked, Route
-from statecfg.server.lists import page
+from statecfg.server.answers import nothing, one, page
+from statecfg.server.auth import ADMINISTRATOR, AUTHOR, VIEWER
 from statecfg.server.parameters import listing, listing_by
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 
-_INTERFACES = "/cloudapi/1.0.0/interfaces"
-_TYPES = "/cloudapi/1.0.0/entityTypes"
-_BY_BEHAVIOR = listing_by(interfaces.BEHAVIOR_FIELDS)
+routes = Routes()
+_INTERFACES, _TYPES = "/cloudapi/1.0.0/interfaces", "/cloudapi/1.0.0/entityTypes"
 _INTERFACE, _TYPE = f"{_INTERFACES}/{{interface}}", f"{_TYPES}/{{type}}"
+_INTERFACE_BEHAVIORS, _TYPE_BEHAVIORS = f"{_INTERFACE}/behaviors", f"{_TYPE}/behaviors"
+_INTERFACE_BEHAVIOR, _TYPE_BEHAVIOR = f"{_INTERFACE}/behaviors/{{behavior}}", f"{_TYPE}/behaviors/{{behavior}}"
+_BY_BEHAVIOR = listing_by(interfaces.BEHAVIOR_FIELDS)
 
 
-def _list_interfaces(asked: Asked) -> Answer:
-    found = asked.operations.list_interfaces(asked.principal, listing(asked))
-    return page(asked, found, shapes.interface)
+@routes("GET", _INTERFACES, VIEWER, "List interfaces.", {200: "Interfaces"}, query=listing_by(interfaces.FIELDS))
+def _list_interfaces(request: Request) -> Response:
+    found = request.operations.list_interfaces(request.principal, listing(request))
+    return page(request, found, shapes.interface)
 
 
-def _create_interface(asked: Asked) -> Answer:
-    return Answer(201, shapes.interface(asked.operations.create_interface(asked.principal, asked.body), asked.version))
+@routes("POST", _INTERFACES, ADMINISTRATOR, "Create an interface.", {201: "Interface"}, request="NewInterface")
+def _create_interface(request: Request) -> Response:
+    interface = request.operations.create_interface(request.principal, request.content)
+    return one(request, shapes.interface, interface, 201)
 
 
-def _get_interface(asked: Asked) -> Answer:
-    return Answer(
-        200, shapes.interface(asked.operations.get_interface(asked.principal, asked.path["interface"]), asked.version)
+@routes("GET", _INTERFACE, VIEWER, "Show an interface.", {200: "Interface"})
+def _get_interface(request: Request) -> Response:
+    interface = request.operations.get_interface(request.principal, request.path_params["interface"])
+    return one(request, shapes.interface, interface)
+
+
+@routes("PUT", _INTERFACE, ADMINISTRATOR, "Rename an interface.", {200: "Interface"}, request="ChangedInterface")
+def _update_interface(request: Request) -> Response:
+    interface = request.operations.update_interface(
+        request.principal, request.path_params["interface"], request.content
     )
+    return one(request, shapes.interface, interface)
 
 
-def _update_interface(asked: Asked) -> Answer:
-    made = asked.operations.update_interface(asked.principal, asked.path["interface"], asked.body)
-    return Answer(200, shapes.interface(made, asked.version))
+@routes("DELETE", _INTERFACE, ADMINISTRATOR, "Delete an interface.", {204: None})
+def _delete_interface(request: Request) -> Response:
+    request.operations.delete_interface(request.principal, request.path_params["interface"])
+    return nothing()
 
 
-def _delete_interface(asked: Asked) -> Answer:
-    asked.operations.delete_interface(asked.principal, asked.path["interface"])
-    return Answer(204)
-
-
-def _list_behaviors(asked: Asked) -> Answer:
-    found = asked.operations.list_behaviors(asked.principal, asked.path["interface"], listing(asked))
-    return page(asked, found, shapes.behavior)
-
-
-def _create_behavior(asked: Asked) -> Answer:
-    made = asked.operations.create_behavior(asked.principal, asked.path["interface"], asked.body)
-    return Answer(201, shapes.behavior(made, asked.version))
-
-
-def _get_behavior(asked: Asked) -> Answer:
-    found = asked.operations.get_behavior(asked.principal, asked.path["interface"], asked.path["behavior"])
-    return Answer(200, shapes.behavior(found, asked.version))
-
-
-def _update_behavior(asked: Asked) -> Answer:
-    place = asked.path["interface"], asked.path["behavior"]
-    return Answer(
-        200, shapes.behavior(asked.operations.update_behavior(asked.principal, *place, asked.body), asked.version)
-    )
-
-
-def _delete_behavior(asked: Asked) -> Answer:
-    asked.operations.delete_behavior(asked.principal, asked.path["interface"], asked.path["behavior"])
-    return Answer(204)
-
-
-def _replace_behaviors(asked: Asked) -> Answer:
-    found = asked.operations.replace_behaviors(asked.principal, asked.path["interface"], asked.body)
-    return page(asked, found, shapes.behavior)
-
-
-def _list_types(asked: Asked) -> Answer:
-    return page(asked, asked.operations.list_types(asked.principal, listing(asked)), shapes.entity_type)
-
-
-def _create_type(asked: Asked) -> Answer:
-    return Answer(201, shapes.entity_type(asked.operations.create_type(asked.principal, asked.body), asked.version))
-
-
-def _get_type(asked: Asked) -> Answer:
-    return Answer(
-        200, shapes.entity_type(asked.operations.get_type(asked.principal, asked.path["type"]), asked.version)
-    )
-
-
-def _update_type(asked: Asked) -> Answer:
-    made = asked.operations.update_type(asked.principal, asked.path["type"], asked.body)
-    return Answer(200, shapes.entity_type(made, asked.version))
-
-
-def _delete_type(asked: Asked) -> Answer:
-    asked.operations.delete_type(asked.principal, asked.path["type"])
-    return Answer(204)
-
-
-def _list_type_behaviors(asked: Asked) -> Answer:
-    found = asked.operations.list_type_behaviors(asked.principal, asked.path["type"], listing(asked))
-    return page(asked, found, shapes.behavior)
-
-
-def _get_type_behavior(asked: Asked) -> Answer:
-    found = asked.operations.get_type_behavior(asked.principal, asked.path["type"], asked.path["behavior"])
-    return Answer(200, shapes.behavior(found, asked.version))
-
-
-def _override_behavior(asked: Asked) -> Answer:
-    place = asked.path["type"], asked.path["behavior"]
-    return Answer(
-        200, shapes.behavior(asked.operations.override_behavior(asked.principal, *place, asked.body), asked.version)
-    )
-
-
-def _delete_override(asked: Asked) -> Answer:
-    asked.operations.delete_override(asked.principal, asked.path["type"], asked.path["behavior"])
-    return Answer(204)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        _INTERFACES,
-        VIEWER,
-        _list_interfaces,
-        "List interfaces.",
-        {200: "Interfaces"},
-        listing_by(interfaces.FIELDS),
-    ),
-    Route(
-        "POST",
-        _INTERFACES,
-        ADMINISTRATOR,
-        _create_interface,
-        "Create an interface.",
-        {201: "Interface"},
-        (),
-        "NewInterface",
-    ),
-    Route("GET", _INTERFACE, VIEWER, _get_interface, "Show an interface.", {200: "Interface"}),
-    Route(
-        "PUT",
-        _INTERFACE,
-        ADMINISTRATOR,
-        _update_interface,
-        "Change the name of an interface.",
-        {200: "Interface"},
-        (),
-        "ChangedInterface",
-    ),
-    Route("DELETE", _INTERFACE, ADMINISTRATOR, _delete_interface, "Delete an interface.", {204: None}),
-    Route(
-        "GET",
-        f"{_INTERFACE}/behaviors",
-        VIEWER,
-        _list_behaviors,
-        "List the behaviors of an interface.",
-        {200: "Behaviors"},
-        _BY_BEHAVIOR,
-    ),
-    Route(
-        "POST",
-        f"{_INTERFACE}/behaviors",
-        ADMINISTRATOR,
-        _create_behavior,
-        "Add a behavior to an interface.",
-        {201: "Behavior"},
-        (),
-        "NewBehavior",
-    ),
-    Route(
-        "PUT",
-        f"{_INTERFACE}/behaviors",
-        ADMINISTRATOR,
-        _replace_behaviors,
-        "Replace all behaviors of an interface; what no type implements yet can get and lose some.",
-        {200: "Behaviors"},
-        (),
-        "NewBehaviors",
-    ),
-    Route(
-        "GET",
-        f"{_INTERFACE}/behaviors/{{behavior}}",
-        VIEWER,
-        _get_behavior,
-        "Show a behavior of an interface.",
-        {200: "Behavior"},
-    ),
-    Route(
-        "PUT",
-        f"{_INTERFACE}/behaviors/{{behavior}}",
-        ADMINISTRATOR,
-        _update_behavior,
-        "Change a behavior of an interface.",
-        {200: "Behavior"},
-        (),
-        "ChangedBehavior",
-    ),
-    Route(
-        "DELETE",
-        f"{_INTERFACE}/behaviors/{{behavior}}",
-        ADMINISTRATOR,
-        _delete_behavior,
-        "Remove a behavior from an interface.",
-        {204: None},
-    ),
-    Route("GET", _TYPES, VIEWER, _list_types, "List entity types.", {200: "EntityTypes"}, listing_by(types.FIELDS)),
-    Route(
-        "POST", _TYPES, ADMINISTRATOR, _create_type, "Create an entity type.", {201: "EntityType"}, (), "NewEntityType"
-    ),
-    Route("GET", _TYPE, VIEWER, _get_type, "Show an entity type.", {200: "EntityType"}),
-    Route(
-        "PUT",
-        _TYPE,
-        AUTHOR,
-        _update_type,
-        "Change an entity type. Needs Full Control of it.",
-        {200: "EntityType"},
-        (),
-        "ChangedEntityType",
-    ),
-    Route("DELETE", _TYPE, AUTHOR, _delete_type, "Delete an entity type. Needs Full Control of it.", {204: None}),
-    Route(
-        "GET",
-        f"{_TYPE}/behaviors",
-        VIEWER,
-        _list_type_behaviors,
-        "List the behaviors of an entity type.",
-        {200: "Behaviors"},
-        _BY_BEHAVIOR,
-    ),
-    Route(
-        "GET",
-        f"{_TYPE}/behaviors/{{behavior}}",
-        VIEWER,
-        _get_type_behavior,
-        "Show a behavior of an entity type.",
-        {200: "Behavior"},
-    ),
-    Route(
-        "PUT",
-        f"{_TYPE}/behaviors/{{behavior}}",
-        AUTHOR,
-        _override_behavior,
-        "Override a behavior of an interface on an entity type.",
-        {200: "Behavior"},
-        (),
-        "ChangedBehavior",
-    ),
-    Route(
-        "DELETE",
-        f"{_TYPE}/behaviors/{{behavior}}",
-        AUTHOR,
-        _delete_override,
-        "Remove the override of a behavior from an entity type.",
-        {204: None},
-    ),
+@routes(
+    "GET",
+    _INTERFACE_BEHAVIORS,
+    VIEWER,
+    "List the behaviors of an interface.",
+    {200: "Behaviors"},
+    query=_BY_BEHAVIOR,
 )
+def _list_behaviors(request: Request) -> Response:
+    found = request.operations.list_behaviors(request.principal, request.path_params["interface"], listing(request))
+    return page(request, found, shapes.behavior)
+
+
+@routes(
+    "POST",
+    _INTERFACE_BEHAVIORS,
+    ADMINISTRATOR,
+    "Add a behavior to an interface.",
+    {201: "Behavior"},
+    request="NewBehavior",
+)
+def _create_behavior(request: Request) -> Response:
+    behavior = request.operations.create_behavior(request.principal, request.path_params["interface"], request.content)
+    return one(request, shapes.behavior, behavior, 201)
+
+
+@routes(
+    "PUT",
+    _INTERFACE_BEHAVIORS,
+    ADMINISTRATOR,
+    "Replace all behaviors of an interface. Behaviors can be added or removed until a type implements the interface.",
+    {200: "Behaviors"},
+    request="NewBehaviors",
+)
+def _replace_behaviors(request: Request) -> Response:
+    found = request.operations.replace_behaviors(request.principal, request.path_params["interface"], request.content)
+    return page(request, found, shapes.behavior)
+
+
+@routes("GET", _INTERFACE_BEHAVIOR, VIEWER, "Show a behavior of an interface.", {200: "Behavior"})
+def _get_behavior(request: Request) -> Response:
+    path = request.path_params
+    return one(
+        request,
+        shapes.behavior,
+        request.operations.get_behavior(request.principal, path["interface"], path["behavior"]),
+    )
+
+
+@routes(
+    "PUT",
+    _INTERFACE_BEHAVIOR,
+    ADMINISTRATOR,
+    "Change a behavior of an interface.",
+    {200: "Behavior"},
+    request="ChangedBehavior",
+)
+def _update_behavior(request: Request) -> Response:
+    path = request.path_params
+    behavior = request.operations.update_behavior(
+        request.principal, path["interface"], path["behavior"], request.content
+    )
+    return one(request, shapes.behavior, behavior)
+
+
+@routes("DELETE", _INTERFACE_BEHAVIOR, ADMINISTRATOR, "Remove a behavior from an interface.", {204: None})
+def _delete_behavior(request: Request) -> Response:
+    path = request.path_params
+    request.operations.delete_behavior(request.principal, path["interface"], path["behavior"])
+    return nothing()
+
+
+@routes("GET", _TYPES, VIEWER, "List entity types.", {200: "EntityTypes"}, query=listing_by(types.FIELDS))
+def _list_types(request: Request) -> Response:
+    return page(request, request.operations.list_types(request.principal, listing(request)), shapes.entity_type)
+
+
+@routes("POST", _TYPES, ADMINISTRATOR, "Create an entity type.", {201: "EntityType"}, request="NewEntityType")
+def _create_type(request: Request) -> Response:
+    return one(request, shapes.entity_type, request.operations.create_type(request.principal, request.content), 201)
+
+
+@routes("GET", _TYPE, VIEWER, "Show an entity type.", {200: "EntityType"})
+def _get_type(request: Request) -> Response:
+    entity_type = request.operations.get_type(request.principal, request.path_params["type"])
+    return one(request, shapes.entity_type, entity_type)
+
+
+@routes(
+    "PUT",
+    _TYPE,
+    AUTHOR,
+    "Change an entity type. Requires Full Control of the type.",
+    {200: "EntityType"},
+    request="ChangedEntityType",
+)
+def _update_type(request: Request) -> Response:
+    entity_type = request.operations.update_type(request.principal, request.path_params["type"], request.content)
+    return one(request, shapes.entity_type, entity_type)
+
+
+@routes("DELETE", _TYPE, AUTHOR, "Delete an entity type. Requires Full Control of the type.", {204: None})
+def _delete_type(request: Request) -> Response:
+    request.operations.delete_type(request.principal, request.path_params["type"])
+    return nothing()
+
+
+@routes("GET", _TYPE_BEHAVIORS, VIEWER, "List the behaviors of an entity type.", {200: "Behaviors"}, query=_BY_BEHAVIOR)
+def _list_type_behaviors(request: Request) -> Response:
+    found = request.operations.list_type_behaviors(request.principal, request.path_params["type"], listing(request))
+    return page(request, found, shapes.behavior)
+
+
+@routes("GET", _TYPE_BEHAVIOR, VIEWER, "Show a behavior of an entity type.", {200: "Behavior"})
+def _get_type_behavior(request: Request) -> Response:
+    path = request.path_params
+    return one(
+        request,
+        shapes.behavior,
+        request.operations.get_type_behavior(request.principal, path["type"], path["behavior"]),
+    )
+
+
+@routes(
+    "PUT",
+    _TYPE_BEHAVIOR,
+    AUTHOR,
+    "Override a behavior of an interface on an entity type.",
+    {200: "Behavior"},
+    request="ChangedBehavior",
+)
+def _override_behavior(request: Request) -> Response:
+    path = request.path_params
+    behavior = request.operations.override_behavior(request.principal, path["type"], path["behavior"], request.content)
+    return one(request, shapes.behavior, behavior)
+
+
+@routes("DELETE", _TYPE_BEHAVIOR, AUTHOR, "Remove the override of a behavior from an entity type.", {204: None})
+def _delete_override(request: Request) -> Response:
+    path = request.path_params
+    request.operations.delete_override(request.principal, path["type"], path["behavior"])
+    return nothing()

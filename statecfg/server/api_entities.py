@@ -2,177 +2,186 @@
 
 from __future__ import annotations
 
+from starlette.responses import Response
+
 from statecfg.entities import lifecycle, shapes
 from statecfg.entities.model import CREATE, Task, org_id
-from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
-from statecfg.server.lists import page
+from statecfg.server.answers import one, page
+from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.parameters import HOOKS, RESOLVE, listing, listing_by
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 from statecfg.server.writing import TASK_LOCATION, location
 
-_ENTITIES = "/cloudapi/1.0.0/entities"
-_LISTING = listing_by(lifecycle.FIELDS)
-# The id of an organization, as URN or UUID: how clients say for whom they make something.
+routes = Routes()
+# The header in which clients name the organization that they act for, by URN or UUID.
 TENANT_CONTEXT = "x-vmware-vcloud-tenant-context"
+_LISTING = listing_by(lifecycle.FIELDS)
+_ENTITIES = "/cloudapi/1.0.0/entities"
 _ENTITY = f"{_ENTITIES}/{{entity}}"
+_OF_TYPES, _OF_INTERFACES = f"{_ENTITIES}/types/{{vendor}}/{{nss}}", f"{_ENTITIES}/interfaces/{{vendor}}/{{nss}}"
 
 
-def _begun(asked: Asked, task: Task) -> str:
-    """Return the address of a task, having told the worker of it where there is something to run."""
+@routes(
+    "POST",
+    "/cloudapi/1.0.0/entityTypes/{type}",
+    AUTHOR,
+    "Create an entity of a type. The task in Location runs until the entity is resolved.",
+    {202: None},
+    query=(RESOLVE, HOOKS),
+    request="NewEntity",
+)
+def _create(request: Request) -> Response:
+    task = request.operations.create_entity(
+        request.principal,
+        request.path_params["type"],
+        request.content,
+        request.query["resolveEntity"],
+        request.query["invokeHooks"],
+        _tenant(request),
+    )
+    return _accepted(request, task)
+
+
+@routes("GET", _ENTITIES, VIEWER, "List entities of all types.", {200: "Entities"}, query=_LISTING)
+def _list(request: Request) -> Response:
+    return page(request, request.operations.list_entities(request.principal, listing(request)), shapes.entity)
+
+
+@routes(
+    "GET",
+    f"{_OF_TYPES}/{{version}}",
+    VIEWER,
+    "List the entities of a type.",
+    {200: "Entities"},
+    query=_LISTING,
+)
+def _list_of_version(request: Request) -> Response:
+    return _of_type(request, request.path_params["version"])
+
+
+@routes("GET", _OF_TYPES, VIEWER, "List the entities of all versions of a type.", {200: "Entities"}, query=_LISTING)
+def _list_of_versions(request: Request) -> Response:
+    return _of_type(request, "")
+
+
+def _of_type(request: Request, version: str) -> Response:
+    path = request.path_params
+    found = request.operations.list_entities_of_type(
+        request.principal, path["vendor"], path["nss"], version, listing(request)
+    )
+    return page(request, found, shapes.entity)
+
+
+@routes(
+    "GET",
+    f"{_OF_INTERFACES}/{{version}}",
+    VIEWER,
+    "List the entities of all types that implement an interface.",
+    {200: "Entities"},
+    query=_LISTING,
+)
+def _list_of_interface(request: Request) -> Response:
+    path = request.path_params
+    found = request.operations.list_entities_of_interface(
+        request.principal, path["vendor"], path["nss"], path["version"], listing(request)
+    )
+    return page(request, found, shapes.entity)
+
+
+@routes("GET", _ENTITY, VIEWER, "Show an entity. Send its ETag in If-Match with a change.", {200: "Entity"})
+def _get(request: Request) -> Response:
+    entity = request.operations.get_entity(request.principal, request.path_params["entity"])
+    return one(request, shapes.entity, entity, headers={"ETag": entity.etag})
+
+
+@routes(
+    "PUT",
+    _ENTITY,
+    AUTHOR,
+    "Change an entity, or mark it for deletion. The answer is 202 if a PreDelete hook runs first.",
+    {200: "Entity", 202: None},
+    query=(HOOKS,),
+    request="ChangedEntity",
+)
+def _update(request: Request) -> Response:
+    updated = request.operations.update_entity(
+        request.principal,
+        request.path_params["entity"],
+        request.content,
+        request.headers.get("if-match"),
+        request.query["invokeHooks"],
+    )
+    if updated.accepted and updated.task is not None:
+        return _accepted(request, updated.task)
+    headers = {"ETag": updated.etag}
+    if updated.task is not None:
+        headers[TASK_LOCATION] = _address(request, updated.task)
+    return one(request, shapes.entity, updated.entity, headers=headers)
+
+
+@routes(
+    "DELETE",
+    _ENTITY,
+    AUTHOR,
+    "Delete an entity. Its PreDelete and PostDelete hooks run.",
+    {202: None},
+    query=(HOOKS,),
+)
+def _delete(request: Request) -> Response:
+    task = request.operations.delete_entity(
+        request.principal,
+        request.path_params["entity"],
+        request.headers.get("if-match"),
+        request.query["invokeHooks"],
+    )
+    return _accepted(request, task)
+
+
+@routes(
+    "POST",
+    f"{_ENTITY}/resolve",
+    AUTHOR,
+    "Validate an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with a message.",
+    {200: "Entity"},
+)
+def _resolve(request: Request) -> Response:
+    entity = request.operations.resolve_entity(request.principal, request.path_params["entity"])
+    return one(request, shapes.resolved, entity, headers={"ETag": entity.etag})
+
+
+@routes(
+    "POST",
+    f"{_ENTITY}/behaviors/{{behavior}}/invocations",
+    AUTHOR,
+    "Invoke a behavior on an entity. The task contains its result.",
+    {202: None},
+    request="Invocation",
+    optional=True,
+)
+def _invoke(request: Request) -> Response:
+    path = request.path_params
+    task = request.operations.invoke(request.principal, path["entity"], path["behavior"], request.content)
+    return _accepted(request, task)
+
+
+def _accepted(request: Request, task: Task) -> Response:
+    return Response(None, 202, {"Location": _address(request, task)})
+
+
+def _address(request: Request, task: Task) -> str:
+    """Return the address of a task, and wake the worker if the task has something to run."""
     if not task.is_finished and task.name != CREATE:
-        asked.shared.wake()
-    return location(asked, task.id)
+        request.app.state.wake()
+    return location(request, task.id)
 
 
-def _tenant(asked: Asked) -> str:
-    """Return the organization that a client says it acts for, of those that it may see; else its user's own."""
-    given = asked.headers.get(TENANT_CONTEXT, "")
-    found = (org for org in asked.operations.orgs(asked.principal) if given in (org_id(org), _uuid(org_id(org))))
-    return next(found, "") if given else ""
+def _tenant(request: Request) -> str:
+    """Return the organization that the client says it acts for, if the caller may see it; otherwise ""."""
+    given = request.headers.get(TENANT_CONTEXT, "")
+    orgs = (org for org in request.operations.orgs(request.principal) if given in (org_id(org), _uuid(org_id(org))))
+    return next(orgs, "") if given else ""
 
 
 def _uuid(id: str) -> str:
     return id.rpartition(":")[2]
-
-
-def _create(asked: Asked) -> Answer:
-    task = asked.operations.create_entity(
-        asked.principal,
-        asked.path["type"],
-        asked.body,
-        asked.query["resolveEntity"],
-        asked.query["invokeHooks"],
-        _tenant(asked),
-    )
-    return Answer(202, None, {"Location": _begun(asked, task)})
-
-
-def _get(asked: Asked) -> Answer:
-    entity = asked.operations.get_entity(asked.principal, asked.path["entity"])
-    return Answer(200, shapes.entity(entity, asked.version), {"ETag": entity.etag})
-
-
-def _list(asked: Asked) -> Answer:
-    found = asked.operations.list_entities(asked.principal, listing(asked))
-    return page(asked, found, shapes.entity)
-
-
-def _list_of_type(asked: Asked) -> Answer:
-    path = asked.path["vendor"], asked.path["nss"], asked.path.get("version", "")
-    found = asked.operations.list_entities_of_type(asked.principal, *path, listing(asked))
-    return page(asked, found, shapes.entity)
-
-
-def _list_of_interface(asked: Asked) -> Answer:
-    path = asked.path["vendor"], asked.path["nss"], asked.path["version"]
-    found = asked.operations.list_entities_of_interface(asked.principal, *path, listing(asked))
-    return page(asked, found, shapes.entity)
-
-
-def _update(asked: Asked) -> Answer:
-    updated = asked.operations.update_entity(
-        asked.principal, asked.path["entity"], asked.body, asked.headers.get("if-match"), asked.query["invokeHooks"]
-    )
-    if updated.accepted and updated.task is not None:
-        return Answer(202, None, {"Location": _begun(asked, updated.task)})
-    headers = {"ETag": updated.etag}
-    if updated.task is not None:
-        headers[TASK_LOCATION] = _begun(asked, updated.task)
-    return Answer(200, shapes.entity(updated.entity, asked.version), headers)
-
-
-def _resolve(asked: Asked) -> Answer:
-    entity = asked.operations.resolve_entity(asked.principal, asked.path["entity"])
-    return Answer(200, shapes.resolved(entity, asked.version), {"ETag": entity.etag})
-
-
-def _delete(asked: Asked) -> Answer:
-    task = asked.operations.delete_entity(
-        asked.principal, asked.path["entity"], asked.headers.get("if-match"), asked.query["invokeHooks"]
-    )
-    return Answer(202, None, {"Location": _begun(asked, task)})
-
-
-def _invoke(asked: Asked) -> Answer:
-    task = asked.operations.invoke(asked.principal, asked.path["entity"], asked.path["behavior"], asked.body)
-    return Answer(202, None, {"Location": _begun(asked, task)})
-
-
-ROUTES = (
-    Route(
-        "POST",
-        "/cloudapi/1.0.0/entityTypes/{type}",
-        AUTHOR,
-        _create,
-        "Create an entity of a type. The task in Location goes on until the entity is resolved.",
-        {202: None},
-        (RESOLVE, HOOKS),
-        "NewEntity",
-    ),
-    Route("GET", _ENTITIES, VIEWER, _list, "List entities of all types.", {200: "Entities"}, _LISTING),
-    Route(
-        "GET",
-        f"{_ENTITIES}/types/{{vendor}}/{{nss}}/{{version}}",
-        VIEWER,
-        _list_of_type,
-        "List the entities of a type.",
-        {200: "Entities"},
-        _LISTING,
-    ),
-    Route(
-        "GET",
-        f"{_ENTITIES}/types/{{vendor}}/{{nss}}",
-        VIEWER,
-        _list_of_type,
-        "List the entities of all versions of a type.",
-        {200: "Entities"},
-        _LISTING,
-    ),
-    Route(
-        "GET",
-        f"{_ENTITIES}/interfaces/{{vendor}}/{{nss}}/{{version}}",
-        VIEWER,
-        _list_of_interface,
-        "List the entities of all types that implement an interface.",
-        {200: "Entities"},
-        _LISTING,
-    ),
-    Route("GET", _ENTITY, VIEWER, _get, "Show an entity. Its ETag goes into If-Match.", {200: "Entity"}),
-    Route(
-        "PUT",
-        _ENTITY,
-        AUTHOR,
-        _update,
-        "Change an entity, or mark it for deletion. 202 where a PreDelete hook is asked first.",
-        {200: "Entity", 202: None},
-        (HOOKS,),
-        "ChangedEntity",
-    ),
-    Route(
-        "DELETE",
-        _ENTITY,
-        AUTHOR,
-        _delete,
-        "Delete an entity, by way of its PreDelete and PostDelete hooks.",
-        {202: None},
-        (HOOKS,),
-    ),
-    Route(
-        "POST",
-        f"{_ENTITY}/resolve",
-        AUTHOR,
-        _resolve,
-        "Check an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with a message.",
-        {200: "Entity"},
-    ),
-    Route(
-        "POST",
-        f"{_ENTITY}/behaviors/{{behavior}}/invocations",
-        AUTHOR,
-        _invoke,
-        "Invoke a behavior on an entity. Its result is the task's.",
-        {202: None},
-        (),
-        "Invocation",
-        optional=True,
-    ),
-)

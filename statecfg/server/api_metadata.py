@@ -2,67 +2,70 @@
 
 from __future__ import annotations
 
+from starlette.responses import Response
+
 from statecfg.entities import metadata, shapes
 from statecfg.entities.model import MetadataEntry
-from statecfg.server.exchange import AUTHOR, VIEWER, Answer, Asked, Route
-from statecfg.server.lists import page
+from statecfg.server.answers import nothing, one, page
+from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.parameters import listing, listing_by
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 
+routes = Routes()
 _ALL = "/cloudapi/1.0.0/entities/{entity}/metadata"
 _ONE = f"{_ALL}/{{metadata}}"
 
 
-def _shown(asked: Asked, entry: MetadataEntry, status: int = 200) -> Answer:
-    return Answer(status, shapes.metadata_entry(entry, asked.version), {"ETag": entry.etag})
-
-
-def _list(asked: Asked) -> Answer:
-    found = asked.operations.list_metadata(asked.principal, asked.path["entity"], listing(asked))
-    return page(asked, found, shapes.metadata_entry)
-
-
-def _add(asked: Asked) -> Answer:
-    return _shown(asked, asked.operations.add_metadata(asked.principal, asked.path["entity"], asked.body), 201)
-
-
-def _get(asked: Asked) -> Answer:
-    return _shown(asked, asked.operations.get_metadata(asked.principal, asked.path["entity"], asked.path["metadata"]))
-
-
-def _update(asked: Asked) -> Answer:
-    place = asked.path["entity"], asked.path["metadata"]
-    made = asked.operations.update_metadata(asked.principal, *place, asked.body, asked.headers.get("if-match"))
-    return _shown(asked, made)
-
-
-def _delete(asked: Asked) -> Answer:
-    asked.operations.delete_metadata(asked.principal, asked.path["entity"], asked.path["metadata"])
-    return Answer(204)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        _ALL,
-        VIEWER,
-        _list,
-        "List the metadata of an entity.",
-        {200: "MetadataEntries"},
-        listing_by(metadata.FIELDS),
-    ),
-    Route("POST", _ALL, AUTHOR, _add, "Add metadata to an entity.", {201: "MetadataEntry"}, (), "NewMetadataEntry"),
-    Route(
-        "GET", _ONE, VIEWER, _get, "Show metadata of an entity. Its ETag goes into If-Match.", {200: "MetadataEntry"}
-    ),
-    Route(
-        "PUT",
-        _ONE,
-        AUTHOR,
-        _update,
-        "Change the value of metadata of an entity.",
-        {200: "MetadataEntry"},
-        (),
-        "ChangedMetadataEntry",
-    ),
-    Route("DELETE", _ONE, AUTHOR, _delete, "Remove metadata from an entity.", {204: None}),
+@routes(
+    "GET",
+    _ALL,
+    VIEWER,
+    "List the metadata of an entity.",
+    {200: "MetadataEntries"},
+    query=listing_by(metadata.FIELDS),
 )
+def _list(request: Request) -> Response:
+    entries = request.operations.list_metadata(request.principal, request.path_params["entity"], listing(request))
+    return page(request, entries, shapes.metadata_entry)
+
+
+@routes("POST", _ALL, AUTHOR, "Add metadata to an entity.", {201: "MetadataEntry"}, request="NewMetadataEntry")
+def _add(request: Request) -> Response:
+    entry = request.operations.add_metadata(request.principal, request.path_params["entity"], request.content)
+    return _shown(request, entry, 201)
+
+
+@routes(
+    "GET", _ONE, VIEWER, "Show metadata of an entity. Send its ETag in If-Match with a change.", {200: "MetadataEntry"}
+)
+def _get(request: Request) -> Response:
+    path = request.path_params
+    return _shown(request, request.operations.get_metadata(request.principal, path["entity"], path["metadata"]))
+
+
+@routes(
+    "PUT",
+    _ONE,
+    AUTHOR,
+    "Change the value of metadata of an entity.",
+    {200: "MetadataEntry"},
+    request="ChangedMetadataEntry",
+)
+def _update(request: Request) -> Response:
+    path, revision = request.path_params, request.headers.get("if-match")
+    entry = request.operations.update_metadata(
+        request.principal, path["entity"], path["metadata"], request.content, revision
+    )
+    return _shown(request, entry)
+
+
+@routes("DELETE", _ONE, AUTHOR, "Remove metadata from an entity.", {204: None})
+def _delete(request: Request) -> Response:
+    path = request.path_params
+    request.operations.delete_metadata(request.principal, path["entity"], path["metadata"])
+    return nothing()
+
+
+def _shown(request: Request, entry: MetadataEntry, status: int = 200) -> Response:
+    return one(request, shapes.metadata_entry, entry, status, {"ETag": entry.etag})

@@ -1,245 +1,175 @@
-"""The application: from a request to its route, by way of everything that may refuse it, and back."""
+"""The application: Starlette's routing between the checks of each request and the headers of each answer."""
 
 from __future__ import annotations
 
 import logging
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders, State
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from statecfg.entities.problems import FORBIDDEN, ApiError
-from statecfg.server import auth, requests, routes, sessions, versions, writing
-from statecfg.server.exchange import ANYONE, Answer, Asked, Route, Shared
+from statecfg.entities.problems import ApiError
+from statecfg.server import auth, writing
+from statecfg.server.routes import ROUTES
+from statecfg.server.routing import Route, endpoints
 from statecfg.store import Busy, StoreError
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from statecfg.entities.model import Principal
 
-T = TypeVar("T")
 THREADS = 16
 log = logging.getLogger("statecfg.server")
-_PARAMETER = re.compile(r"\{(\w+)\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """All routes of one path. `pattern` matches it, with its parameters as groups."""
+class Boundary:
+    """Brings each request into one form, and adds the security headers and a request id to each answer."""
 
-    pattern: re.Pattern[str]
-    routes: Mapping[str, Route]
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope = _normal(scope)
+        identity = Request(scope).state.id = str(uuid.uuid4())
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in {**writing.SECURITY, writing.REQUEST_ID: identity}.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
 
 
-def places(table: Sequence[Route]) -> tuple[Place, ...]:
-    """Return the routes by path, in the order of the table: what is written first matches first."""
-    by_path: dict[str, dict[str, Route]] = {}
-    for route in table:
-        by_path.setdefault(route.path, {})[route.method] = route
-    return tuple(Place(_pattern(path), methods) for path, methods in by_path.items())
+def _normal(scope: Scope) -> Scope:
+    """Return the scope with a path that has no slash at its end.
+
+    If the target is a whole URL, its host replaces the header's. Source: RFC 9112, 3.2.2.
+    """
+    path, headers = scope["path"], scope["headers"]
+    whole = re.match(r"(?is)https?://([^/]*)(.*)", path)
+    if whole is not None:
+        others = [(name, value) for name, value in headers if name.lower() != b"host"]
+        path, headers = whole[2], [(b"host", whole[1].encode("latin-1", "replace")), *others]
+    return {**scope, "path": path.rstrip("/") or "/", "headers": headers, "state": dict(scope.get("state") or {})}
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    pieces = _PARAMETER.split(path)
-    texts = [
-        re.escape(piece) if index % 2 == 0 else rf"(?P<{piece}>[^/\x00-\x1f\x7f]+)"
-        for index, piece in enumerate(pieces)
-    ]
-    return re.compile("".join(texts))
+class Gate:
+    """Refuses requests that a foreign web page may have sent, and finds out who sent the others.
 
-
-class Application:
-    """Answers requests.
-
-    :param make: makes what requests share, called once in a thread when the server starts; with what ends it
-    :param guard: which hosts and origins are answered at all
-    :param table: the routes
+    Starlette's TrustedHostMiddleware is not enough: it answers 400 in plain text instead of 403 in JSON, and checks
+    neither `Origin` nor `Sec-Fetch-Site`.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], tuple[Shared, Callable[[], None]]],
-        guard: auth.Guard,
-        table: Sequence[Route] = routes.ROUTES,
-    ) -> None:
-        self._make = make
-        self._guard = guard
-        self._places = places(table)
-        self._slowed = auth.Slowed()
-        self._threads: CapacityLimiter
-        self._shared: Shared
+    def __init__(self, app: ASGIApp, guard: auth.Guard) -> None:
+        self._app, self._guard = app, guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or raise ApiError 403."""
+        if scope["type"] == "http":
+            request = Request(scope)
+            refusal = self._guard.refusal(request.headers)
+            if refusal:
+                raise ApiError(403, "ORIGIN_NOT_ALLOWED", refusal)
+            request.state.caller, request.state.browser_session = await run_in_threadpool(_who, request)
+            if _CONTROL.search(scope["path"]):  # the `$` of Starlette's patterns ignores a line break at the end
+                raise HTTPException(404)
+        await self._app(scope, receive, send)
+
+
+def _who(request: Request) -> tuple[Principal | None, str]:
+    """Return who sent a request, and the browser session that proves it. If there is a token, only the token counts."""
+    state = request.app.state
+    token = auth.token(request.headers)
+    if token is not None:
+        return state.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None, ""
+    session = request.cookies.get(auth.COOKIE, "")
+    caller = state.sessions.principal(session) if session else None
+    return caller, session if caller is not None else ""
+
+
+async def _refused(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, ApiError)
+    return writing.error(problem, request)
+
+
+async def _no_route(request: Request, problem: Exception) -> Response:
+    """Answer for a path or method that no route has. A caller without a token doesn't learn which paths exist."""
+    assert isinstance(problem, HTTPException)
+    if request.state.caller is None:
+        return writing.error(auth.unauthorized(), request)
+    if problem.status_code == 405:
+        message = "This path does not support this method."
+        return writing.error(ApiError(405, "METHOD_NOT_ALLOWED", message, dict(problem.headers or {})), request)
+    return writing.error(ApiError(404, "NOT_FOUND", "This path does not exist."), request)
+
+
+async def _store_failed(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, StoreError)
+    log.error("%s: %s", request.state.id, problem.detail)
+    code = "BUSY" if isinstance(problem, Busy) else "STORE_FAILED"
+    failed = ApiError(503, code, "The store is temporarily unavailable.", {"Retry-After": "5"})
+    return writing.error(failed, request)
+
+
+async def _failed(request: Request, problem: Exception) -> Response:
+    log.error("%s: a bug in statecfg", request.state.id, exc_info=problem)
+    message = f"A bug in statecfg. The server's log contains the details under {request.state.id}."
+    return writing.error(ApiError(500, "INTERNAL_SERVER_ERROR", message), request)
+
+
+def create(
+    start: Callable[[State], Callable[[], None]], guard: auth.Guard, table: Sequence[Route] = ROUTES
+) -> Starlette:
+    """Return the application, for any ASGI server.
+
+    :param start: called once in a thread when the server starts: sets what handlers use (`project`, `store`,
+        `operations`, `sessions`, `live`, `wake`, `stopping`) in the application's state, and returns a function that
+        ends it
+    :param guard: which hosts and origins are answered
+    """
 
     @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Open what requests share, and close it at the end, in threads."""
-        self._threads = CapacityLimiter(THREADS)
-        self._shared, end = await to_thread.run_sync(self._make)
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        app.state.delays = auth.Delays()
+        end = await to_thread.run_sync(start, app.state)
         try:
             yield
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(end)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
-        request = Request(scope, receive)
-        identity = str(uuid.uuid4())
-        path, headers = _target(request)
-        version: float | None = None
-        try:
-            answer, version = await self._answer(request, path, headers)
-        except ApiError as refused:
-            answer = writing.error(refused, headers, path)
-        except StoreError as problem:
-            log.error("%s: %s", identity, problem.detail)
-            code = "BUSY" if isinstance(problem, Busy) else "STORE_FAILED"
-            failed = ApiError(503, code, "The store can't be used just now.", {"Retry-After": "5"})
-            answer = writing.error(failed, headers, path)
-        except Exception:
-            log.exception("%s: a mistake in statecfg", identity)
-            message = f"A mistake in statecfg. The server's log tells more about {identity}."
-            answer = writing.error(ApiError(500, "INTERNAL_SERVER_ERROR", message), headers, path)
-        response = _response(answer, version, {**writing.SECURITY, writing.REQUEST_ID: identity})
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request, target: str, headers: Mapping[str, str]) -> tuple[Answer, float]:
-        refusal = self._guard.refusal(headers)
-        if refusal:
-            raise ApiError(403, "ORIGIN_NOT_ALLOWED", refusal)
-        caller, session = await self._in_thread(self._who, headers)
-        method = "GET" if request.method == "HEAD" else request.method
-        route, path = self._route(target, method, caller)
-        denied = _denial(route, caller)
-        if denied is None and session and route.permission != ANYONE and request.method not in auth.SAFE:
-            denied = self._forged(session, headers)
-        if denied is not None and (route.denied is None or denied.status != 401):
-            raise denied
-        accepted = self._accepted(headers)
-        xml = (route.xml == "asked" and accepted.xml) or (route.xml == "default" and not accepted.json)
-        base = f"{request.url.scheme}://{headers['host']}"
-        address = base + quote(target, safe="/:@!$&'()*+,;=~")
-        if denied is not None and route.denied is not None:
-            asked = Asked(self._shared, None, "", accepted.version, path, {}, None, headers, base, address)
-            return await self._in_thread(route.denied, asked), accepted.version
-        query = requests.query(request.scope["query_string"].decode("latin-1"), route.query)
-        # In a thread: what is large takes its time to be looked at, and others are to be answered meanwhile.
-        content = await self._in_thread(requests.content, route, await requests.body(request), headers)
-        asked = Asked(
-            self._shared, caller, session, accepted.version, path, query, content, headers, base, address, xml
-        )
-        return await self._slowly(request, route, asked), accepted.version
-
-    async def _slowly(self, request: Request, route: Route, asked: Asked) -> Answer:
-        """Call the handler; who gives wrong credentials waits for the refusal."""
-        status = 0
-        try:
-            answer = await self._in_thread(route.handler, asked)
-            status = answer.status
-            return answer
-        except ApiError as refused:
-            status = refused.status
-            raise
-        finally:
-            if route.permission == ANYONE and status == 401:
-                await anyio.sleep(self._slowed.failed(request.client.host if request.client else ""))
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        return await to_thread.run_sync(function, *arguments, limiter=self._threads)
-
-    def _who(self, headers: Mapping[str, str]) -> tuple[Principal | None, str]:
-        """Return who asks, and the browser session that says so. A token that is given counts alone."""
-        token = auth.token(headers)
-        if token is not None:
-            return self._shared.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None, ""
-        session = auth.cookie(headers)
-        caller = self._shared.sessions.principal(session) if session else None
-        return caller, session if caller is not None else ""
-
-    def _route(self, path: str, method: str, caller: Principal | None) -> tuple[Route, Mapping[str, str]]:
-        """Find the route. Who is nobody does not learn which ones there are."""
-        trimmed = path.rstrip("/") or "/"
-        for place in self._places:
-            found = place.pattern.fullmatch(trimmed)
-            if found and method in place.routes:
-                return place.routes[method], found.groupdict()
-            if found and caller is not None:
-                allowed = ", ".join(sorted({*place.routes, *(["HEAD"] if "GET" in place.routes else [])}))
-                raise ApiError(405, "METHOD_NOT_ALLOWED", "This path has no such method.", {"Allow": allowed})
-        if caller is None:
-            raise _unknown()
-        raise ApiError(404, "NOT_FOUND", "There is no such path.")
-
-    def _forged(self, session: str, headers: Mapping[str, str]) -> ApiError | None:
-        if sessions.matches(session, headers.get(auth.CSRF, "")):
-            return None
-        return ApiError(403, FORBIDDEN, "A page's changes need the header X-Statecfg-Csrf.")
-
-    def _accepted(self, headers: Mapping[str, str]) -> versions.Accepted:
-        try:
-            return versions.accepted(headers.get("accept", ""))
-        except versions.Unsupported as problem:
-            known = ", ".join(map(str, versions.SUPPORTED))
-            message = f"There is no version {problem.version!r} of this API. There are {known}."
-            raise ApiError(406, "UNSUPPORTED_API_VERSION", message) from None
-
-
-def _target(request: Request) -> tuple[str, dict[str, str]]:
-    """Return a request's path, decoded, and its headers by name in lower case.
-
-    The host of a target that is a whole URL counts in place of the header's. Source: RFC 9112, 3.2.2.
-    """
-    path: str = request.scope["path"]
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    whole = re.match(r"(?is)https?://([^/]*)(.*)", path)
-    return (path, headers) if whole is None else (whole[2] or "/", {**headers, "host": whole[1]})
-
-
-def _unknown() -> ApiError:
-    return ApiError(401, "UNAUTHORIZED", "This needs a valid token.", {"WWW-Authenticate": 'Bearer realm="statecfg"'})
-
-
-def _denial(route: Route, caller: Principal | None) -> ApiError | None:
-    """Return why somebody may not call a route, None where they may: nobody may what is not allowed."""
-    if route.permission == ANYONE:
-        return None
-    if caller is None:
-        return _unknown()
-    if not auth.allows(route.permission, caller.role):
-        return ApiError(403, FORBIDDEN, f"This needs the role {route.permission}.")
-    return None
-
-
-def _response(answer: Answer, version: float | None, headers: Mapping[str, str]) -> Response:
-    """Return what starlette sends."""
-    every = {name.lower(): value for name, value in (*headers.items(), *answer.headers.items())}
-    if answer.stream is not None:
-        return StreamingResponse(answer.stream, answer.status, every, answer.media_type)
-    body = writing.body(answer)
-    if body:
-        every["content-type"] = writing.content_type(answer.media_type, version)
-    return Response(body, answer.status, every)
-
-
-def create(
-    make: Callable[[], tuple[Shared, Callable[[], None]]], guard: auth.Guard, table: Sequence[Route] = routes.ROUTES
-) -> Starlette:
-    """Return the application, for any ASGI server.
-
-    :param make: returns what requests share, and a function that ends it
-    :param guard: which hosts and origins are answered
-    """
-    application = Application(make, guard, table)
-    made = Starlette(lifespan=application.lifespan)
-    # For every path there is: a route of Starlette's would answer some of them by itself.
-    made.router.default = application
-    return made
+    handlers = {ApiError: _refused, StoreError: _store_failed, Exception: _failed}
+    app = Starlette(
+        routes=endpoints(table),
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Boundary),
+            # Starlette's own handler of Exception raises it again, and uvicorn logs it a second time.
+            Middleware(ExceptionMiddleware, handlers={**handlers, HTTPException: _no_route}),
+            Middleware(Gate, guard),
+        ],
+        exception_handlers={HTTPException: _no_route},
+    )
+    app.router.redirect_slashes = False
+    return app

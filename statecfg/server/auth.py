@@ -1,4 +1,4 @@
-"""Who asks: tokens, the browser's cookie, and which hosts and origins a request may name."""
+"""Authentication: tokens, the browser's cookie, and which hosts and origins a request may name."""
 
 from __future__ import annotations
 
@@ -10,31 +10,35 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from statecfg.server.exchange import PERMISSIONS
+from starlette.responses import Response
+
+from statecfg.entities.problems import ApiError
 from statecfg.server.sessions import LIFE
 
+# Who may call a route, from everybody up. A role has its own permission and those before it.
+ANYONE, VIEWER, AUTHOR, ADMINISTRATOR = PERMISSIONS = ("anyone", "viewer", "author", "administrator")
 COOKIE = "statecfg_session"
 CSRF = "x-statecfg-csrf"
-MOST = 1000  # addresses whose failed logins are remembered
+MOST = 1000  # addresses whose failed logins are counted
 LONGEST = 512  # characters of a token
 SAFE = ("GET", "HEAD")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses to listen at, and never a name that a client calls
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# What a client may name its token by; the second and third are those of the API's own clients.
+# Headers in which clients of the original API send their token, besides Authorization.
 HEADERS = ("x-vcloud-authorization", "x-vmware-vcloud-access-token")
 
 
 def allows(permission: str, role: str) -> bool:
-    """Say whether a role has a permission. What is no role has none, and what is no permission nobody has."""
-    known = permission in PERMISSIONS and role in PERMISSIONS[1:]
-    return known and PERMISSIONS.index(role) >= PERMISSIONS.index(permission)
+    """Return whether a role has a permission. An unknown role has no permission, and no role has an unknown one."""
+    are_valid = permission in PERMISSIONS and role in PERMISSIONS[1:]
+    return are_valid and PERMISSIONS.index(role) >= PERMISSIONS.index(permission)
 
 
 def token(headers: Mapping[str, str]) -> str | None:
-    """Return the token that a request's headers hold: "" for one that can't be right, None where there is none."""
-    kind, _, value = headers.get("authorization", "").partition(" ")
-    if kind and kind.lower() != "basic":
-        return value.strip()[: LONGEST + 1] if kind.lower() == "bearer" else ""
+    """Return the token in the headers of a request: "" for one that can't be valid, None without a token."""
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme and scheme.lower() != "basic":
+        return value.strip()[: LONGEST + 1] if scheme.lower() == "bearer" else ""
     for name in HEADERS:
         if name in headers:
             return headers[name].strip()[: LONGEST + 1]
@@ -43,8 +47,8 @@ def token(headers: Mapping[str, str]) -> str | None:
 
 def basic(headers: Mapping[str, str]) -> tuple[str, str] | None:
     """Return user and password of an Authorization header of the scheme Basic, or None."""
-    kind, _, value = headers.get("authorization", "").partition(" ")
-    if kind.lower() != "basic":
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
         return None
     try:
         user, colon, password = b64decode(value, validate=True).decode().partition(":")
@@ -55,7 +59,7 @@ def basic(headers: Mapping[str, str]) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Which requests a web page elsewhere could have made: those that name another host, or come from elsewhere.
+    """Refuses requests that a foreign web page may have sent: to another host name, or from another origin.
 
     :param hosts: names and addresses by which clients call the server, in lower case, without ports
     """
@@ -64,19 +68,19 @@ class Guard:
 
     @classmethod
     def made(cls, bind: str, allowed: Iterable[str]) -> Guard:
-        """Return a guard for a server that listens at an address, and may be called by other names, too."""
+        """Return a guard for a server that listens at an address, and that clients may also call by other names."""
         names = {*LOOPBACK, bind.lower().strip("[]"), *(name.lower().strip("[]") for name in allowed)}
         return cls(frozenset(names.difference(EVERYWHERE)))
 
     def refusal(self, headers: Mapping[str, str]) -> str:
-        """Return why a request is refused, "" where it is not.
+        """Return why a request is refused, "" if it is not.
 
-        A page that resolves its own name to our address gives itself away by Host, one that sends a form or a script's
-        request by Origin or Sec-Fetch-Site. Clients that are no browsers send neither of the last two.
+        `Host` reveals a page whose own name resolves to our address. `Origin` and `Sec-Fetch-Site` reveal a page that
+        sends a form or a script's request. Only browsers send the last two.
         """
         host = headers.get("host", "")
         if _name(host) not in self.hosts:
-            return "This server does not answer to that Host. statecfg serve --allow-host NAME adds one."
+            return "This server does not answer to this Host. `statecfg serve --allow-host NAME` adds a name."
         if headers.get("sec-fetch-site", "same-origin").lower() not in ("same-origin", "none"):
             return "The request comes from another site."
         origin = headers.get("origin")
@@ -86,14 +90,14 @@ class Guard:
 
 
 def _name(host: str) -> str:
-    """Return the name or address of a Host header without the port; "" where it is none."""
+    """Return the name or address of a Host header without the port; "" if the header is invalid."""
     try:
         parts = urlsplit(f"//{host}")
-        found = parts.hostname or ""
-        parts.port  # noqa: B018 (raises where it is no number)
+        name = parts.hostname or ""
+        parts.port  # noqa: B018 - raises ValueError for an invalid port
     except ValueError:
         return ""
-    return found if parts.username is None and not (parts.path or parts.query or parts.fragment) else ""
+    return name if parts.username is None and not (parts.path or parts.query or parts.fragment) else ""
 
 
 def _same(origin: str, host: str) -> bool:
@@ -102,7 +106,7 @@ def _same(origin: str, host: str) -> bool:
 
 
 def is_loopback(bind: str) -> bool:
-    """Say whether an address or name to listen at is reached from this machine only."""
+    """Return whether only this machine can reach an address or name to listen at."""
     if bind.lower() == "localhost":
         return True
     try:
@@ -111,25 +115,21 @@ def is_loopback(bind: str) -> bool:
         return False
 
 
-def cookie(headers: Mapping[str, str]) -> str:
-    """Return what our cookie holds, "" where there is none."""
-    for part in headers.get("cookie", "").split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == COOKIE:
-            return value
-    return ""
+def unauthorized() -> ApiError:
+    """Return the refusal of a request without a valid token."""
+    return ApiError(401, "UNAUTHORIZED", "A valid token is required.", {"WWW-Authenticate": 'Bearer realm="statecfg"'})
 
 
-def set_cookie(value: str, tls: bool) -> str:
-    """Return the header that sets our cookie, which no script and no other site sees; with "", takes it back."""
+def set_cookie(response: Response, value: str, tls: bool) -> None:
+    """Set our cookie, which no script and no other site sees; with "", delete it."""
     life = int(LIFE) if value else 0
-    return f"{COOKIE}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict" + ("; Secure" if tls else "")
+    response.set_cookie(COOKIE, value, life, path="/", secure=tls, httponly=True, samesite="strict")
 
 
-class Slowed:
-    """How long who fails to log in waits for the answer: longer with each time, from each address.
+class Delays:
+    """How long a client waits after wrong credentials: longer with each attempt, counted by address.
 
-    :param clock: seconds that only grow
+    :param clock: a monotonic clock, in seconds
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -138,10 +138,10 @@ class Slowed:
         self._failed: dict[str, tuple[int, float]] = {}
 
     def failed(self, address: str) -> float:
-        """Note a failed attempt; return how many seconds it has to wait: 0.1 to 3, forgotten after a minute."""
+        """Count a failed attempt; return how many seconds to wait, 0.1 to 3. After a minute, attempts are forgotten."""
         with self._lock:
             now = self._clock()
-            self._failed = {name: each for name, each in self._failed.items() if now - each[1] < 60}
+            self._failed = {name: failed for name, failed in self._failed.items() if now - failed[1] < 60}
             count = self._failed.get(address, (0, 0.0))[0] + 1
             if len(self._failed) < MOST or address in self._failed:
                 self._failed[address] = (count, now)

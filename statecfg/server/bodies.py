@@ -1,10 +1,11 @@
-"""Requests' bodies: how large, of which form, and JSON without what other readers would read in another way."""
+"""Bodies of requests: their limits, and strict readers of JSON and forms."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections import Counter
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -13,21 +14,23 @@ from statecfg.entities.problems import ApiError
 LARGEST = 1 << 20
 DEEPEST = 64
 BAD_REQUEST = "BAD_REQUEST"
-# A text without an end goes on to the body's: were it tried again from each quote inside, time would grow as a square.
+# A string without an end extends to the end of the body. Otherwise the search would start again at each quote inside,
+# and take quadratic time.
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _JSON_TYPE = re.compile(r"application/([a-z0-9.!#$&^_-]+\+)?json")
 
 
 def bad(message: str, status: int = 400, code: str = BAD_REQUEST) -> ApiError:
-    """Return what is raised for a request of the wrong form."""
+    """Return the refusal of an invalid request."""
     return ApiError(status, code, message)
 
 
 def parsed(data: bytes, content_type: str) -> Any:
     """Return the JSON value of a body that is not empty.
 
-    :param content_type: the header; anything but JSON in UTF-8 is refused, since a browser sends all else unasked
-    :raises ApiError: 415, or 400 for what is no JSON, too deep, or ambiguous: a key twice, NaN, half a character
+    :param content_type: the header; only JSON in UTF-8 is accepted, because browsers send other types across sites
+    :raises ApiError: 415, or 400 for a body that is not JSON, too deep, or ambiguous: duplicate keys, NaN, a lone
+        surrogate
     """
     media, *parameters = (part.strip().lower() for part in content_type.split(";"))
     charset = next(
@@ -39,48 +42,50 @@ def parsed(data: bytes, content_type: str) -> Any:
         text = data.decode()
     except UnicodeDecodeError:
         raise bad("The body is not UTF-8.") from None
-    _look_at_depth(text)
+    _check_depth(text)
     try:
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
         )
     except json.JSONDecodeError as problem:
-        raise bad(f"The body is no JSON: {problem.msg} (line {problem.lineno}, column {problem.colno}).") from None
+        raise bad(f"The body is not JSON: {problem.msg} (line {problem.lineno}, column {problem.colno}).") from None
     return _storable(value) if "\\u" in text else value
 
 
 def fields(data: bytes, content_type: str) -> dict[str, str]:
     """Return the fields of a form that a browser sends.
 
-    :raises ApiError: 415, or 400 for a field that is given twice or is no UTF-8
+    Starlette reads forms only with another dependency, python-multipart.
+
+    :raises ApiError: 415, or 400 for a duplicate field or invalid UTF-8
     """
     if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise bad("The body must be a form.", 415, "UNSUPPORTED_MEDIA_TYPE")
     try:
         pairs = parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
-        raise bad("The form can't be read.") from None
+        raise bad("The form is not valid UTF-8, or has too many fields.") from None
     if len(dict(pairs)) < len(pairs):
-        raise bad("The form has a field twice.")
+        raise bad("The form contains a field twice.")
     return dict(pairs)
 
 
-def _look_at_depth(text: str) -> None:
+def _check_depth(text: str) -> None:
     depth = 0
-    for found in _BRACKETS.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+    for token in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         if depth > DEEPEST:
             raise bad(f"The body nests more than {DEEPEST} levels.")
 
 
 def _storable(value: Any) -> Any:
-    """Return JSON with U+0000, which not every database can hold, replaced as HTML does it.
+    """Return JSON with U+FFFD instead of U+0000, which some databases can't hold. Source: HTML, 13.2.5.
 
-    Halves of surrogate pairs, which UTF-8 can't hold, are refused. Source: HTML, 13.2.5 (U+0000 becomes U+FFFD).
+    :raises ApiError: 400 for a lone surrogate, which UTF-8 can't hold
     """
     if isinstance(value, str):
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise bad("The body holds a half of a surrogate pair.")
+            raise bad("The body contains a lone surrogate.")
         return value.replace("\0", "�")
     if isinstance(value, dict):
         return {_storable(key): _storable(item) for key, item in value.items()}
@@ -90,24 +95,24 @@ def _storable(value: Any) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise bad(f"The body has the key {json.dumps(twice[:100])} twice in one object.")
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key in counts if counts[key] > 1)
+        raise bad(f"The body contains the key {json.dumps(twice[:100])} twice in one object.")
     return made
 
 
 def _constant(name: str) -> Any:
-    raise bad(f"The body holds {name}, which JSON does not have.")
+    raise bad(f"The body contains {name}, which is not JSON.")
 
 
 def _number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise bad("The body holds a number that is too large.")
+        raise bad("The body contains a number that is too large.")
     return number
 
 
 def _integer(text: str) -> int:
     if len(text) > 100:
-        raise bad("The body holds a number of more than 100 digits.")
+        raise bad("The body contains a number of more than 100 digits.")
     return int(text)

@@ -7,10 +7,15 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 
-from statecfg.server.exchange import ADMINISTRATOR, VIEWER, Answer, Asked, Route
+from starlette.responses import Response, StreamingResponse
+
+from statecfg.server.auth import ADMINISTRATOR, VIEWER
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 from statecfg.store import StoreError, marks, runs
 from statecfg.store.database import Store
 
+routes = Routes()
 PERIOD = 1.0  # seconds between two looks at the store
 BEAT = 10.0  # seconds after which a page hears that the connection is there, though nothing has changed
 LIFE = 600.0  # seconds after which a stream ends: the page comes back, and may by then have lost its right to listen
@@ -113,23 +118,18 @@ def _event(name: str, data: object) -> bytes:
     return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def live(asked: Asked) -> Answer:
-    """Answer with the stream of what changes, as far as the caller may know."""
-    topics = None if asked.principal.role == ADMINISTRATOR else OPEN_TOPICS
-    stream = asked.shared.live.follow(topics, asked.shared.stopping)
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return Answer(stream=stream, media_type="text/event-stream", headers=headers)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/statecfg/1.0/live",
-        VIEWER,
-        live,
-        "Tell what changes, as server-sent events.",
-        {200: "Event"},
-        media_type="text/event-stream",
-        documented=False,  # who tries each route out would listen to it for minutes
-    ),
+@routes(
+    "GET",
+    "/statecfg/1.0/live",
+    VIEWER,
+    "Send server-sent events when something changes.",
+    {200: "Event"},
+    media_type="text/event-stream",
+    documented=False,  # a tool that tries all documented calls would listen for minutes
 )
+def _live(request: Request) -> Response:
+    """Answer with the stream of changes that the caller may know of."""
+    topics = None if request.principal.role == ADMINISTRATOR else OPEN_TOPICS
+    state = request.app.state
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(state.live.follow(topics, state.stopping), 200, headers, "text/event-stream")

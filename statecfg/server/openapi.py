@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes."""
+"""The OpenAPI 3.1 document, made from the routes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from http import HTTPStatus
 from typing import Any
 
 from statecfg.server import parameters, writing
+from statecfg.server.auth import ANYONE
 from statecfg.server.documents import SCHEMAS
-from statecfg.server.exchange import ANYONE, Route
 from statecfg.server.request_documents import reference
+from statecfg.server.routing import Route
 from statecfg.server.versions import LATEST
 
 _DESCRIPTION = (
-    "Interfaces, behaviors, types and entities with a lifecycle. Every request needs `Authorization: Bearer TOKEN`; a "
-    "version is asked for by `Accept: application/json;version=36.0`. What is missing and what may not be seen are "
-    "both 403."
+    "Interfaces, behaviors, types and entities with a lifecycle. Every request needs `Authorization: Bearer TOKEN`. "
+    "`Accept: application/json;version=36.0` requests a version. The answer for a missing object and for one that the "
+    "caller may not see is the same: 403."
 )
 _METADATA: Mapping[str, Any] = {
     "openapi": "3.1.0",
@@ -25,7 +26,10 @@ _METADATA: Mapping[str, Any] = {
 
 
 def document(table: Iterable[Route], base: str) -> dict[str, Any]:
-    """Return the document for a table of routes, of a server that clients call by `base`."""
+    """Return the document for a table of routes.
+
+    :param base: the address by which the client calls the server
+    """
     paths: dict[str, dict[str, Any]] = {}
     for route in (route for route in table if route.documented):
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)

@@ -11,9 +11,14 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
+from starlette.responses import JSONResponse, Response
+
 from statecfg.entities.problems import ApiError
 from statecfg.server import sessions
-from statecfg.server.exchange import ADMINISTRATOR, ANYONE, VIEWER, Answer, Asked, Parameter, Route
+from statecfg.server.auth import ADMINISTRATOR, ANYONE, VIEWER
+from statecfg.server.parameters import Parameter
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
 from statecfg.store import hooks
 from statecfg.store import hosts as host_store
 from statecfg.store import runs as run_store
@@ -29,6 +34,14 @@ NAMED = 20
 EVENTS = 50
 _HOOK = ("hook", "event", "status", "error")
 Json = dict[str, Any]
+routes = Routes()
+_OWN = "/statecfg/1.0"
+_NAME = {"type": "string", "maxLength": 255}
+_RUNS = (
+    Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 30}, "Maximum number of entries."),
+    Parameter("host", _NAME, "Only runs that this host was part of."),
+    Parameter("playbook", _NAME, "Only runs of this playbook."),
+)
 
 
 # The page itself
@@ -40,42 +53,46 @@ def _files() -> Mapping[str, bytes]:
     return {each.name: each.read_bytes() for each in found.iterdir() if each.is_file()}
 
 
-def page(asked: Asked) -> Answer:
-    """Answer with the page. What it shows it asks for by itself, as whoever is signed in."""
-    caller = asked.principal
-    values = {"csrf": sessions.csrf(asked.session), "user": caller.name, "role": caller.role}
-    text = _files()["index.html"].decode()
-    for name, value in values.items():
-        text = text.replace(f"{{{{{name}}}}}", html.escape(value))
-    return Answer(body=text.encode(), media_type=HTML, headers={"cache-control": "no-store"})
-
-
-def denied(asked: Asked) -> Answer:
+def denied(request: Request) -> Response:
     """Answer who is not signed in with the form to do so."""
     return sign_in("", 401)
 
 
-def sign_in(message: str, status: int) -> Answer:
+@routes("GET", "/", VIEWER, "Show the page.", {200: "Page"}, media_type=HTML, denied=denied, documented=False)
+def page(request: Request) -> Response:
+    """Answer with the page. What it shows it asks for by itself, as whoever is signed in."""
+    caller = request.principal
+    values = {"csrf": sessions.csrf(request.browser_session), "user": caller.name, "role": caller.role}
+    text = _files()["index.html"].decode()
+    for name, value in values.items():
+        text = text.replace(f"{{{{{name}}}}}", html.escape(value))
+    return Response(text, media_type=HTML)
+
+
+def sign_in(message: str, status: int) -> Response:
     """Answer with the form that takes a token.
 
     :param message: why the last try failed, "" for none
     """
     text = _files()["login.html"].decode().replace("{{message}}", html.escape(message))
-    return Answer(status, text.encode(), {"cache-control": "no-store"}, HTML)
+    return Response(text, status, media_type=HTML)
 
 
-def static(asked: Asked) -> Answer:
+@routes(
+    "GET", "/static/{file}", ANYONE, "Get a file of the page.", {200: "Page"}, media_type="text/*", documented=False
+)
+def static(request: Request) -> Response:
     """Answer with one of the files that the page is made of. Raises ApiError 404."""
-    name = asked.path["file"]
+    name = request.path_params["file"]
     kind = _TYPES.get(name.rpartition(".")[2])
     if kind is None or name not in _files():
         raise _missing(f"There is no file {name}.")
     data = _files()[name]
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
-    if asked.headers.get("if-none-match") == tag:
-        return Answer(304, None, headers)
-    return Answer(body=data, media_type=kind, headers=headers)
+    if request.headers.get("if-none-match") == tag:
+        return Response(None, 304, headers)
+    return Response(data, 200, headers, kind)
 
 
 def _missing(message: str) -> ApiError:
@@ -85,17 +102,19 @@ def _missing(message: str) -> ApiError:
 # Hosts
 
 
-def hosts(asked: Asked) -> Answer:
+@routes("GET", f"{_OWN}/hosts", ADMINISTRATOR, "List the hosts in the store.", {200: "Hosts"})
+def hosts(request: Request) -> Response:
     """Answer with all hosts that the store knows, each with its last run."""
-    store = asked.shared.store
+    store = request.store
     last = run_store.last_of_hosts(store)
     busy = _busy(run_store.under_way(store))
-    return Answer(body={"hosts": [_host(each, last, busy) for each in host_store.every(store)]})
+    return JSONResponse({"hosts": [_host(each, last, busy) for each in host_store.every(store)]})
 
 
-def host(asked: Asked) -> Answer:
+@routes("GET", f"{_OWN}/hosts/{{host}}", ADMINISTRATOR, "Show a host.", {200: "Host"})
+def host(request: Request) -> Response:
     """Answer with everything that the store knows of a host. Raises ApiError 404."""
-    store, name = asked.shared.store, asked.path["host"]
+    store, name = request.store, request.path_params["host"]
     record = host_store.get(store, name)
     if record is None:
         raise _missing(f"The store has no host {name}.")
@@ -112,7 +131,7 @@ def host(asked: Asked) -> Answer:
         for each in hooks.events(store, limit=EVENTS, about=name)
     ]
     recent = [_ended(each) for each in run_store.recent(store, NAMED, host=name)]
-    return Answer(body={**known, "facts": record.facts, "runs": recent, "events": logged})
+    return JSONResponse({**known, "facts": record.facts, "runs": recent, "events": logged})
 
 
 def _busy(under_way: Iterable[Going]) -> dict[str, str]:
@@ -149,9 +168,10 @@ def _host(record: HostRecord, last: Mapping[str, Json], busy: Mapping[str, str])
 # Runs
 
 
-def runs(asked: Asked) -> Answer:
+@routes("GET", f"{_OWN}/runs", ADMINISTRATOR, "List runs, the newest first.", {200: "Runs"}, query=_RUNS)
+def runs(request: Request) -> Response:
     """Answer with the runs that are under way or were cut off, and the newest of those that have ended."""
-    store, query = asked.shared.store, asked.query
+    store, query = request.store, request.query
     of_host, of_playbook = query.get("host"), query.get("playbook")
     going = [
         _going(each)
@@ -160,29 +180,37 @@ def runs(asked: Asked) -> Answer:
     ]
     ended = [_ended(each) for each in run_store.recent(store, query["limit"], of_host, of_playbook)]
     together = sorted([*going, *ended], key=lambda each: -each["started"])
-    return Answer(body={"runs": together[: query["limit"]]})
+    return JSONResponse({"runs": together[: query["limit"]]})
 
 
-def run(asked: Asked) -> Answer:
+@routes("GET", f"{_OWN}/runs/{{run}}", ADMINISTRATOR, "Show a run with its problems.", {200: "Run"})
+def run(request: Request) -> Response:
     """Answer with a run: what became of each host, and what to look at there. Raises ApiError 404."""
-    store, id = asked.shared.store, asked.path["run"]
+    store, id = request.store, request.path_params["run"]
     record = run_store.head(store, id)
     if record is not None:
         report = run_store.report(store, id)
         told = report["hosts"] if report is not None else {}
-        return Answer(body={**_ended(record), "hosts": {name: _told(said) for name, said in told.items()}})
+        return JSONResponse({**_ended(record), "hosts": {name: _told(said) for name, said in told.items()}})
     for each in run_store.under_way(store):
         if each.id == id:
-            return Answer(body={**_going(each), "hosts": {name: _at_work(said) for name, said in each.hosts.items()}})
+            return JSONResponse({**_going(each), "hosts": {name: _at_work(said) for name, said in each.hosts.items()}})
     raise _missing(f"The store knows no run {id}, or no longer: it keeps the newest {run_store.KEPT:,}.")
 
 
-def run_host(asked: Asked) -> Answer:
+@routes(
+    "GET",
+    f"{_OWN}/runs/{{run}}/hosts/{{host}}",
+    ADMINISTRATOR,
+    "Show a host's part of the report of a run.",
+    {200: "Report"},
+)
+def run_host(request: Request) -> Response:
     """Answer with what a run reported of a host. Raises ApiError 404."""
-    report = run_store.host_report(asked.shared.store, asked.path["run"], asked.path["host"])
+    report = run_store.host_report(request.store, request.path_params["run"], request.path_params["host"])
     if report is None:
         raise _missing("The store has no report of that host in that run.")
-    return Answer(body=report)
+    return JSONResponse(report)
 
 
 def _ended(record: RunRecord) -> Json:
@@ -243,16 +271,17 @@ def _at_work(said: Mapping[str, Any]) -> Json:
 # Services
 
 
-def services(asked: Asked) -> Answer:
+@routes("GET", f"{_OWN}/services", ADMINISTRATOR, "List services, units and relations.", {200: "Services"})
+def services(request: Request) -> Response:
     """Answer with the services of all projects, their units and relations; without any setting."""
-    store = asked.shared.store
+    store = request.store
     found: list[Json] = []
     relations: list[Json] = []
     for project in service_store.projects(store):
         shown = service_store.show(store, project)
         found += [_service(project, each, shown.units.values()) for each in shown.services.values()]
         relations += [{"project": project, "ends": each.ends, "dying": each.dying} for each in shown.relations]
-    return Answer(body={"services": found, "relations": relations})
+    return JSONResponse({"services": found, "relations": relations})
 
 
 def _service(project: str, record: ServiceRow, units: Iterable[UnitRow]) -> Json:
@@ -260,41 +289,3 @@ def _service(project: str, record: ServiceRow, units: Iterable[UnitRow]) -> Json
     mine = [{key: getattr(each, key) for key in keys} for each in units if each.service == record.name]
     about = {"project": project, "name": record.name, "playbook": record.playbook, "alive": record.alive}
     return {**about, "units": mine}
-
-
-_NAME = {"type": "string", "maxLength": 255}
-_LIMIT = Parameter(
-    "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 30}, "Maximum number of entries."
-)
-_RUNS = (
-    _LIMIT,
-    Parameter("host", _NAME, "Only runs that this host was part of."),
-    Parameter("playbook", _NAME, "Only runs of this playbook."),
-)
-_OWN = "/statecfg/1.0"
-ROUTES = (
-    Route("GET", "/", VIEWER, page, "Show the page.", {200: "Page"}, media_type=HTML, denied=denied, documented=False),
-    Route(
-        "GET",
-        "/static/{file}",
-        ANYONE,
-        static,
-        "A part of the page.",
-        {200: "Page"},
-        media_type="text/*",
-        documented=False,
-    ),
-    Route("GET", f"{_OWN}/hosts", ADMINISTRATOR, hosts, "List the hosts that the store knows.", {200: "Hosts"}),
-    Route("GET", f"{_OWN}/hosts/{{host}}", ADMINISTRATOR, host, "Show a host.", {200: "Host"}),
-    Route("GET", f"{_OWN}/runs", ADMINISTRATOR, runs, "List runs, the newest first.", {200: "Runs"}, _RUNS),
-    Route("GET", f"{_OWN}/runs/{{run}}", ADMINISTRATOR, run, "Show a run, and what to look at.", {200: "Run"}),
-    Route(
-        "GET",
-        f"{_OWN}/runs/{{run}}/hosts/{{host}}",
-        ADMINISTRATOR,
-        run_host,
-        "Show what a run reported of a host.",
-        {200: "Report"},
-    ),
-    Route("GET", f"{_OWN}/services", ADMINISTRATOR, services, "List services, units and relations.", {200: "Services"}),
-)

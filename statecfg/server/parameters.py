@@ -1,27 +1,42 @@
-"""The parameters that paths and queries have."""
+"""The parameters of paths and queries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from statecfg.entities.filters import Fields
 from statecfg.entities.model import Query
-from statecfg.server.exchange import Asked, Parameter
+from statecfg.server.request import Request
 
 PAGE_SIZE, LARGEST_PAGE = 25, 128
 
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query.
+
+    :param schema: a JSON schema of ``type`` string (with maxLength), integer (with minimum and maximum) or boolean; if
+        the parameter is not given, its value is the schema's ``default``, or None
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    summary: str
+
+
 _PAGE = Parameter(
-    "page", {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1}, "Which page, the first being 1."
+    "page", {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1}, "Number of the page, from 1."
 )
 _SIZE = Parameter(
     "pageSize",
     {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE_SIZE},
-    "How many entries a page has.",
+    "Number of entries in a page.",
 )
 PAGED = (_PAGE, _SIZE)
-# Values as patterns show them; texts may hold more, and a time may be any of ISO 8601.
+# Values that the patterns accept. Strings may contain other characters, and times any form of ISO 8601.
 _TEXT = "[A-Za-z0-9_.:*@-]{0,100}"
 _VALUES = {
     "text": _TEXT,
@@ -41,14 +56,14 @@ def listing_by(fields: Fields) -> tuple[Parameter, ...]:
     which = {"type": "string", "maxLength": 4096, "default": "", "pattern": _filter(fields)}
     return (
         *PAGED,
-        Parameter("filter", which, f"What to list, in FIQL: `name==web*;state==RESOLVED`, `,` for or; {about}."),
+        Parameter("filter", which, f"Filter in FIQL: `name==web*;state==RESOLVED`; `,` means or; {about}."),
         Parameter("sortAsc", order, f"Sort {about}."),
-        Parameter("sortDesc", order, f"Sort {about}, the largest first."),
+        Parameter("sortDesc", order, f"Sort {about}, descending."),
     )
 
 
 def _filter(fields: Fields) -> str:
-    """Return a pattern of filters: the plain ones, since no pattern says how parentheses go inside of each other."""
+    """Return a pattern of filters without nested parentheses, which a pattern can't describe."""
     either = []
     for kind in sorted({field.kind for field in fields.values()}):
         names = "|".join(re.escape(name) for name, field in fields.items() if field.kind == kind)
@@ -61,15 +76,15 @@ def _filter(fields: Fields) -> str:
 HOOKS = Parameter(
     "invokeHooks",
     {"type": "boolean", "default": True},
-    "`false` calls no hook; only for who has Full Control of the type.",
+    "`false` skips the hooks. Requires Full Control of the type.",
 )
 RESOLVE = Parameter(
     "resolveEntity",
     {"type": "boolean", "default": False},
-    "`true` resolves the entity at once; without effect where the type has a PostCreate hook.",
+    "`true` resolves the entity immediately. Has no effect if the type has a PostCreate hook.",
 )
 
-# What stands in the place of a path's parameters: name → what it is.
+# The parameters of paths: name → description.
 IN_PATH: Mapping[str, str] = {
     "interface": "URN of an interface, such as `urn:vcloud:interface:acme:cluster:1.0.0`.",
     "type": "URN of an entity type, such as `urn:vcloud:type:acme:basicCluster:1.0.0`.",
@@ -79,20 +94,20 @@ IN_PATH: Mapping[str, str] = {
     "level": "URN of an access level, such as `urn:vcloud:accessLevel:ReadOnly`.",
     "metadata": "URN of a metadata entry.",
     "task": "UUID or URN of a task.",
-    "session": "URN of one's own session.",
+    "session": "URN of your session.",
     "org": "Name of an organization; under `/api`, its UUID.",
-    "file": "Name of a file that the page is made of.",
-    "host": "Name of a host, as the inventory has it.",
+    "file": "Name of a file of the page.",
+    "host": "Name of a host in the inventory.",
     "run": "Id of a run.",
     "vendor": "Vendor of an entity type or interface.",
     "nss": "Name of an entity type or interface among its vendor's.",
-    "version": "Version of an entity type or interface; `1` stands for every `1.x.y`.",
+    "version": "Version of an entity type or interface; `1` means every `1.x.y`.",
 }
 
 
-def listing(asked: Asked) -> Query:
-    """Return what part of a list a request asks for."""
-    query: Mapping[str, Any] = asked.query
+def listing(request: Request) -> Query:
+    """Return which part of a list a client requests."""
+    query = request.query
     return Query(
         filter=query.get("filter", ""),
         sort=query.get("sortDesc") or query.get("sortAsc", ""),

@@ -1,9 +1,9 @@
-"""From a request's bytes to what a handler is given: the query's parameters, the body, the version asked for."""
+"""Reads and checks the query and the body of a request."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -14,37 +14,39 @@ from starlette.requests import ClientDisconnect, Request
 from statecfg.entities.problems import ApiError
 from statecfg.server import documents
 from statecfg.server.bodies import LARGEST, bad, fields, parsed
-from statecfg.server.exchange import Parameter, Route
+from statecfg.server.parameters import Parameter
 
-PATIENCE = 30.0  # seconds in which a body has to arrive
+TIMEOUT = 30.0  # seconds in which a body must arrive
 MOST_PARAMETERS = 30
-# What clients of the API send by habit, and what changes nothing here.
+# Clients of the original API send these parameters always. They have no effect here.
 IGNORED = ("links",)
-# It says that the filter is percent-encoded once more than the query is; a filter that is not stays what it is.
+# Says that the filter is percent-encoded twice.
 ENCODED = "filterEncoded"
 
 
-def query(text: str, known: Iterable[Parameter]) -> dict[str, Any]:
-    """Return the parameters of a query by name, each of its type, or its default.
+def query(text: str, declared: Iterable[Parameter]) -> dict[str, Any]:
+    """Return the parameters of a query by name, each with its type, or its default.
+
+    Starlette's `query_params` is not enough: it accepts invalid UTF-8, and duplicate and unknown parameters.
 
     :raises ApiError: 400 for a parameter that is unknown, given twice, or has a wrong value
     """
-    parameters = {parameter.name: parameter for parameter in known}
+    parameters = {parameter.name: parameter for parameter in declared}
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
     except ValueError:
-        raise bad("The query can't be read.") from None
-    values: dict[str, Any] = {name: each.schema.get("default") for name, each in parameters.items()}
+        raise bad("The query is not valid UTF-8, or has too many parameters.") from None
+    values: dict[str, Any] = {name: parameter.schema.get("default") for name, parameter in parameters.items()}
     given: set[str] = set()
     for name, value in pairs:
         if name in given:
-            raise bad(f"The query has {_shown(name)} twice.")
+            raise bad(f"The query contains {_shown(name)} twice.")
         given.add(name)
         if name in parameters:
             values[name] = _value(parameters[name], value)
         elif name != ENCODED and name not in IGNORED:
             near = get_close_matches(name, parameters, 1, 0.6)
-            raise bad(f"The query has no {_shown(name)} here." + (f" Did you mean {near[0]}?" if near else ""))
+            raise bad(f"Unknown query parameter {_shown(name)}." + (f" Did you mean {near[0]}?" if near else ""))
     if (ENCODED, "true") in pairs and values.get("filter"):
         values["filter"] = _value(parameters["filter"], unquote(values["filter"]))
     return values
@@ -59,29 +61,31 @@ def _value(parameter: Parameter, text: str) -> Any:
     if schema["type"] == "boolean":
         # Clients in Python send True and False; the original takes any case.
         if text.lower() not in ("true", "false"):
-            raise bad(f"{parameter.name} is true or false.")
+            raise bad(f"{parameter.name} must be true or false.")
         return text.lower() == "true"
     if schema["type"] == "integer":
         low, high = schema["minimum"], schema["maximum"]
         if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) <= high:
-            raise bad(f"{parameter.name} is a number from {low} to {high}.")
+            raise bad(f"{parameter.name} must be an integer from {low} to {high}.")
         return int(text)
     if len(text) > schema["maxLength"] or "\0" in text:
-        raise bad(f"{parameter.name} is a text of at most {schema['maxLength']} characters.")
+        raise bad(f"{parameter.name} must be a string of at most {schema['maxLength']} characters.")
     return value
 
 
 async def body(request: Request) -> bytes:
-    """Return a request's body.
+    """Return the body of a request.
 
-    :raises ApiError: 413 where it is larger than 1 MiB, 408 where it does not arrive in time
+    Starlette's `Request.body` is not enough: it has neither a limit nor a timeout.
+
+    :raises ApiError: 413 for a body larger than 1 MiB, 408 for one that does not arrive in time
     """
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared[:20]) > LARGEST:
         raise _too_large()
     data = bytearray()
     try:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             async for piece in request.stream():
                 data += piece
                 if len(data) > LARGEST:
@@ -89,7 +93,7 @@ async def body(request: Request) -> bytes:
     except TimeoutError:
         raise bad("The body did not arrive in time.", 408, "REQUEST_TIMEOUT") from None
     except ClientDisconnect:
-        raise bad("The body is not whole.") from None
+        raise bad("The body is incomplete.") from None
     return bytes(data)
 
 
@@ -97,26 +101,28 @@ def _too_large() -> ApiError:
     return bad(f"The body is larger than {LARGEST} bytes.", 413, "REQUEST_ENTITY_TOO_LARGE")
 
 
-def content(route: Route, data: bytes, headers: Mapping[str, str]) -> Any:
-    """Return what a body holds, checked against the document that the route takes; None where there is no body.
+def content(document: str, data: bytes, content_type: str, optional: bool, form: bool) -> Any:
+    """Return the content of a body, checked against the document that the route takes; None without a body.
 
-    Where there should be none, an empty object or null is none: many clients send that with whatever has no body.
+    If the route takes no body, `{}` and `null` count as no body, because many clients always send one of them.
 
-    :raises ApiError: 400, or 415 for a body that is not of the right type
+    :param document: its name; "" if the route takes no body
+    :param optional: whether the body may be left out
+    :param form: whether the body is a form
+    :raises ApiError: 400, or 415 for a body of the wrong type
     """
     if not data:
-        if route.request and not route.optional:
+        if document and not optional:
             raise bad("The request needs a body.")
         return None
-    given = headers.get("content-type", "")
-    if not route.request:
-        if parsed(data, given) not in ({}, None):
-            raise bad("The request must have no body.")
+    if not document:
+        if parsed(data, content_type) not in ({}, None):
+            raise bad("The request must not have a body.")
         return None
-    if route.form:
-        return fields(data, given)
-    value = parsed(data, given)
-    problem = documents.wrong(route.request, value)
+    if form:
+        return fields(data, content_type)
+    value = parsed(data, content_type)
+    problem = documents.wrong(document, value)
     if problem:
-        raise bad(f"The body is not what it should be: {problem}")
+        raise bad(f"The body is invalid: {problem}")
     return value

@@ -1,4 +1,4 @@
-"""The table of all routes: routing, permissions and the OpenAPI document are made from it, and from nothing else."""
+"""All routes, in the order of the documentation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from statecfg.server import (
     live,
     pages,
 )
-from statecfg.server.exchange import Route
+from statecfg.server.routing import Route
 
-ROUTES: tuple[Route, ...] = (
-    *api_definitions.ROUTES,
-    *api_entities.ROUTES,
-    *api_metadata.ROUTES,
-    *api_access.ROUTES,
-    *api_tasks.ROUTES,
-    *api_sessions.ROUTES,
-    *api_clients.ROUTES,
-    *pages.ROUTES,
-    *live.ROUTES,
+_MODULES = (
+    api_definitions,
+    api_entities,
+    api_metadata,
+    api_access,
+    api_tasks,
+    api_sessions,
+    api_clients,
+    pages,
+    live,
 )
+ROUTES: tuple[Route, ...] = tuple(route for module in _MODULES for route in module.routes.declared)

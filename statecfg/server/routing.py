@@ -1,140 +1,59 @@
-"""What a handler is given, what it returns, and what a route is: the values that all of the server shares."""
+"""The routes of the server: how a module declares them, and the endpoint that answers the requests of one path.
+
+Routing, permissions and the OpenAPI document are made from these declarations, and from nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import anyio
+from starlette import routing
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from statecfg.entities.problems import FORBIDDEN, ApiError
+from statecfg.server import auth, reading, sessions, versions
+from statecfg.server.auth import ANYONE
+from statecfg.server.parameters import Parameter
+from statecfg.server.request import Request
+
 if TYPE_CHECKING:
-    from statecfg.entities.model import Principal
-    from statecfg.entities.operations import Operations
-    from statecfg.playbook.project import Project
-    from statecfg.server.live import Live
-    from statecfg.server.sessions import Sessions
-    from statecfg.store.database import Store
+    from starlette.types import Receive, Scope, Send
 
 JSON = "application/json"
-# Who may call a route, from everybody up. A role has its own permission and those before it.
-ANYONE, VIEWER, AUTHOR, ADMINISTRATOR = "anyone", "viewer", "author", "administrator"
-PERMISSIONS = (ANYONE, VIEWER, AUTHOR, ADMINISTRATOR)
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all requests of a server share.
-
-    :param live: tells pages that are open what changes
-    :param wake: tells the worker that there may be a task to run
-    :param stopping: says whether the server is about to end, so that streams end, too
-    """
-
-    project: Project
-    store: Store
-    operations: Operations
-    sessions: Sessions
-    live: Live
-    wake: Callable[[], None]
-    stopping: Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request whose form is right, by somebody who may make it.
-
-    :param caller: who asks; None only on routes that are for anyone
-    :param session: the browser session it came with; "" where it came with a token
-    :param version: of the API, such as 36.0
-    :param path: what stands in place of the path's parameters
-    :param query: the parameters given, each of its declared type, or its default
-    :param body: the JSON value, or the fields of a form; None where there is no body
-    :param headers: by name in lower case
-    :param base: how the client calls us, such as ``http://127.0.0.1:8470``
-    :param address: the same with the path of the request
-    :param xml: whether the client asks for XML, on a route that has it
-    """
-
-    shared: Shared
-    caller: Principal | None
-    session: str
-    version: float
-    path: Mapping[str, str]
-    query: Mapping[str, Any]
-    body: Any
-    headers: Mapping[str, str]
-    base: str
-    address: str
-    xml: bool = False
-
-    @property
-    def principal(self) -> Principal:
-        """Who asks. Only for routes that are not for anyone."""
-        if self.caller is None:
-            raise TypeError("a route for anyone has no principal")
-        return self.caller
-
-    @property
-    def operations(self) -> Operations:
-        """What the API does."""
-        return self.shared.operations
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What goes back.
-
-    :param body: a JSON value, or bytes of `media_type`; None for an answer without a body
-    :param stream: pieces of a body without an end, in place of `body`
-    :param media_type: the version of the API is added to that of JSON
-    """
-
-    status: int = 200
-    body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    media_type: str = JSON
-    stream: AsyncIterator[bytes] | None = None
-
-
-Handler = Callable[[Asked], Answer]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of the query.
-
-    :param schema: a JSON schema of ``type`` string (with maxLength), integer (with minimum and maximum) or boolean; its
-        ``default``, or None, stands where nothing is given
-    """
-
-    name: str
-    schema: Mapping[str, Any]
-    summary: str
+Handler = Callable[[Request], Response]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One entry of the table that routing, permissions and the OpenAPI document are made from.
+    """One call of the API.
 
-    :param path: with parameters in braces; a slash at its end is tolerated in requests
-    :param permission: one of `PERMISSIONS`; there is no default, and what is none of them is refused
+    :param path: with parameters in braces; a slash at the end of a request's path is ignored
+    :param permission: one of `auth.PERMISSIONS`
+    :param summary: one sentence for the documentation
+    :param responses: status → name of the document in the body, None for no body; errors are not listed
     :param handler: called in a thread
-    :param responses: status → name of the document in the body, None for none; errors need not be listed
-    :param request: name of the document in the body; "" for requests that must have none
+    :param query: the parameters of the query
+    :param request: name of the document in the body; "" if the request must have no body
     :param optional: whether the body may be left out
     :param form: whether the body is a form instead of JSON
-    :param xml: "" no XML; "asked" where the client asks for it; "default" unless it asks for JSON
+    :param xml: "" no XML; "asked" if the client asks for it; "default" unless the client asks for JSON
     :param xml_type: the media type of that XML
     :param media_type: of the answers listed in `responses`
-    :param documented: whether it is part of the API; what only the page uses is not
-    :param denied: answers who gave no valid token, with 401, in place of an error in JSON
+    :param denied: answers a caller without a valid token, instead of an error in JSON
+    :param documented: whether the call belongs to the API; some belong only to the page
     """
 
     method: str
     path: str
     permission: str
-    handler: Handler
     summary: str
     responses: Mapping[int, str | None]
+    handler: Handler
     query: tuple[Parameter, ...] = ()
     request: str = ""
     optional: bool = False
@@ -144,3 +63,125 @@ class Route:
     media_type: str = JSON
     denied: Handler | None = None
     documented: bool = True
+
+
+class Routes:
+    """The routes of one module, in the order of their declaration."""
+
+    def __init__(self) -> None:
+        self.declared: list[Route] = []
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        permission: str,
+        summary: str,
+        responses: Mapping[int, str | None],
+        **more: Any,
+    ) -> Callable[[Handler], Handler]:
+        """Return a decorator that declares its function as the handler of a route; see `Route` for the parameters."""
+
+        def declare(handler: Handler) -> Handler:
+            self.declared.append(Route(method, path, permission, summary, responses, handler, **more))
+            return handler
+
+        return declare
+
+
+class Endpoint:
+    """The routes of one path, as an ASGI application."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes = {route.method: route for route in routes}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by the route of its method.
+
+        :raises HTTPException: 405
+        """
+        request = Request(scope, receive)
+        route = self._routes.get("GET" if request.method == "HEAD" else request.method)
+        if route is None:
+            allowed = {*self._routes, *(["HEAD"] if "GET" in self._routes else [])}
+            raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
+        response = await _answer(route, request)
+        await response(scope, receive, send)
+
+
+def endpoints(table: Iterable[Route]) -> list[routing.Route]:
+    """Return Starlette's routes: one for each path, because its own answer to a wrong method names one method only."""
+    by_path: dict[str, list[Route]] = {}
+    for route in table:
+        by_path.setdefault(route.path, []).append(route)
+    return [routing.Route(path, Endpoint(routes)) for path, routes in by_path.items()]
+
+
+async def _answer(route: Route, request: Request) -> Response:
+    """Check a request against its route, and call the handler."""
+    denial = _denial(route, request)
+    if denial is not None and (route.denied is None or denial.status != 401):
+        raise denial
+    accepted = _accepted(request.headers.get("accept", ""))
+    request.version = accepted.version
+    request.wants_xml = (route.xml == "asked" and accepted.xml) or (route.xml == "default" and not accepted.json)
+    if denial is not None and route.denied is not None:
+        return await run_in_threadpool(route.denied, request)
+    request.query = reading.query(request.scope["query_string"].decode("latin-1"), route.query)
+    data = await reading.body(request)
+    # In a thread, because checking a large body takes time.
+    request.content = await run_in_threadpool(_content, route, data, request)
+    return _versioned(await _call(route, request), accepted.version)
+
+
+def _denial(route: Route, request: Request) -> ApiError | None:
+    """Return why the caller may not call a route, None if the caller may."""
+    if route.permission == ANYONE:
+        return None
+    if request.caller is None:
+        return auth.unauthorized()
+    if not auth.allows(route.permission, request.caller.role):
+        return ApiError(403, FORBIDDEN, f"This call requires the role {route.permission}.")
+    if request.browser_session and request.method not in auth.SAFE and not _is_from_page(request):
+        return ApiError(403, FORBIDDEN, "Changes from a browser session require the header X-Statecfg-Csrf.")
+    return None
+
+
+def _is_from_page(request: Request) -> bool:
+    return sessions.matches(request.browser_session, request.headers.get(auth.CSRF, ""))
+
+
+def _accepted(header: str) -> versions.Accepted:
+    try:
+        return versions.accepted(header)
+    except versions.Unsupported as problem:
+        supported = ", ".join(map(str, versions.SUPPORTED))
+        message = f"This server has no version {problem.version!r} of the API. It has {supported}."
+        raise ApiError(406, "UNSUPPORTED_API_VERSION", message) from None
+
+
+def _content(route: Route, data: bytes, request: Request) -> Any:
+    return reading.content(route.request, data, request.headers.get("content-type", ""), route.optional, route.form)
+
+
+async def _call(route: Route, request: Request) -> Response:
+    """Call the handler. A client that sent wrong credentials waits for the refusal."""
+    status = 0
+    try:
+        response = await run_in_threadpool(route.handler, request)
+        status = response.status_code
+        return response
+    except ApiError as refused:
+        status = refused.status
+        raise
+    finally:
+        if route.permission == ANYONE and status == 401:
+            await anyio.sleep(request.app.state.delays.failed(request.client.host if request.client else ""))
+
+
+def _versioned(response: Response, version: float) -> Response:
+    """Return a response whose media type names the version of the API, if it is JSON or XML of the API."""
+    media_type = response.headers.get("content-type", "")
+    if media_type == JSON or media_type.endswith("+xml"):
+        response.headers["content-type"] = f"{media_type};version={version}"
+    return response

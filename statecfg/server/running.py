@@ -1,4 +1,4 @@
-"""The server itself: listens, serves until it is told to end, and ends what it began."""
+"""The server process: listens, serves until a signal ends it, and stops its worker."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.datastructures import State
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from statecfg.server import app, auth
-from statecfg.server.exchange import Shared
 from statecfg.server.live import Live
 from statecfg.server.sessions import Sessions
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 KEEP_ALIVE = 30  # seconds for which an idle connection is kept
-PATIENCE = 30.0  # seconds in which a request's headers have to arrive, and a client has to read on
-GRACE = 20  # seconds for requests that are under way when the server ends
+TIMEOUT = 30.0  # seconds in which the headers of a request must arrive, and in which a client must continue to read
+GRACE = 20  # seconds for requests in progress when the server ends
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's server without its signal handlers: who called us has its own."""
+    """Uvicorn's server without its signal handlers, because `serve` has its own."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -39,12 +39,12 @@ class _Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """Uvicorn's connection, which ends where a request's headers don't arrive in time, or nobody takes the answer.
+    """Uvicorn's connection, with timeouts for the headers of a request and for a client that stops reading.
 
-    Without that, whoever opens connections and says nothing, or a byte now and then, has them for ever.
+    Otherwise a client could keep connections open for ever by sending nothing, or a byte now and then.
     """
 
-    patience = PATIENCE
+    timeout = TIMEOUT
     _late: asyncio.TimerHandle | None = None
     _full: asyncio.TimerHandle | None = None
 
@@ -54,36 +54,36 @@ class Connection(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take in what arrives; what is still no whole request keeps to the time it had."""
+        """Read data. An incomplete request keeps its deadline."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Cancel the timers."""
         super().connection_lost(exc)
         self._unwatch()
         self._emptied()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read what it asked for."""
+        """Wait for the client to read the answer."""
         super().pause_writing()
-        self._full = self.loop.call_later(self.patience, self.transport.abort)
+        self._full = self.loop.call_later(self.timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on: the client has read."""
+        """Continue: the client has read."""
         super().resume_writing()
         self._emptied()
 
     @property
     def is_timed(self) -> bool:
-        """Whether the headers of a request are waited for."""
+        """Whether the connection waits for the headers of a request."""
         return self._late is not None
 
     def _watch(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
             self._unwatch()
         elif not self.is_timed and not self.transport.is_closing():
-            self._late = self.loop.call_later(self.patience, self.transport.abort)
+            self._late = self.loop.call_later(self.timeout, self.transport.abort)
 
     def _emptied(self) -> None:
         if self._full is not None:
@@ -97,22 +97,28 @@ class Connection(H11Protocol):
 
 
 def listen(bind: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises OSError."""
+    """Return a listening socket.
+
+    :raises OSError: the address is invalid or in use
+    """
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.create_server((bind.strip("[]"), port), family=family, backlog=BACKLOG)
-    # Connections have it from here. Else, an answer's body waits 40 ms for the acknowledgement of its headers.
+    # Connections inherit it. Without it, the body of an answer waits 40 ms for the acknowledgement of its headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def address(listener: socket.socket, bind: str, tls: bool) -> str:
-    """Return how to call the server from this machine."""
+    """Return the address of the server on this machine."""
     host = bind.strip("[]")
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return what TLS is spoken with: 1.2 or later. Raises OSError, of which ssl.SSLError is one."""
+    """Return the configuration of TLS, 1.2 or later.
+
+    :raises OSError: a file can't be read, or is invalid (ssl.SSLError)
+    """
     made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     made.load_cert_chain(certificate, key)
     return made
@@ -126,9 +132,9 @@ def serve(
     ready: Callable[[], None],
     tls: ssl.SSLContext | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT, then end gracefully: requests and steps of tasks that are under way come first.
+    """Serve until SIGTERM or SIGINT. Then complete the requests and the steps of tasks that are in progress, and end.
 
-    :param ready: called when requests are answered
+    :param ready: called when the server answers requests
     :returns: the signal that ended it
     """
     return asyncio.run(_serve(listener, project, store, guard, ready, tls))
@@ -147,7 +153,7 @@ async def _serve(
     def stopping() -> bool:
         return server.should_exit
 
-    application = app.create(lambda: _shared(project, store, stopping), guard)
+    application = app.create(lambda state: _start(state, project, store, stopping), guard)
     options: dict[str, Any] = {} if tls is None else {"ssl_context_factory": lambda *_: tls}
     config = uvicorn.Config(
         application,
@@ -156,7 +162,7 @@ async def _serve(
         log_config=None,
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # nobody may say for others where they come from
+        proxy_headers=False,  # a client could claim any address
         server_header=False,
         ws="none",
         backlog=BACKLOG,
@@ -184,13 +190,19 @@ async def _serve(
     return got[0] if got else signal.SIGTERM
 
 
-def _shared(project: Project, store: Store, stopping: Callable[[], bool]) -> tuple[Shared, Callable[[], None]]:
-    """Make what requests share, and start the worker; return both, and what stops it."""
+def _start(state: State, project: Project, store: Store, stopping: Callable[[], bool]) -> Callable[[], None]:
+    """Start the worker, and set what handlers use in the application's state; return what stops the worker.
+
+    `live` tells open pages what changes, `wake` tells the worker that there may be a task, and `stopping` returns
+    whether the server is about to end, so that streams end, too.
+    """
     from statecfg.entities.operations import Operations
     from statecfg.entities.worker import Worker
 
-    operations = Operations(store, project=project)
-    worker = Worker(operations, project)
+    state.project, state.store, state.stopping = project, store, stopping
+    state.operations = Operations(store, project=project)
+    state.sessions, state.live = Sessions(store), Live(store)
+    worker = Worker(state.operations, project)
     worker.start()
-    shared = Shared(project, store, operations, Sessions(store), Live(store), worker.wake, stopping)
-    return shared, worker.stop
+    state.wake = worker.wake
+    return worker.stop

@@ -1,16 +1,18 @@
-"""What goes back: JSON, XML where a client of the older API asks for it, errors, and the headers of every answer."""
+"""Errors, XML for clients of the older API, and the headers of every answer."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from statecfg.entities.model import org_id
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+
+from statecfg.entities.model import Principal, org_id
 from statecfg.entities.problems import ApiError
 from statecfg.server import versions
-from statecfg.server.exchange import JSON, Answer, Asked
+from statecfg.server.request import Request
 
 REQUEST_ID = "X-VMWARE-VCLOUD-REQUEST-ID"
 TASK_LOCATION = "X-VMWARE-VCLOUD-TASK-LOCATION"
@@ -22,8 +24,8 @@ VERSIONS_XML = "application/vnd.vmware.vcloud.versions+xml"
 SESSION_XML = "application/vnd.vmware.vcloud.session+xml"
 ORG_XML = "application/vnd.vmware.vcloud.org+xml"
 ORGS_XML = "application/vnd.vmware.vcloud.orgList+xml"
-# Scripts, styles and connections from us only; no frame; nothing kept; no type guessed; no address given away. With
-# no-referrer a browser would send forms, such as the one to log in, with `Origin: null`.
+# Scripts, styles and connections only from this server; no frames, no caching, no guessed types, no foreign referrer.
+# With `no-referrer` a browser would send forms, such as the login form, with `Origin: null`.
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
     "object-src 'none'",
@@ -36,27 +38,12 @@ SECURITY: Mapping[str, str] = {
 }
 
 
-def body(answer: Answer) -> bytes:
-    """Return the bytes of an answer's body, b"" for none."""
-    if answer.body is None:
-        return b""
-    if isinstance(answer.body, bytes):
-        return answer.body
-    return json.dumps(answer.body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
-def content_type(media_type: str, version: float | None) -> str:
-    """Return the header for a media type: JSON and XML of the API say which version they are of."""
-    versioned = version is not None and (media_type == JSON or media_type.endswith("+xml"))
-    return f"{media_type};version={version}" if versioned else media_type
-
-
-def error(refused: ApiError, headers: Mapping[str, str], path: str) -> Answer:
-    """Return the answer to a refused request: JSON, or XML where the older API's clients expect that."""
-    if path.startswith("/api/") and _wants_xml(headers):
-        return Answer(refused.status, error_xml(refused), refused.headers, ERROR_XML)
+def error(refused: ApiError, request: HttpRequest) -> Response:
+    """Return the answer to a refused request: JSON, or XML if a client of the older API expects it."""
+    if request.scope["path"].startswith("/api/") and _wants_xml(request.headers):
+        return Response(error_xml(refused), refused.status, refused.headers, ERROR_XML)
     value = {"minorErrorCode": refused.minor_code, "message": refused.message, "stackTrace": None}
-    return Answer(refused.status, value, refused.headers)
+    return JSONResponse(value, refused.status, refused.headers)
 
 
 def _wants_xml(headers: Mapping[str, str]) -> bool:
@@ -66,9 +53,9 @@ def _wants_xml(headers: Mapping[str, str]) -> bool:
         return "xml" in headers.get("accept", "").lower()
 
 
-def location(asked: Asked, task_id: str) -> str:
+def location(request: Request, task_id: str) -> str:
     """Return the address of a task by its URN."""
-    return f"{asked.base}/api/task/{task_id.rpartition(':')[2]}"
+    return f"{request.base}/api/task/{task_id.rpartition(':')[2]}"
 
 
 def error_xml(refused: ApiError) -> bytes:
@@ -81,7 +68,7 @@ def _error(message: str, major: int, minor: str) -> dict[str, str]:
 
 
 def versions_json(base: str) -> dict[str, Any]:
-    """Return which versions there are, and where each is logged in to."""
+    """Return the supported versions, with the login address of each."""
     entries = [{"version": str(each), "loginUrl": _login(base), "deprecated": False} for each in versions.SUPPORTED]
     return {"versionInfo": entries}
 
@@ -100,13 +87,13 @@ def _login(base: str) -> str:
     return f"{base}/cloudapi/1.0.0/sessions"
 
 
-def session(asked: Asked) -> dict[str, Any]:
-    """Return who is logged in: clients ask it whether they are administrators."""
-    caller, base = asked.principal, asked.base
-    links = [{"rel": "down", "type": _type("orgList", asked), "href": f"{base}/api/org/"}]
-    links.append({"rel": "down", **_org(asked, caller.org)})
+def session(request: Request, caller: Principal) -> dict[str, Any]:
+    """Return a session. Clients read from it whether they are administrators."""
+    base = request.base
+    links = [{"rel": "down", "type": _type("orgList", request), "href": f"{base}/api/org/"}]
+    links.append({"rel": "down", **_org(request, caller.org)})
     links.append({"rel": "remove", "href": f"{base}/api/session"})
-    own = {"type": _type("session", asked), "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
+    own = {"type": _type("session", request), "href": f"{base}/api/session", "user": caller.name, "userId": caller.id}
     return {**own, "org": caller.org, "roles": caller.role, "link": links}
 
 
@@ -116,10 +103,10 @@ def session_xml(value: Mapping[str, Any]) -> bytes:
     return _document("Session", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "link"}}, links)
 
 
-def orgs(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
-    """Return organizations, given by their names."""
-    own = {"type": _type("orgList", asked), "href": f"{asked.base}/api/org/"}
-    return {**own, "org": [_org(asked, name) for name in names]}
+def orgs(request: Request, names: Iterable[str]) -> dict[str, Any]:
+    """Return organizations."""
+    own = {"type": _type("orgList", request), "href": f"{request.base}/api/org/"}
+    return {**own, "org": [_org(request, name) for name in names]}
 
 
 def orgs_xml(value: Mapping[str, Any]) -> bytes:
@@ -128,9 +115,9 @@ def orgs_xml(value: Mapping[str, Any]) -> bytes:
     return _document("OrgList", {"xmlns": NAMESPACE, "type": value["type"], "href": value["href"]}, inside)
 
 
-def org(asked: Asked, name: str) -> dict[str, str]:
+def org(request: Request, name: str) -> dict[str, str]:
     """Return an organization."""
-    return {**_org(asked, name), "fullName": name}
+    return {**_org(request, name), "fullName": name}
 
 
 def org_xml(value: Mapping[str, str]) -> bytes:
@@ -139,18 +126,21 @@ def org_xml(value: Mapping[str, str]) -> bytes:
     return _document("Org", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "fullName"}}, inside)
 
 
-def _org(asked: Asked, name: str) -> dict[str, str]:
+def _org(request: Request, name: str) -> dict[str, str]:
     id = org_id(name)
-    href = f"{asked.base}/api/org/{id.rpartition(':')[2]}"
-    return {"type": _type("org", asked), "name": name, "href": href, "id": id}
+    href = f"{request.base}/api/org/{id.rpartition(':')[2]}"
+    return {"type": _type("org", request), "name": name, "href": href, "id": id}
 
 
-def _type(name: str, asked: Asked) -> str:
-    return f"application/vnd.vmware.vcloud.{name}+{'xml' if asked.xml else 'json'}"
+def _type(name: str, request: Request) -> str:
+    return f"application/vnd.vmware.vcloud.{name}+{'xml' if request.wants_xml else 'json'}"
 
 
 def task_xml(task: Mapping[str, Any]) -> bytes:
-    """Return a task, given as its JSON value, as the XML document that it is made after."""
+    """Return a task as an XML document.
+
+    :param task: its JSON value
+    """
     names = (
         "href",
         "type",
@@ -165,10 +155,10 @@ def task_xml(task: Mapping[str, Any]) -> bytes:
     )
     attributes = {name: str(task[name]) for name in names if task.get(name) is not None}
     inside = [_reference(tag, task.get(key)) for tag, key in (("Owner", "owner"),)]
-    failed = task.get("error")
-    if failed:
-        codes = failed.get("majorErrorCode") or 500, str(failed.get("minorErrorCode") or "")
-        inside.append(_element("Error", _error(str(failed.get("message") or ""), *codes)))
+    problem = task.get("error")
+    if problem:
+        codes = problem.get("majorErrorCode") or 500, str(problem.get("minorErrorCode") or "")
+        inside.append(_element("Error", _error(str(problem.get("message") or ""), *codes)))
     inside += [_reference(tag, task.get(key)) for tag, key in (("User", "user"), ("Organization", "organization"))]
     if task.get("progress") is not None:
         inside.append(_element("Progress", {}, escape(str(task["progress"]))))
@@ -202,5 +192,5 @@ def _text(value: str) -> str:
 
 
 def _plain(value: str) -> str:
-    """Return a text without the characters that XML 1.0 can't hold."""
+    """Return a text with U+FFFD instead of the characters that XML 1.0 can't hold."""
     return "".join(each if each in "\t\n\r" or (each >= " " and each not in "\ufffe\uffff") else "�" for each in value)

@@ -194,7 +194,7 @@ def test_wrong_queries_are_refused(served: Served, query: str) -> None:
     ("body", "status", "says"),
     [
         (b"", 400, "needs a body"),
-        (b"{", 400, "no JSON"),
+        (b"{", 400, "not JSON"),
         (b"\xff{}", 400, "UTF-8"),
         (b'{"name": "a", "name": "b"}', 400, "twice"),
         (b'{"name": NaN}', 400, "NaN"),

@@ -11,8 +11,9 @@ import pytest
 
 from statecfg.entities.operations import Operations
 from statecfg.server import auth, sessions
-from statecfg.server.exchange import ADMINISTRATOR, ANYONE, AUTHOR, PERMISSIONS, VIEWER, Route
+from statecfg.server.auth import ADMINISTRATOR, ANYONE, AUTHOR, PERMISSIONS, VIEWER
 from statecfg.server.routes import ROUTES
+from statecfg.server.routing import Route
 from statecfg.store import opened
 from statecfg.store.database import Store
 from tests import ROOT
@@ -167,7 +168,7 @@ def test_a_browser_logs_in_changes_things_and_logs_out(served: Served) -> None:
         answer = client.post("/login", data={"token": served.tokens["author"]})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"]
-        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and served.tokens["author"] not in cookie
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie and served.tokens["author"] not in cookie
         own = client.get("/statecfg/1.0/session").json()
         assert own["user"] == "a-author"
         refused(client.post("/logout"), 403)
@@ -186,13 +187,13 @@ def test_a_wrong_token_is_not_made_good_by_a_session(served: Served) -> None:
 
 def test_who_guesses_waits_longer_each_time() -> None:
     now = 0.0
-    slowed = auth.Slowed(lambda: now)
-    waits = [slowed.failed("192.0.2.1") for _ in range(20)]
+    delays = auth.Delays(lambda: now)
+    waits = [delays.failed("192.0.2.1") for _ in range(20)]
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (0.1, 3.0)
-    assert slowed.failed("192.0.2.2") == 0.1
+    assert delays.failed("192.0.2.2") == 0.1
     now = 61.0
-    assert slowed.failed("192.0.2.1") == 0.1
+    assert delays.failed("192.0.2.1") == 0.1
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_an_answer_that_nobody_reads_ends() -> None:
 
         def connection() -> running.Connection:
             made = running.Connection(config, ServerState(), {})
-            made.patience = 0.05
+            made.timeout = 0.05
             return made
 
         server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)

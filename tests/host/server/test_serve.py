@@ -135,7 +135,7 @@ def test_connections_end_that_do_not_say_what_they_want() -> None:
 
         def connection() -> running.Connection:
             made.append(running.Connection(config, ServerState(), {}))
-            made[-1].patience = patience
+            made[-1].timeout = patience
             return made[-1]
 
         server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
