@@ -59,9 +59,9 @@ class Later:
         found: list[dict[str, Any]] = self._found.due(host)
         return found
 
-    def failed_events(self) -> dict[str, list[dict[str, Any]]]:
+    def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Return as it does."""
-        found: dict[str, list[dict[str, Any]]] = self._found.failed_events()
+        found: dict[str, list[dict[str, str]]] = self._found.failed_events()
         return found
 
     def left_hosts(self, work: Work) -> list[dict[str, Any]]:

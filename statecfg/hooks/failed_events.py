@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.hooks import result as hook_result
-from statecfg.store import hooks
 from statecfg.store.database import Store
+from statecfg.store.hooks import log as hook_log
 
 
-def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the failed hooks among queued ones, oldest first, each with its host.
 
     :param queued: place in the queue → the host's name
     """
-    logged = hooks.events(store, invocations=tuple(queued)) if queued else ()
+    logged = hook_log.events(store, invocations=tuple(queued)) if queued else ()
     for each in reversed(logged):
         if (each.severity == hook_result.ERROR or _not_run(each.entry)) and each.invocation is not None:
             yield queued[each.invocation], entry(each.hook or "", each.entry, each.detail)
 
 
-def entry(hook: str, logged: Mapping[str, Any], detail: str) -> dict[str, Any]:
+def entry(hook: str, logged: Mapping[str, Any], detail: str) -> dict[str, str]:
     """Return a failed hook as the report has it: `hook`, `event` and `error`."""
     why = logged.get("error") or detail or logged.get("msg") or "see its log"
     text = why.get("message") if isinstance(why, dict) else why

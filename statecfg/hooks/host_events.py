@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.remote.hooks.result import Judged
     from statecfg.store.database import Store
-    from statecfg.store.hooks import HookObject
+    from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
 REGISTERED = "node-registered"
@@ -32,7 +32,7 @@ def fire(
     playbook: str | None,
     project: Project,
     change: Callable[[Connection], object] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str]]:
     """Fire an event of a host: its hooks are queued, and the queue is run.
 
     :param event: one of `EVENTS`
@@ -46,13 +46,13 @@ def fire(
 
     from statecfg.hooks import failed_events
     from statecfg.hooks.exec import engine as exec_hooks
-    from statecfg.hooks.registration import model as registration
+    from statecfg.hooks.registration import files
 
     engine = exec_hooks.of_project(project, store)
-    for each in registration.load(project):
+    for each in files.load(project):
         if each.protocol == "exec":
-            engine.adopt(each, getpass.getuser())
-    failed: list[dict[str, Any]] = []
+            engine.hooks.adopt(each, getpass.getuser())
+    failed: list[dict[str, str]] = []
 
     def refused(hook: HookObject, judged: Judged) -> None:
         failed.append(failed_events.entry(hook.name, judged.entry, judged.detail))

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks.bus import around_resources, merged
+from statecfg.hooks.around import merged, to_wire
 from statecfg.hooks.exec import engine as exec_hooks
 from statecfg.hooks.exec import types as exec_types
-from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration import files
 from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
 
@@ -38,7 +38,7 @@ class Preview:
     run = ""  # nothing is done, so there is no run
 
     def __init__(self, project: Project, inventory: Inventory, playbook: str, url: str | None = None) -> None:
-        declared = registration.load(project)
+        declared = files.load(project)
         self.warnings = [warning for each in declared for warning in each.warnings]
         self.types = exec_types.of_project(project)
         self.selects = exec_hooks.selecting(inventory)
@@ -49,14 +49,16 @@ class Preview:
         self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
         if self.there:
             with opened(project, url) as store:
-                stored = exec_hooks.of_project(project, store, inventory).registrations(each.name for each in declared)
+                stored = exec_hooks.of_project(project, store, inventory).hooks.registrations(
+                    each.name for each in declared
+                )
                 self.ledgers.update(hosts.lineages(store, playbook))
         self.hooks = merged(declared, stored, self.types)
         self.http = [each for each in declared if each.protocol == "http"]
 
     def of_host(self, host: str) -> list[Json]:
         """Return the hooks around resources of a host, as the executor takes them."""
-        found = [around_resources(each) for each in self.hooks if self._within(each, host)]
+        found = [to_wire(each) for each in self.hooks if self._within(each, host)]
         return [wire for wire in found if wire["events"]]
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
@@ -86,7 +88,7 @@ class Preview:
             if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
         ]
 
-    def failed_events(self) -> dict[str, list[Json]]:
+    def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Return nothing: no hook was called."""
         return {}
 

@@ -30,7 +30,7 @@ class Called(Protocol):
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
         """Return the key of a report and the hooks."""
 
-    def failed_events(self) -> dict[str, list[dict[str, Any]]]:
+    def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Return by host the hooks of the host's own events that failed."""
 
 

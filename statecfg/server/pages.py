@@ -19,10 +19,10 @@ from statecfg.server.auth import ADMINISTRATOR, ANYONE, VIEWER
 from statecfg.server.parameters import Parameter
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
-from statecfg.store import hooks
 from statecfg.store import hosts as host_store
 from statecfg.store import runs as run_store
 from statecfg.store import service_changes as service_store
+from statecfg.store.hooks import log as hook_log
 from statecfg.store.hosts import HostRecord
 from statecfg.store.runs import Going, RunRecord
 from statecfg.store.units.records import ServiceRow, UnitRow
@@ -128,7 +128,7 @@ def host(request: Request) -> Response:
             "entry": each.entry,
             "detail": each.detail,
         }
-        for each in hooks.events(store, limit=EVENTS, about=name)
+        for each in hook_log.events(store, limit=EVENTS, about=name)
     ]
     recent = [_ended(each) for each in run_store.recent(store, NAMED, host=name)]
     return JSONResponse({**known, "facts": record.facts, "runs": recent, "events": logged})

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from statecfg.store.database import Store
 from statecfg.store.tables import binding, host
@@ -166,6 +166,13 @@ def bind(store: Store, name: str, playbook: str) -> bool:
 def unbind(store: Store, name: str, playbook: str) -> bool:
     """Take a playbook from a host; return whether it was bound. From then on, it is not installed there either."""
     return store.attempt(lambda connection: unbind_in(connection, store.project, name, playbook))
+
+
+def bound(store: Store, playbook: str) -> int:
+    """Return the number of hosts to which a playbook is bound."""
+    with store.reading() as connection:
+        asked = select(func.count()).select_from(binding).where(binding.c.playbook == playbook)
+        return int(connection.execute(asked).scalar_one())
 
 
 def lineages(store: Store, playbook: str) -> dict[str, str]:

@@ -153,7 +153,7 @@ going_host = Table(
 )
 
 # Hook objects. `folded` is the name without regard to case; `folder`, where its type was when it was made; `spec`, what
-# it is for (see `hooks.HookObject`); `access`, the users who have Full Control of it.
+# it is for (see `hooks.records.HookObject`); `access`, the users who have Full Control of it.
 hook = Table(
     "hook",
     metadata,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.exec.types import HookType
     from statecfg.hooks.registration.model import Registration
     from statecfg.problems import Problem
-    from statecfg.store.hooks import Event, HookObject, Queued
+    from statecfg.store.hooks.records import Event, HookObject, Queued
     from statecfg.store.objects import Owed
 
 _STYLES: Mapping[str, Style] = {"info": "", "warn": "change", "error": "remove"}
@@ -60,7 +60,7 @@ def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
             "hosts": select.hosts or "all",
             "types": ", ".join(select.types) or "all",
             "order": str(hook.order),
-            "on failure": hook.failure,
+            "on failure": hook.on_failure,
             "declared": str(hook.position),
         }
     )

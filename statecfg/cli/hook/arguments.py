@@ -72,7 +72,7 @@ def _clean(text: str) -> str:
 def checked(
     name: str | None, kind: str | None, spec: Mapping[str, Any], inventory: Inventory
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Return what a hook is called for as `store.hooks.Spec` has it, and what is wrong with that, its name and type.
+    """Return the fields of a `Spec`, and what is wrong with them, the name and the type.
 
     :param spec: the options by their names; those that were not given are None or empty
     """

@@ -119,7 +119,8 @@ def create(
 
     from statecfg.cli.hook import arguments as hook_arguments
     from statecfg.problems import InvalidInput, collecting, going_on, problem, report
-    from statecfg.store import hooks
+    from statecfg.store.hooks import objects as hook_objects
+    from statecfg.store.hooks import records
 
     left = list(words)
     name = name if name is not None or not left else left.pop(0)
@@ -138,13 +139,13 @@ def create(
         if found:
             raise InvalidInput(found)
         assert name is not None
-        made, differs = hooks.create(
+        made, differs = hook_objects.create(
             known.store,
             name,
             found_type.name,
             str(found_type.folder),
             complete,
-            hooks.Spec(**chosen),
+            records.Spec(**chosen),
             getpass.getuser(),
         )
     if differs:
@@ -152,7 +153,7 @@ def create(
         raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {made.name}; or delete it first")])
     from statecfg.views.changes import value_text
 
-    for text in found_type.doubtful(known.engine.path):
+    for text in found_type.doubtful(known.engine.caller.path):
         click.echo(f"warning: {text}", err=True)
     _say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
 
@@ -162,10 +163,10 @@ def create(
 @click.pass_obj
 def delete(store: str | None, name: str) -> None:
     """Delete a hook and its queued calls. Its log entries stay."""
-    from statecfg.store import hooks
+    from statecfg.store.hooks import objects as hook_objects
 
     with HookStore(store) as known:
-        _say(hooks.remove(known.store, name))
+        _say(hook_objects.remove(known.store, name))
 
 
 @command.command("list", cls=Command, examples="statecfg hook list\nstatecfg hook list --json")
@@ -174,14 +175,15 @@ def delete(store: str | None, name: str) -> None:
 @click.pass_obj
 def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
     """Show all hooks, including those that this project declares, and the number of queued calls."""
-    from statecfg.hooks.registration import model as registration
-    from statecfg.store import hooks
+    from statecfg.hooks.registration import files
+    from statecfg.store.hooks import objects as hook_objects
+    from statecfg.store.hooks import queue
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
-        found, waiting = hooks.every(known.store), hooks.waiting(known.store)
+        found, waiting = hook_objects.every(known.store), queue.waiting(known.store)
         made = {hook.name for hook in found}
-        declared = [each for each in registration.load(known.project) if each.name not in made]
+        declared = [each for each in files.load(known.project) if each.name not in made]
     data = {"format": 1, "hooks": [view.hook_data(hook) for hook in found], "queued": waiting}
     data["declared"] = [view.declared_data(each) for each in declared]
     _write(view.hook_table(found, declared, waiting), data, as_json, no_color)
@@ -223,13 +225,13 @@ def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
 @click.pass_obj
 def log(store: str | None, name: str | None, limit: int | None, start: int, as_json: bool, no_color: bool) -> None:
     """Show the results of calls to one hook or to all hooks, newest first."""
-    from statecfg.store import hooks
+    from statecfg.store.hooks import log as hook_log
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
         if name is not None and known.over_http(name) is None:
             known.hook(name)
-        found = hooks.events(known.store, name, limit, start)
+        found = hook_log.events(known.store, name, limit, start)
     lines = (line for event in found for line in view.event_lines(event))
     _write(lines, {"format": 1, "events": [view.event_data(event) for event in found]}, as_json, no_color)
 
@@ -253,13 +255,13 @@ def run(
 ) -> int:
     """Call a hook now, as if an event of a host had happened, and show the result."""
     from statecfg.remote.hooks.result import ERROR
-    from statecfg.store import hooks
+    from statecfg.store.hooks import log as hook_log
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
         hook = known.hook(name)
         judged = known.engine.run(name, event, known.host(host), policy, debug)
-        found = hooks.events(known.store, name, 1) if judged is not None else []
+        found = hook_log.events(known.store, name, 1) if judged is not None else []
     if judged is None:
         said = f"no event handler exists for hook {hook.name}"
         _write([_line(said)], {"format": 1, "result": said}, as_json, no_color)
@@ -276,12 +278,12 @@ def run(
 def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
     """Change keys of a hook's configuration. The value is parsed as JSON if possible; otherwise it is a string."""
     from statecfg.cli.hook import arguments as hook_arguments
-    from statecfg.store import hooks
+    from statecfg.store.hooks import objects as hook_objects
 
     pairs = dict(hook_arguments.pair(text) for text in values)
     with HookStore(store) as known:
         schema = known.schema(name)
-        _changed(hooks.set_keys(known.store, name, pairs, schema), pairs, schema)
+        _changed(hook_objects.set_keys(known.store, name, pairs, schema), pairs, schema)
 
 
 @command.command("unset", cls=Command, examples="statecfg hook unset counter node-booted")
@@ -290,11 +292,11 @@ def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
 @click.pass_obj
 def unset(store: str | None, name: str, keys: Sequence[str]) -> None:
     """Reset keys of a hook's configuration to their defaults. Keys without a default are removed."""
-    from statecfg.store import hooks
+    from statecfg.store.hooks import objects as hook_objects
 
     with HookStore(store) as known:
         schema = known.schema(name)
-        _changed(hooks.unset_keys(known.store, name, keys, schema), keys, schema)
+        _changed(hook_objects.unset_keys(known.store, name, keys, schema), keys, schema)
 
 
 def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: Mapping[str, Any]) -> None:
@@ -328,11 +330,11 @@ def revoke(store: str | None, name: str, user: str) -> None:
 
 
 def _access(store: str | None, name: str, user: str, more: bool) -> None:
-    from statecfg.store import hooks
+    from statecfg.store.hooks import objects as hook_objects
 
     with HookStore(store) as known:
         hook = known.hook(name)
-        changed = hooks.grant(known.store, name, user, more)
+        changed = hook_objects.grant(known.store, name, user, more)
     had = "has" if more else "does not have"
     _say(f"{hook.name}: {user} {had} Full Control" + ("" if changed else ", as before"))
 
@@ -349,14 +351,16 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     """
     from statecfg.hooks.http.reconcile import retry_due
     from statecfg.remote.hooks.result import ERROR
-    from statecfg.store import hooks, objects
+    from statecfg.store import objects
+    from statecfg.store.hooks import log as hook_log
+    from statecfg.store.hooks import queue
     from statecfg.views import hooks as view
 
     with HookStore(store) as known:
         done = [item.id for item, _ in known.engine.drain()]
-        found = hooks.events(known.store, invocations=done) if done else []
+        found = hook_log.events(known.store, invocations=done) if done else []
         owed = retry_due(known.store, known.project)
-        pending, later = hooks.pending(known.store), objects.owed(known.store)
+        pending, later = queue.pending(known.store), objects.owed(known.store)
     waiting = len(pending)
     lines = [line for event in reversed(found) for line in view.event_lines(event)]
     lines += [line for fired in owed for line in view.called_lines(fired)]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.registration.model import Registration
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
-    from statecfg.store.hooks import HookObject
+    from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
 
@@ -40,13 +40,13 @@ class HookStore:
 
     def hook(self, name: str) -> HookObject:
         """Return a hook. Raises InvalidInput where there is none."""
-        return self.engine.hook(name)
+        return self.engine.hooks.find(name)
 
     def over_http(self, name: str) -> Registration | None:
         """Return the HTTP hook of this name that the project declares, or None. Raises InvalidInput."""
-        from statecfg.hooks.registration import model as registration
+        from statecfg.hooks.registration import files
 
-        declared = registration.load(self.project)
+        declared = files.load(self.project)
         return next((each for each in declared if each.protocol == "http" and each.name == name), None)
 
     def schema(self, name: str) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from statecfg.store.hooks import HookObject
+    from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
 # Key of hw_info → the facts that may have it, the first that there is.

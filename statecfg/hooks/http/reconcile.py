@@ -24,7 +24,7 @@ from statecfg.hooks.http.calls import FINALIZE, PRE_RECONCILE, Failure, Reply
 from statecfg.hooks.http.children import Children
 from statecfg.hooks.http.described import described, digest, leak
 from statecfg.hooks.http.held import Held
-from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import HttpHook, Registration
 from statecfg.problems import InvalidInput
 from statecfg.run.hook_failure import HookFailure
@@ -151,7 +151,7 @@ class Reconciler:
             except InvalidInput as error:
                 first = error.problems[0]
                 reply = Reply(error=Failure(first.detail, permanent=True))
-                if hook.failure != "continue":
+                if hook.on_failure != "continue":
                     self._note(hook, PRE_RECONCILE, known, "failed", first.detail)
                     raise
         self._judged(hook, PRE_RECONCILE, known, reply, tries)
@@ -242,7 +242,7 @@ class Reconciler:
                 reply = http_hooks.call(url, seconds, _http(hook).form_factor, phase, given, children, key[:32])
             tries += 1
             failed, wait = reply.error, wait_after(tries)
-            if failed is None or failed.proceed or failed.permanent or hook.failure != "retry":
+            if failed is None or failed.proceed or failed.permanent or hook.on_failure != "retry":
                 return reply, tries
             if time.monotonic() + wait >= end or self.cancel.wait(wait):
                 return reply, tries
@@ -256,7 +256,7 @@ class Reconciler:
             self._note(hook, phase, known, "ok")
             return
         message = error.message or "it gave no message"
-        goes_on = error.proceed or hook.failure == "continue"
+        goes_on = error.proceed or hook.on_failure == "continue"
         again = None
         if not error.proceed and not error.permanent:
             owed = objects.owe(self.store, known, hook.name, phase, tries, wait_after(max(tries, 1)), message)
@@ -297,7 +297,7 @@ def retry_due(store: Store, project: Project, now: float | None = None) -> list[
     :raises InvalidInput: a registration or the inventory is wrong
     """
     due = objects.owed(store, time.time() if now is None else now)
-    reconciler = Reconciler(store, registration.load(project), uuid.uuid4().hex, dialects.inventory(project))
+    reconciler = Reconciler(store, files.load(project), uuid.uuid4().hex, dialects.inventory(project))
     found: list[Json] = []
     for item in due:
         about = {"host": item.host, "playbook": item.playbook}

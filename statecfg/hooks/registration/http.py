@@ -46,7 +46,7 @@ def read(spec: Mapping) -> Registration:
         "http",
         made.capabilities,
         deadline=model.HTTP_DEADLINE,
-        failure="retry",
+        on_failure="retry",
         http=made,
         warnings=tuple(sorted(warnings, key=lambda item: item.places)),
     )

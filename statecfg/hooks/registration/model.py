@@ -1,20 +1,13 @@
-"""Registrations: which hook is called, for what, and how. They are the files `hooks/*.yml` of a project."""
+"""A registration: which hook is called, for which events, and how."""
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from statecfg.playbook import trust
-from statecfg.problems import InvalidInput, Problem, collecting, durations, going_on, problem, report
+from statecfg.problems import Problem, durations
 from statecfg.problems.positions import NOWHERE, SourceLocation
-
-if TYPE_CHECKING:
-    from statecfg.playbook.project import Project
 
 HOST_EVENTS = (
     "node-registered",
@@ -98,7 +91,7 @@ class Registration:
     :param where: "controller" or "host"
     :param order: hooks of one event are called by order, then by name
     :param deadline: seconds; of an HTTP hook, for all tries of one event together
-    :param failure: what follows a failure: "abort" the host's run, "continue" it, or "retry" and abort in the end
+    :param on_failure: what follows a failure: "abort" the host's run, "continue" it, or "retry" and abort in the end
     :param full_control: users who may pass it by with `--no-hooks`
     :param position: where it is written
     :param type: of an exec hook, the name of its type
@@ -114,73 +107,10 @@ class Registration:
     where: str = "controller"
     order: int = ORDER
     deadline: float = DEADLINE
-    failure: str = "abort"
+    on_failure: str = "abort"
     full_control: tuple[str, ...] = ()
     position: SourceLocation = NOWHERE
     type: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     http: HttpHook | None = None
     warnings: tuple[Problem, ...] = ()
-
-
-def load(project: Project) -> list[Registration]:
-    """Return the registrations of a project, by order and name; none where it has no `hooks/`.
-
-    Raises InvalidInput with everything that is wrong in all of them: shapes, names, values, and files that others
-    could change.
-    """
-    folder = project.root / "hooks"
-    if not folder.is_dir():
-        return []
-    found: list[Registration] = []
-    with collecting() as wrong, going_on():
-        _refuse_foreign(folder)
-        for path in sorted(path for path in folder.iterdir() if path.suffix in (".yml", ".yaml")):
-            with going_on():
-                _refuse_foreign(path)
-                made = _read(path, project.relative(path))
-                if made is not None:
-                    found.append(made)
-        _refuse_twins(found)
-    if wrong:
-        changeable = [each for each in wrong if each.code == "SC0601"]
-        rest = [each for each in wrong if each.code != "SC0601"]
-        one = [trust.together(changeable)] if changeable else []
-        raise InvalidInput(sorted([*rest, *one], key=lambda item: item.places[:1]))
-    return sorted(found, key=lambda each: (each.order, each.name))
-
-
-def _read(path: Path, shown: str) -> Registration | None:
-    from statecfg.dialects import yaml_text
-    from statecfg.hooks.registration import yaml as registration_yaml
-
-    root = yaml_text.load(path, registration_yaml.SHAPE, shown)
-    return registration_yaml.parse(root)
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Report that somebody else could put a hook there. Source: promise E5; CVE-2018-10875."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        report(problem("SC0301", f"{path}: {error.strerror}", "check the path", SourceLocation(str(path), 0)))
-        return
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid not in (0, os.geteuid()):
-        detail = f"{path} belongs to user {found.st_uid}, not to you (user {os.geteuid()}), with mode {mode:04o}"
-        report(
-            problem("SC0601", detail, f"look at it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
-        )
-    elif mode & 0o022 and not (mode & 0o022 == 0o020 and trust.private(found.st_uid, found.st_gid)):
-        detail = f"{path} of user {found.st_uid} has mode {mode:04o}"
-        report(problem("SC0601", detail, f"look at it, then: chmod go-w {path}", SourceLocation(str(path), 0)))
-
-
-def _refuse_twins(found: Iterable[Registration]) -> None:
-    first: dict[str, Registration] = {}
-    for each in found:
-        # Hook objects of Razor are told apart without regard to case, and both kinds share one log.
-        other = first.setdefault(each.name.lower(), each)
-        if other is not each:
-            detail = f"two hooks are called {each.name}"
-            report(problem("SC0607", detail, "rename one", each.position, other.position))

@@ -77,7 +77,7 @@ def _shared(made: Registration, spec: Mapping) -> Registration:
         where=where,
         order=_order(spec),
         deadline=_deadline(spec, made.deadline),
-        failure=choice_of(spec, "onFailure", model.FAILURES) or made.failure,
+        on_failure=choice_of(spec, "onFailure", model.FAILURES) or made.on_failure,
         full_control=texts_of(spec, "fullControl"),
     )
 

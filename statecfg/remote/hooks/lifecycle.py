@@ -53,7 +53,7 @@ class Lifecycle:
     """The entities of one run, and what is fired around them.
 
     :param entities: by node name; of nodes that left the definition, too
-    :param hooks: what may fire, in their order: `name`, `events`, `select` (types, names, tags), `failure`, `deadline`
+    :param hooks: what may fire, in order: `name`, `events`, `select` (types, names, tags), `on_failure`, `deadline`
     """
 
     def __init__(self, entities: Dict[str, Entity], hooks: Sequence[Mapping[str, Any]]) -> None:
@@ -224,7 +224,7 @@ class Lifecycle:
             else:
                 answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook["deadline"]))
                 end += answer.get("waited", 0.0)  # while hooks of other hosts had their turn
-            status = OK if answer["ok"] else {"abort": FAILED, "continue": CONTINUED, "retry": OWED}[hook["failure"]]
+            status = OK if answer["ok"] else {"abort": FAILED, "continue": CONTINUED, "retry": OWED}[hook["on_failure"]]
             told: Dict[str, Any] = {"hook": hook["name"], "event": event, "name": node.provides, "where": hook["where"]}
             told["status"] = status
             told.update((key, answer[key]) for key in ("error", "severity", "entry", "metadata") if answer.get(key))

@@ -12,8 +12,11 @@ import pytest
 
 from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import SHIPPED, HookTypes
-from statecfg.store import hooks, opened
+from statecfg.store import opened
 from statecfg.store.database import Store
+from statecfg.store.hooks import log as hook_log
+from statecfg.store.hooks import objects as hook_objects
+from statecfg.store.hooks import queue, records
 from tests.host.hooks.exec.workshop import BOOTED, BOUND, COUNTER, Workshop
 from tests.host.remote.machine.test_process import alive
 
@@ -55,7 +58,9 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 def test_the_shipped_counter(shop: Workshop) -> None:
     engine = Engine(shop.store, HookTypes((SHIPPED,)))
     kind = engine.types.find("counter")
-    hooks.create(shop.store, "mine", "counter", str(kind.folder), kind.configured({"count": 41}), hooks.Spec(), "me")
+    hook_objects.create(
+        shop.store, "mine", "counter", str(kind.folder), kind.configured({"count": 41}), records.Spec(), "me"
+    )
     engine.trigger(BOUND, shop.host, "p.yml")
     engine.drain()
     assert [severity for severity, _ in shop.entries()] == ["info"]
@@ -99,11 +104,11 @@ def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, 
             process.kill()
             process.wait()
     total = PROCESSES * events
-    assert hooks.waiting(shop.store) == 0
+    assert queue.waiting(shop.store) == 0
     assert [severity for severity, _ in shop.entries()] == ["info"] * total
     assert shop.configuration("counter") == {"count": total, "again": total}
     assert shop.metadata() == {"count": total}
-    invocations = [event.invocation or 0 for event in reversed(hooks.events(shop.store))]
+    invocations = [event.invocation or 0 for event in reversed(hook_log.events(shop.store))]
     assert invocations == sorted(set(invocations)), "first come, first served"
 
 
@@ -118,7 +123,7 @@ def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_pat
         shop.simple("counter", COUNTER, schema=SCHEMA)
         for _ in range(total):
             shop.engine.trigger(BOOTED, shop.host)
-        while hooks.waiting(store) and time.monotonic() < end:
+        while queue.waiting(store) and time.monotonic() < end:
             process = shop.process(url, BOOTED, 0)
             try:
                 process.wait(dice.uniform(0.2, 0.6) if kills < KILLS else 120)

@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from statecfg.hooks.exec.engine import MOST, Engine
+from statecfg.hooks.exec.call import MOST
+from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import HookTypes
 from statecfg.hooks.registration.model import Registration
 from statecfg.problems import InvalidInput
 from statecfg.remote.hooks.run import RUNNING
-from statecfg.store import Busy, hooks, hosts
+from statecfg.store import Busy, hosts
 from statecfg.store.database import Store
-from statecfg.store.hooks import Spec
+from statecfg.store.hooks import log as hook_log
+from statecfg.store.hooks import objects as hook_objects
+from statecfg.store.hooks import queue
+from statecfg.store.hooks.records import Spec
 from tests.host.hooks.exec.workshop import BOOTED, BOUND, COUNTER, Workshop
 from tests.lab import processes
 
@@ -40,13 +44,13 @@ def test_an_event_calls_what_handles_it_in_order(shop: Workshop) -> None:
     shop.simple("second", ECHO)
     shop.simple("other", ECHO, BOUND)
     places = shop.engine.trigger(BOOTED, shop.host)
-    assert len(places) == hooks.waiting(shop.store) == 2
+    assert len(places) == queue.waiting(shop.store) == 2
     assert shop.entries() == []
     done = shop.engine.drain()
     assert [(item.id, item.hook.name) for item, _ in done] == list(zip(places, ["first", "second"], strict=True))
-    assert hooks.waiting(shop.store) == 0
+    assert queue.waiting(shop.store) == 0
     assert [entry["msg"]["hook"]["name"] for _, entry in shop.entries()] == ["first", "second"]
-    assert [event.invocation for event in hooks.events(shop.store, invocations=places)] == places[::-1]
+    assert [event.invocation for event in hook_log.events(shop.store, invocations=places)] == places[::-1]
 
 
 def test_nothing_handles_it(shop: Workshop) -> None:
@@ -120,7 +124,7 @@ def test_what_changed_since_the_event_is_what_a_program_sees(shop: Workshop) -> 
     shop.engine.trigger(BOOTED, _host(shop))
     hosts.set_metadata(shop.store, "web1", {"new": True})
     hosts.bind(shop.store, "web2", "p.yml")
-    hooks.set_keys(shop.store, "h", {"a": 2}, {"a": {}})
+    hook_objects.set_keys(shop.store, "h", {"a": 2}, {"a": {}})
     shop.engine.drain()
     found = seen(shop)
     assert found["node"]["metadata"] == {"new": True}
@@ -138,7 +142,7 @@ def test_a_host_that_was_forgotten_is_seen_as_it_was(shop: Workshop) -> None:
     hosts.tag(shop.store, "web1", ["another host of that name"])
     shop.engine.drain()
     assert shop.entries()[0][1]["msg"]["node"]["metadata"] == {"old": 1}
-    assert [event.host for event in hooks.events(shop.store)] == [None, None]
+    assert [event.host for event in hook_log.events(shop.store)] == [None, None]
     assert shop.metadata() == {}
     assert [severity for severity, _ in shop.entries()] == ["info", "info"]
 
@@ -156,10 +160,10 @@ def test_a_hook_that_was_deleted_is_not_run_and_its_events_stay(shop: Workshop) 
     shop.simple("h", ECHO)
     shop.engine.run("h", BOOTED, shop.host)
     shop.engine.trigger(BOOTED, shop.host)
-    assert hooks.remove(shop.store, "H") == "hook H destroyed"
-    assert hooks.remove(shop.store, "h") == "no changes; hook h does not exist"
+    assert hook_objects.remove(shop.store, "H") == "hook H destroyed"
+    assert hook_objects.remove(shop.store, "h") == "no changes; hook h does not exist"
     assert shop.engine.drain() == []
-    (left,) = hooks.events(shop.store)
+    (left,) = hook_log.events(shop.store)
     assert left.hook is None
 
 
@@ -198,9 +202,9 @@ def test_an_event_and_its_change_are_stored_together(shop: Workshop) -> None:
 
     with pytest.raises(RuntimeError):
         shop.engine.trigger(unbound, _host(shop), "p.yml", breaks)
-    assert (hooks.waiting(shop.store), _host(shop).installed) == (0, "p.yml")
+    assert (queue.waiting(shop.store), _host(shop).installed) == (0, "p.yml")
     shop.engine.trigger(unbound, _host(shop), "p.yml", unbind)
-    assert (hooks.waiting(shop.store), _host(shop).installed, _host(shop).playbooks) == (1, None, [])
+    assert (queue.waiting(shop.store), _host(shop).installed, _host(shop).playbooks) == (1, None, [])
     shop.engine.drain()
     found = seen(shop)
     assert found["policy"] == {"id": "p.yml", "name": "p.yml", "enabled": True, "tags": [], "nodes": {"count": 1}}
@@ -236,7 +240,7 @@ def test_a_type_that_can_not_be_used_any_more(shop: Workshop) -> None:
         ("error", "others could change this"),
         ("error", "unknown hook type"),
     ]
-    assert hooks.waiting(shop.store) == 0
+    assert queue.waiting(shop.store) == 0
 
 
 def test_a_hang_is_an_error_and_changes_nothing(shop: Workshop) -> None:
@@ -269,7 +273,7 @@ def test_what_is_set_while_a_program_runs_is_kept(shop: Workshop) -> None:
     runs = threading.Thread(target=shop.engine.drain)
     runs.start()
     processes.wait_until((folder / "began").exists, 60, "the program to begin")
-    hooks.set_keys(shop.store, "h", {"b": 5}, {"a": {}, "b": {}})
+    hook_objects.set_keys(shop.store, "h", {"b": 5}, {"a": {}, "b": {}})
     (folder / "go").touch()
     runs.join(60)
     assert shop.configuration("h") == {"a": 2, "b": 5}
@@ -332,7 +336,7 @@ def test_events_of_resources(shop: Workshop) -> None:
     shop.simple("h", ECHO, "pre-reconcile")
     shop.simple("fails", "#!/bin/sh\nexit 3\n", "pre-reconcile")
     resource = {"name": "file:/etc/motd", "type": "file", "state": "RESOLVED", "playbook": "p.yml"}
-    given = shop.engine.given(shop.host, "p.yml", resource)
+    given = shop.engine.caller.given(shop.host, "p.yml", resource)
     judged = shop.engine.resource("h", "pre-reconcile", given)
     assert judged is not None
     found = judged.entry["msg"]
@@ -350,7 +354,7 @@ def test_events_of_resources(shop: Workshop) -> None:
     assert refused is not None
     assert (refused.severity, refused.sound) == ("warn", False)
     assert shop.engine.resource("h", "post-create", given) is None
-    assert [event.playbook for event in hooks.events(shop.store)] == ["p.yml"] * 3
+    assert [event.playbook for event in hook_log.events(shop.store)] == ["p.yml"] * 3
 
 
 def test_inside_a_hook_nothing_waits_for_hooks(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +374,7 @@ def test_what_is_not_begun_in_time_stays_queued(shop: Workshop) -> None:
         shop.engine.trigger(BOOTED, shop.host)
     done = shop.engine.drain(0.3)
     assert 0 < len(done) < 5
-    assert hooks.waiting(shop.store) == 5 - len(done)
+    assert queue.waiting(shop.store) == 5 - len(done)
     assert len(shop.engine.drain()) == 5 - len(done)
 
 
@@ -379,7 +383,7 @@ def test_whoever_waits_too_long_for_its_turn_leaves_it_queued(shop: Workshop) ->
     shop.engine.trigger(BOOTED, shop.host)
     with shop.store.turn("hooks", 0):
         assert shop.engine.drain(0.2) == []
-    assert hooks.waiting(shop.store) == 1
+    assert queue.waiting(shop.store) == 1
 
 
 def test_an_invocation_that_kills_who_runs_it_is_given_up(shop: Workshop) -> None:
@@ -387,30 +391,30 @@ def test_an_invocation_that_kills_who_runs_it_is_given_up(shop: Workshop) -> Non
     shop.hook("h", "h")
     (place,) = shop.engine.trigger(BOOTED, shop.host)
     for _ in range(MOST):  # begun, and never settled
-        shop.store.attempt(lambda connection: hooks.begin(connection, place))
+        shop.store.attempt(lambda connection: queue.begin(connection, place))
     shop.engine.drain()
     ((severity, entry),) = shop.entries()
     assert severity == "error"
     assert entry["error"] == f"given up: it was begun {MOST} times, and each time whoever ran it was killed"
-    assert (hooks.waiting(shop.store), (folder / "ran").exists()) == (0, False)
+    assert (queue.waiting(shop.store), (folder / "ran").exists()) == (0, False)
 
 
 def test_a_hook_of_the_project_is_made_on_first_use(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET})
     declared = Registration("mine", "exec", (BOOTED,), type="counter", configuration={"count": 3}, deadline=2.5)
-    made = shop.engine.adopt(declared, "alice")
+    made = shop.engine.hooks.adopt(declared, "alice")
     assert (made.configuration, made.spec.deadline, made.access) == ({"count": 3}, "PT2.5S", ("alice",))
-    hooks.set_keys(shop.store, "mine", {"count": 9}, {"count": {}})
-    assert shop.engine.adopt(declared, "bob").configuration == {"count": 9}
+    hook_objects.set_keys(shop.store, "mine", {"count": 9}, {"count": {}})
+    assert shop.engine.hooks.adopt(declared, "bob").configuration == {"count": 9}
     shop.type("other")
     with pytest.raises(InvalidInput, match="SC0623"):
-        shop.engine.adopt(Registration("mine", "exec", (), type="other"), "alice")
+        shop.engine.hooks.adopt(Registration("mine", "exec", (), type="other"), "alice")
 
 
 def test_a_hook_of_a_project_is_called_for_it_alone_and_as_it_says_now(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, BOUND: QUIET})
     declared = Registration("Mine", "exec", (BOOTED,), type="counter")
-    shop.engine.adopt(declared, "alice")
+    shop.engine.hooks.adopt(declared, "alice")
     other = Engine(shop.store, shop.engine.types)
     assert other.trigger(BOOTED, shop.host) == other.registrations() == []
     assert [each.name for each in other.registrations(["mine"])] == ["Mine"]
@@ -424,16 +428,16 @@ def test_hooks_as_registrations(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, "post-create": QUIET, "stray": QUIET})
     shop.hook("late", "counter", Spec(order=200, types=("file",), on_failure="retry", where="host"))
     shop.hook("early", "counter", Spec(events=("post-create", BOUND), deadline="PT1M"))
-    early, late = shop.engine.registrations()
+    early, late = shop.engine.hooks.registrations()
     assert (early.name, early.events, early.deadline, early.full_control) == ("early", ("post-create",), 60.0, ("me",))
-    assert (late.events, late.select.types, late.failure, late.where) == (
+    assert (late.events, late.select.types, late.on_failure, late.where) == (
         (BOOTED, "post-create"),
         ("file",),
         "retry",
         "host",
     )
     shop.folder.joinpath("counter.hook").chmod(0o777)
-    early, late = shop.engine.registrations()
+    early, late = shop.engine.hooks.registrations()
     assert (early.events, late.events) == (("post-create", BOUND)[::-1], ())
     assert early.warnings[0].code == "SC0601"
 
@@ -443,7 +447,7 @@ def test_the_same_hook_once_more_is_no_other(shop: Workshop) -> None:
     kind = shop.engine.types.find("h")
 
     def create(name: str, type: str = "h", spec: Spec | None = None, **given: Any) -> list[str]:
-        made, differs = hooks.create(
+        made, differs = hook_objects.create(
             shop.store, name, type, str(kind.folder), kind.configured(given), spec or Spec(), "me"
         )
         assert made.name == "Hook"
@@ -463,10 +467,10 @@ def test_setting_and_unsetting_keys(shop: Workshop) -> None:
     shop.hook("h", "h", must=1)
 
     def set_keys(**values: Any) -> tuple[list[str], list[str]]:
-        return hooks.set_keys(shop.store, "h", values, schema)
+        return hook_objects.set_keys(shop.store, "h", values, schema)
 
     def unset(*keys: str) -> tuple[list[str], list[str]]:
-        return hooks.unset_keys(shop.store, "h", keys, schema)
+        return hook_objects.unset_keys(shop.store, "h", keys, schema)
 
     assert set_keys(a=[1], b=None) == (["value for key a updated", "value for key b updated"], [])
     refused = "configuration key alien is not in the schema and must be cleared"
@@ -476,16 +480,16 @@ def test_setting_and_unsetting_keys(shop: Workshop) -> None:
     assert unset("b", "alien") == (["no changes; key b already absent", "no changes; key alien already absent"], [])
     assert unset("must", "a") == ([], ["cannot clear required configuration key must"])
     assert shop.configuration("h") == {"must": 1, "a": 1}
-    assert hooks.set_keys(shop.store, "none", {"a": 1}, schema) == ([], ["hook none does not exist"])
+    assert hook_objects.set_keys(shop.store, "none", {"a": 1}, schema) == ([], ["hook none does not exist"])
 
 
 def test_full_control(shop: Workshop) -> None:
     shop.simple("h", QUIET)
-    assert hooks.grant(shop.store, "H", "alice")
-    assert not hooks.grant(shop.store, "h", "alice")
-    assert hooks.grant(shop.store, "h", "me", False)
-    assert not hooks.grant(shop.store, "none", "me")
-    found = hooks.get(shop.store, "h")
+    assert hook_objects.grant(shop.store, "H", "alice")
+    assert not hook_objects.grant(shop.store, "h", "alice")
+    assert hook_objects.grant(shop.store, "h", "me", False)
+    assert not hook_objects.grant(shop.store, "none", "me")
+    found = hook_objects.get(shop.store, "h")
     assert found is not None
     assert found.access == ("alice",)
 
@@ -509,10 +513,10 @@ def test_the_log_is_read_newest_first_in_pieces(shop: Workshop) -> None:
     shop.engine.run("other", BOOTED, _host(shop))
 
     def numbers(**asked: Any) -> list[int]:
-        return [event.entry["msg"]["node"]["metadata"]["n"] for event in hooks.events(shop.store, "H", **asked)]
+        return [event.entry["msg"]["node"]["metadata"]["n"] for event in hook_log.events(shop.store, "H", **asked)]
 
     assert numbers() == [3, 2, 1, 0]
     assert numbers(limit=2) == [3, 2]
     assert numbers(limit=2, start=1) == [2, 1]
     assert numbers(start=3) == [0]
-    assert len(hooks.events(shop.store)) == 5
+    assert len(hook_log.events(shop.store)) == 5

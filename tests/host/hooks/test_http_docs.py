@@ -8,7 +8,7 @@ from pathlib import Path
 
 from statecfg.hooks.http import answers, exchange
 from statecfg.hooks.http import calls as http_hooks
-from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration import files
 from statecfg.hooks.registration.yaml import SPEC_KEYS
 from statecfg.playbook.project import Project
 from tests import ROOT
@@ -25,7 +25,7 @@ def test_the_page_works_word_for_word(tmp_path: Path) -> None:
     assert reader.follow(PAGE) == 1
     for path in (reader.place / "hooks", reader.place / "hooks/greeting.yml"):
         path.chmod(path.stat().st_mode & ~0o022)
-    (found,) = registration.load(Project(reader.place))
+    (found,) = files.load(Project(reader.place))
     assert found.http is not None and found.http.conditions == ("Greeted",) and found.warnings == ()
 
 

@@ -215,7 +215,7 @@ def hook(name: str, programs: Mapping[str, str], events: Sequence[str], **more: 
     """
     files = {path: [0o755, blob(text)] for path, text in programs.items()}
     digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-    plain = {"order": 100, "select": {}, "failure": "abort", "deadline": 10.0, "configuration": {}, "schema": {}}
+    plain = {"order": 100, "select": {}, "on_failure": "abort", "deadline": 10.0, "configuration": {}, "schema": {}}
     fixed = {"name": name, "type": name, "events": list(events), "where": "host", "digest": digest, "files": files}
     return {**plain, **fixed, **more}
 

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from statecfg.store import hooks, opened
+from statecfg.store import opened
+from statecfg.store.hooks import objects as hook_objects
+from statecfg.store.hooks import queue
 from tests import ROOT
 from tests.host.hooks.http.projects import Watched
 from tests.host.run import hooked, rig
@@ -116,7 +118,7 @@ def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
     assert set(states(host).values()) == {"RESOLVED"}, states(host)
     assert _twins(site) > before
     with opened(url=str(site.root / "store.db")) as store:
-        assert hooks.waiting(store) == 0
+        assert queue.waiting(store) == 0
     assert not hooked.left_here(site)
     return {"delay": delay, "code": process.returncode}
 
@@ -124,6 +126,6 @@ def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
 def _twins(site: Site) -> int:
     """Return how far the counting hook has come; its two keys are the same."""
     with opened(url=str(site.root / "store.db")) as store:
-        found = hooks.get(store, "twins")
+        found = hook_objects.get(store, "twins")
     assert found is not None and found.configuration["count"] == found.configuration["twin"]
     return int(found.configuration["count"])

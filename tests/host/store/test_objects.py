@@ -7,7 +7,7 @@ import time
 
 from statecfg.store import hosts, objects
 from statecfg.store.database import Store
-from statecfg.store.hooks import events
+from statecfg.store.hooks.log import events
 
 SPEC = {"host": "web1", "vars": {"port": 8080}}
 

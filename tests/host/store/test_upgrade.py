@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import select
 
 from statecfg.playbook.project import Project, Settings
-from statecfg.store import address, hooks, hosts, opened, services
+from statecfg.store import address, hosts, opened, services
 from statecfg.store.database import Store
+from statecfg.store.hooks import log as hook_log
 from statecfg.store.service_tables import unit
 from tests.host import upgrades
 from tests.host.store.postgresql import Server
@@ -54,10 +55,10 @@ def test_each_project_has_its_own_record_of_a_host_that_two_projects_shared(url:
         blog = hosts.get(store, "light1")
         assert blog is not None and (blog.metadata, blog.installed) == ({"rack": 12}, "blog/site.yml")
         assert blog.facts == shop.facts and blog.id != shop.id
-        assert [each.host for each in hooks.events(store)] == ["light1"]
+        assert [each.host for each in hook_log.events(store)] == ["light1"]
         assert hosts.lineages(store, "blog/site.yml") == {"light1": blog.ledger}
     with of_project("shop", url) as store:
-        assert hooks.events(store) == []
+        assert hook_log.events(store) == []
         assert store.check() == []
 
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import HttpHook, Reference, Registration, Selector
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput
@@ -60,25 +60,25 @@ def project(root: Path, **files: str) -> Project:
 
 
 def only(root: Path, text: str) -> Registration:
-    (found,) = registration.load(project(root, one=text))
+    (found,) = files.load(project(root, one=text))
     return found
 
 
 def refused(root: Path, text: str) -> list[tuple[str, int]]:
     """Return code and line of everything wrong with a registration."""
     with pytest.raises(InvalidInput) as failed:
-        registration.load(project(root, one=text))
+        files.load(project(root, one=text))
     return [(item.code, item.places[0].line) for item in failed.value.problems]
 
 
 def test_a_project_without_hooks_has_none(tmp_path: Path) -> None:
-    assert registration.load(Project(tmp_path)) == []
+    assert files.load(Project(tmp_path)) == []
 
 
 def test_a_registration_of_scoby_works_as_it_is(tmp_path: Path) -> None:
     found = only(tmp_path, SCOBY)
     assert (found.name, found.protocol, found.events) == ("teapot", "http", ("pre-reconcile", "finalize"))
-    assert (found.failure, found.deadline, found.order, found.where) == ("retry", 120, 100, "controller")
+    assert (found.on_failure, found.deadline, found.order, found.where) == ("retry", 120, 100, "controller")
     assert found.select == Selector() and found.warnings == ()
     assert found.http == HttpHook(
         "http://:8080/v1",
@@ -97,13 +97,13 @@ def test_a_registration_of_a_program(tmp_path: Path) -> None:
     assert found.configuration == {"value": 0, "name": None}
     assert found.events == ("node-booted", "node-registered")
     assert found.select == Selector("web*", (), (), ("edge",))
-    assert (found.order, found.deadline, found.failure, found.full_control) == (7, 60, "continue", ("ann", "bob"))
+    assert (found.order, found.deadline, found.on_failure, found.full_control) == (7, 60, "continue", ("ann", "bob"))
     assert found.select.wire() == {"types": [], "names": [], "tags": ["edge"]}
 
 
 def test_what_is_not_said_of_a_program(tmp_path: Path) -> None:
     found = only(tmp_path, "metadata: {name: x}\nspec: {exec: {type: t}, events: [post-create], where: host}")
-    assert (found.deadline, found.failure, found.order, found.where) == (30, "abort", 100, "host")
+    assert (found.deadline, found.on_failure, found.order, found.where) == (30, "abort", 100, "host")
     assert (found.configuration, found.full_control) == ({}, ())
 
 
@@ -112,7 +112,7 @@ def test_hooks_come_by_order_and_name(tmp_path: Path) -> None:
         name: PROGRAM.replace("counter", name).replace("order: 7", f"order: {order}")
         for name, order in (("c", 2), ("a", 2), ("b", -1))
     }
-    assert [each.name for each in registration.load(project(tmp_path, **made))] == ["b", "a", "c"]
+    assert [each.name for each in files.load(project(tmp_path, **made))] == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize("version", ["v1", '"v1"', "1"])
@@ -209,7 +209,7 @@ def test_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
         e="a: b: c",
     )
     with pytest.raises(InvalidInput) as failed:
-        registration.load(made)
+        files.load(made)
     assert [(item.code, item.places[0].file) for item in failed.value.problems] == [
         ("SC0604", "hooks/a.yml"),
         ("SC0602", "hooks/b.yml"),
@@ -227,7 +227,7 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
     path = tmp_path / "hooks/one.yml"
     path.chmod(mode)
     with pytest.raises(InvalidInput) as failed:
-        registration.load(made)
+        files.load(made)
     (wrong,) = failed.value.problems
     assert wrong.code == "SC0601" and f"{path} of user {os.geteuid()} has mode {mode:04o}" in wrong.detail
 
@@ -236,7 +236,7 @@ def test_a_directory_that_others_may_write_is_refused(tmp_path: Path) -> None:
     made = project(tmp_path, one=PROGRAM)
     (tmp_path / "hooks").chmod(0o777)
     with pytest.raises(InvalidInput, match=r"hooks of user \d+ has mode 0777"):
-        registration.load(made)
+        files.load(made)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
@@ -244,4 +244,4 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     made = project(tmp_path, one=PROGRAM)
     os.chown(tmp_path / "hooks/one.yml", 12345, -1)
     with pytest.raises(InvalidInput, match="belongs to user 12345"):
-        registration.load(made)
+        files.load(made)

@@ -10,9 +10,11 @@ from typing import Any
 
 from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import HookTypes
-from statecfg.store import hooks, hosts, turns
+from statecfg.store import hosts, turns
 from statecfg.store.database import Store
-from statecfg.store.hooks import HookObject, Spec
+from statecfg.store.hooks import log as hook_log
+from statecfg.store.hooks import objects as hook_objects
+from statecfg.store.hooks.records import HookObject, Spec
 from tests import ROOT
 
 BOOTED = "node-booted"
@@ -75,7 +77,7 @@ class Workshop:
         """Make a hook of a type."""
         kind = self.engine.types.find(type)
         complete = kind.configured(configuration)
-        made, differs = hooks.create(self.store, name, type, str(kind.folder), complete, spec or Spec(), "me")
+        made, differs = hook_objects.create(self.store, name, type, str(kind.folder), complete, spec or Spec(), "me")
         assert not differs
         return made
 
@@ -86,7 +88,7 @@ class Workshop:
 
     def configuration(self, name: str) -> dict[str, Any]:
         """Return a hook's configuration as it stands."""
-        found = hooks.get(self.store, name)
+        found = hook_objects.get(self.store, name)
         assert found is not None
         return found.configuration
 
@@ -98,7 +100,7 @@ class Workshop:
 
     def entries(self) -> list[tuple[str, dict[str, Any]]]:
         """Return severity and entry of the whole log, oldest first."""
-        return [(event.severity, event.entry) for event in reversed(hooks.events(self.store))]
+        return [(event.severity, event.entry) for event in reversed(hook_log.events(self.store))]
 
     def process(
         self, url: str, event: str, count: int, drain: str = "each", lease: float = turns.LEASE

@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg import dialects, store
 from statecfg.hooks.http.reconcile import Reconciler
-from statecfg.hooks.registration import model as registration
+from statecfg.hooks.registration import files
 from statecfg.hooks.service import HookError, HookService, Request
 from statecfg.playbook import project
 from statecfg.run import prepare
@@ -103,7 +103,7 @@ class Place:
 
     def reconciler(self) -> Reconciler:
         known = project.find(self.root)
-        self.last = Reconciler(self.store, registration.load(known), "run-1", dialects.inventory(known))
+        self.last = Reconciler(self.store, files.load(known), "run-1", dialects.inventory(known))
         return self.last
 
     def apply(self, limit: str | None = "web1") -> Work:

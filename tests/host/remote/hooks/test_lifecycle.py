@@ -131,7 +131,7 @@ def table(server: Machine, tmp_path_factory: pytest.TempPathFactory) -> Table:
             program = f"#!/bin/sh\nexit {int(row.ending != 'ok' and not well)}\n"
             policy = "abort" if row.ending == "ok" else row.ending
             select = {"names": [row.name]}
-            made.append(hook(f"h-{row.name}", {row.event: program}, [row.event], select=select, failure=policy))
+            made.append(hook(f"h-{row.name}", {row.event: program}, [row.event], select=select, on_failure=policy))
         return made
 
     machine.run(*[node(row) for row in ROWS if row.state])
@@ -194,7 +194,7 @@ def test_hooks_are_fired_in_their_order_until_one_aborts(machine: Machine) -> No
     node = file(str(machine.folder / "host" / "f"), content="x", provides="f")
     endings = [("late", 30, 0, "abort"), ("first", 10, 1, "continue"), ("second", 20, 1, "abort")]
     hooks = [
-        hook(name, {"pre-reconcile": f"#!/bin/sh\nexit {status}\n"}, ["pre-reconcile"], order=order, failure=failure)
+        hook(name, {"pre-reconcile": f"#!/bin/sh\nexit {status}\n"}, ["pre-reconcile"], order=order, on_failure=failure)
         for name, order, status, failure in endings
     ]
     done = machine.run(node, hooks=hooks)
@@ -210,7 +210,7 @@ def test_hooks_owed_are_asked_again_though_another_fails(machine: Machine) -> No
 
     def hooks(one: tuple[int, str], two: tuple[int, str]) -> list[dict[str, Any]]:
         return [
-            hook(name, {"post-update": f"#!/bin/sh\nexit {status}\n"}, ["post-update"], failure=failure)
+            hook(name, {"post-update": f"#!/bin/sh\nexit {status}\n"}, ["post-update"], on_failure=failure)
             for name, (status, failure) in (("one", one), ("two", two))
         ]
 

@@ -1,0 +1,159 @@
+"""Hooks around resources: what hosts need to know of them, and the calls of those that run on the controller."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks.registration.model import RESOURCE_EVENTS, Registration
+from statecfg.problems import InvalidInput, problem
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.hooks import result
+from statecfg.remote.hooks.result import Judged
+from statecfg.remote.wire.frames import INLINE, encode_value
+from statecfg.store import StoreError, hosts
+from statecfg.store.hooks import objects
+
+if TYPE_CHECKING:
+    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.types import HookTypes
+
+LARGEST = 4 << 20  # bytes of the files of a hook type whose hooks run on hosts
+Json = dict[str, Any]
+
+
+class AroundResources:
+    """The exec hooks that one run calls for events of resources. Several threads may use it.
+
+    :param hooks: the hooks of the run
+    :param cancel: set when the user stops the run
+    """
+
+    def __init__(self, engine: Engine, hooks: Iterable[Registration], cancel: threading.Event) -> None:
+        self.engine, self.hooks, self.cancel = engine, hooks, cancel
+        self.contents: dict[str, Blob] = {}  # large files of hooks that run on hosts, by digest
+        self._files: dict[str, Json] = {}  # what hosts need to run a hook, by the name of the hook
+        self._running, self._ended = 0, threading.Condition()
+
+    def of_host(self, host: str) -> list[Json]:
+        """Return the hooks that may be called on a host, as the executor reads them."""
+        found = []
+        for hook in self.hooks:
+            if hook.select.hosts is None or self.engine.within(hook.select.hosts, host):
+                order = to_wire(hook)
+                if order["events"]:
+                    found.append({**order, **self._files_of(hook)} if hook.where == "host" else order)
+        return found
+
+    def _files_of(self, hook: Registration) -> Json:
+        """Return what a host needs to run a hook. The files are read once for all hosts."""
+        if hook.name not in self._files:
+            self._files[hook.name] = self._read(hook)
+        return self._files[hook.name]
+
+    def _read(self, hook: Registration) -> Json:
+        type = self.engine.types.find(hook.type)
+        files: dict[str, tuple[int, Any]] = {}
+        total, digest = 0, hashlib.sha256()
+        for path in sorted(path for path in Path(type.folder).rglob("*") if path.is_file()):
+            name, data = str(path.relative_to(type.folder)), path.read_bytes()
+            mode = 0o700 if path.stat().st_mode & 0o100 else 0o600
+            total += len(data)
+            digest.update(f"{name}\0{mode:o}\0{len(data)}\0".encode() + data)
+            files[name] = mode, encode_value(Blob.of(data), INLINE, self.contents)
+        if total > LARGEST:
+            detail = f"the files of the hook type {hook.type} have {total} bytes, and each host would receive them"
+            raise InvalidInput([problem("SC0651", detail, f"at most {LARGEST}; or let it run on the controller")])
+        stored = objects.get(self.engine.store, hook.name)
+        return {
+            "id": stored.id if stored is not None else None,
+            "digest": digest.hexdigest(),
+            "files": files,
+            "schema": type.schema,
+            "configuration": dict(hook.configuration),
+        }
+
+    def call(
+        self,
+        host: str,
+        playbook: str,
+        question: Mapping[str, Any],
+        gone: Callable[[], bool],
+        begun: Callable[[], None],
+    ) -> Json:
+        """Call a hook that runs on the controller; return {"ok", "error", …} as `Lifecycle` reads it.
+
+        :param question: the host's frame: `hook`, `event`, `seconds` and `resource`
+        :param gone: returns whether the host no longer waits
+        :param begun: called when the hook starts
+        """
+        asked = started = time.monotonic()
+
+        def begin() -> None:
+            nonlocal started
+            started = time.monotonic()
+            begun()
+
+        def stopped() -> bool:
+            return gone() or self.cancel.is_set() or self.engine.over.is_set()
+
+        try:
+            with self._ended:
+                self._running += 1
+            record = hosts.get(self.engine.store, host)
+            given = self.engine.caller.given(record, playbook, question["resource"]) if record is not None else {}
+            name, event, seconds = question["hook"], question["event"], float(question["seconds"])
+            judged = self.engine.resource(name, event, given, seconds, stopped, begin)
+        except (StoreError, InvalidInput) as wrong:
+            return {"ok": False, "error": str(wrong)}
+        finally:
+            with self._ended:
+                self._running -= 1
+                self._ended.notify_all()
+        return {**({"ok": True} if judged is None else _answer(judged)), "waited": started - asked}
+
+    def wait(self) -> None:
+        """Wait until no call is running. Each call has a deadline."""
+        with self._ended:
+            while self._running:
+                self._ended.wait(1.0)
+
+
+def merged(declared: Iterable[Registration], stored: Iterable[Registration], types: HookTypes) -> list[Registration]:
+    """Return the exec hooks of a project and of a store, by order and name. The project overrides the store.
+
+    A hook is called only for events for which its type has a program.
+    """
+    kept = {hook.name: hook for hook in stored}
+    for hook in declared:
+        if hook.protocol == "exec":
+            handled = types.find(hook.type).events()
+            known = kept.get(hook.name)
+            configuration = known.configuration if known is not None else hook.configuration
+            events = tuple(event for event in hook.events if event in handled)
+            kept[hook.name] = replace(hook, events=events, configuration=configuration)
+    return sorted(kept.values(), key=lambda hook: (hook.order, hook.name))
+
+
+def to_wire(hook: Registration) -> Json:
+    """Return an exec hook as the executor reads it. `events` has only events of resources."""
+    return {
+        "name": hook.name,
+        "type": hook.type,
+        "order": hook.order,
+        "events": [event for event in RESOURCE_EVENTS if event in hook.events],
+        "select": hook.select.wire(),
+        "on_failure": hook.on_failure,
+        "deadline": hook.deadline,
+        "where": hook.where,
+    }
+
+
+def _answer(judged: Judged) -> Json:
+    entry = result.shortened(judged.entry)
+    return {"ok": judged.sound, "severity": judged.severity, "entry": entry, "error": result.why(judged)}

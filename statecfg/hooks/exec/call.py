@@ -1,0 +1,135 @@
+"""One call of an exec hook: prepare its input, run its program, store the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks import waited
+from statecfg.hooks.exec import input
+from statecfg.problems import InvalidInput, durations
+from statecfg.remote.hooks import result, run
+from statecfg.remote.hooks.result import Judged
+from statecfg.store import hosts
+from statecfg.store.hooks import objects, queue
+from statecfg.store.hooks.records import Queued
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from statecfg.hooks.exec.types import HookType, HookTypes
+    from statecfg.store.database import Store
+    from statecfg.store.hosts import HostRecord
+    from statecfg.store.turns import Turn
+
+MOST = 10  # times that a call is started: a program that kills its worker each time would block the queue forever
+
+
+class Caller:
+    """Runs the programs of exec hooks and stores their results.
+
+    :param types: the available hook types
+    :param path: directories before the plain PATH of the programs
+    :param keep: which of "input" and "output" the log keeps as well
+    """
+
+    def __init__(self, store: Store, types: HookTypes, path: tuple[str, ...], keep: frozenset[str]) -> None:
+        self.store, self.types, self.path, self.keep = store, types, path, keep
+        self.waited = ""  # the running call, as progress shows it; "" if no program runs
+
+    def given(
+        self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the input of a program except for its hook: node, policy and, if the event has one, the resource."""
+        found: dict[str, Any] = {
+            "node": input.node(host),
+            "policy": input.policy(playbook, hosts.bound(self.store, playbook)) if playbook else None,
+        }
+        return found if resource is None else {**found, "resource": dict(resource)}
+
+    def ready(self, item: Queued) -> tuple[HookType | None, Judged | None]:
+        """Return the type to run, or the failure to log. Both are None if the type has no program for the event."""
+        try:
+            type = self.types.find(item.hook.type, Path(item.hook.folder))
+        except InvalidInput as wrong:
+            return None, _failed(item.event, "; ".join(f"{each.summary}: {each.detail}" for each in wrong.problems))
+        path = type.handler(item.event)
+        if path and not run.executable(path):
+            return None, result.not_executable(item.event, path, {}, {})
+        return (type if path else None), None
+
+    def call(self, turn: Turn, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged:
+        """Run the program of a call and store its result.
+
+        :param turn: held during the call
+        :param deadline: seconds; None for the deadline of the hook
+        :param keep: which of "input" and "output" the log keeps as well
+        """
+        type, wrong = self.ready(item)
+        if item.started >= MOST:
+            text = f"given up: it was started {item.started} times, and each time the process that ran it was killed"
+            wrong = _failed(item.event, text)
+        elif type is None and wrong is None:
+            wrong = _failed(item.event, f"the program {item.event} is gone from the hook type {item.hook.type}")
+        if wrong is not None or type is None:
+            assert wrong is not None
+            return self._store(turn, item, _unchanged(wrong))
+        return self._run(turn, self._fresh(item), type, deadline, keep)
+
+    def _run(self, turn: Turn, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]) -> Judged:
+        own = {"hook": input.hook(item.hook, item.event)}
+        given = {"node": item.given.get("node"), **own, "policy": item.given.get("policy"), **item.given}
+        seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
+        node = (item.given.get("node") or {}).get("name", "")
+        self.waited = waited.text(item.hook.name, item.event, node, item.started or 1, seconds)
+        try:
+            done = run.invoke(str(type.folder), item.event, given, seconds, self.path, self.store.shown)
+        finally:
+            self.waited = ""
+
+        def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+            ended = done.exit_status, done.stdout, done.stderr, done.reason
+            judged = result.judge(item.event, type.schema, configuration, metadata, *ended)
+            texts = {"input": done.given, "output": done.stdout}
+            for name in sorted(keep):
+                if texts[name]:
+                    judged.entry[name] = texts[name].decode("utf-8", "replace")
+            return judged
+
+        return self._store(turn, item, judge)
+
+    def _store(self, turn: Turn, item: Queued, judge: queue.Judge) -> Judged:
+        def about(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+            judged = judge(configuration, metadata)
+            if item.given.get("resource"):
+                judged.entry["resource"] = item.given["resource"]["name"]
+            return judged
+
+        def store(connection: Connection) -> Judged:
+            turn.hold(connection)
+            return queue.finish(connection, item, about)
+
+        return self.store.attempt(store)
+
+    def _fresh(self, item: Queued) -> Queued:
+        """Return a call with the current hook, node and policy. The node of a forgotten host stays as queued."""
+        hook = objects.get(self.store, item.hook.name)
+        # By its number: the queue also contains the calls of other projects.
+        host = hosts.by_number(self.store, item.host) if item.host is not None else None
+        given = dict(item.given)
+        if host is not None:
+            given.update(self.given(host, item.playbook))
+        return replace(item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, given=given)
+
+
+def _failed(event: str, error: str) -> Judged:
+    return Judged(result.ERROR, {"event": event, "error": error}, {}, {}, sound=False)
+
+
+def _unchanged(judged: Judged) -> queue.Judge:
+    def keep(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+        return Judged(judged.severity, judged.entry, configuration, metadata, judged.detail, judged.sound)
+
+    return keep

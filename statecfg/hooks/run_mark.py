@@ -1,0 +1,52 @@
+"""The mark of a running run in the store. Pages show it until the run is stored."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable
+
+from statecfg.store import StoreError, runs
+from statecfg.store.database import Store
+
+
+class RunMark:
+    """The mark of one run. A thread of its own makes it and keeps it alive, so that the run does not wait for it.
+
+    If the mark can't be made, only the pages lack it. Storing the run reports an error of the store.
+
+    :param run: the run's id
+    :param who: "user@machine"
+    """
+
+    def __init__(self, store: Store, run: str, who: str) -> None:
+        self.run, self.who, self.started = run, who, time.time()
+        self._store = store
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, mode: str, playbook: str, hosts: Iterable[str]) -> None:
+        """Make the mark; parameters as of `runs.begin`."""
+        self._thread = threading.Thread(target=self._keep, args=(mode, playbook, list(hosts)), daemon=True)
+        self._thread.start()
+
+    def _keep(self, mode: str, playbook: str, hosts: list[str]) -> None:
+        with contextlib.suppress(StoreError):
+            runs.begin(self._store, self.run, self.started, mode, self.who, playbook, hosts)
+        while not self._ended.wait(runs.BEAT):
+            with contextlib.suppress(StoreError):  # the next beat may succeed
+                runs.beat(self._store, self.run)
+
+    def end(self) -> bool:
+        """Stop keeping the mark alive, before the run is stored; return whether it was kept alive until now."""
+        self._ended.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+        return thread is not None
+
+    def give_up(self) -> None:
+        """Mark a run that was not stored as cut off. Raises StoreError."""
+        if self.end():
+            runs.beat(self._store, self.run, over=True)

@@ -1,0 +1,138 @@
+"""What the store keeps of a hook, of a queued call and of a log entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from sqlalchemy import Row
+
+DEADLINE = "PT30S"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """For which hosts, resources and events a hook is called, and how. An empty field selects everything.
+
+    :param hosts: pattern of the inventory
+    :param types: node types
+    :param names: node names; `*` and `?` are wildcards
+    :param tags: tags of nodes
+    :param events: names of events
+    :param where: "controller" or "host"
+    :param order: hooks of one resource event are called by order, then by name
+    :param deadline: of one call, ISO 8601
+    :param on_failure: the failure rule, "abort", "continue" or "retry"
+    :param declared: whether a project declares the hook; it is called only while a project does
+    """
+
+    hosts: str | None = None
+    types: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    where: str = "controller"
+    order: int = 100
+    deadline: str = DEADLINE
+    on_failure: str = "abort"
+    declared: bool = False
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the spec that a row contains as JSON. Raises TypeError for an unknown key."""
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as a row contains it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class HookObject:
+    """A hook.
+
+    :param id: its number; never reused
+    :param name: as the user wrote it
+    :param type: name of its type
+    :param folder: the directory of its type when the hook was created
+    :param configuration: the current configuration
+    :param spec: when the hook is called, and how
+    :param access: the users who have Full Control
+    :param created: seconds since 1970
+    """
+
+    id: int
+    name: str
+    type: str
+    folder: str
+    configuration: dict[str, Any]
+    spec: Spec
+    access: tuple[str, ...]
+    created: float
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> Self:
+        """Return the hook of a row of the table `hook`."""
+        spec = Spec.from_json(row.spec)
+        return cls(row.id, row.name, row.type, row.folder, row.configuration, spec, tuple(row.access), row.created)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A queued call of a hook.
+
+    :param id: its position in the queue
+    :param hook: the hook to call
+    :param event: the event that caused the call
+    :param host: number of the event's host; None if the event has no host
+    :param given: the input of the program when the call was queued: "node" and "policy"
+    :param playbook: the policy's name
+    :param started: how often the call was started without ending, because its worker was killed
+    """
+
+    id: int
+    hook: HookObject
+    event: str
+    host: int | None
+    given: dict[str, Any]
+    playbook: str | None
+    started: int = 0
+
+    @classmethod
+    def from_row(cls, row: Row[Any], hook: HookObject) -> Self:
+        """Return the call of a row of the table `invocation`."""
+        return cls(row.id, hook, row.event, row.host, row.given, row.playbook, row.started)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An entry of the log.
+
+    :param at: seconds since 1970
+    :param hook: name of the hook; None if it was deleted since
+    :param host: name of the host; None if the event has no host or the host was forgotten since
+    :param playbook: the policy's name
+    :param severity: "info", "warn" or "error"
+    :param entry: as Razor's log has it
+    :param detail: what the entry does not say
+    :param invocation: position of the call in the queue; None for a call that was never queued
+    """
+
+    id: int
+    at: float
+    hook: str | None
+    host: str | None
+    playbook: str | None
+    severity: str
+    entry: dict[str, Any]
+    detail: str
+    invocation: int | None
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> Self:
+        """Return the entry of a row of the table `event`, joined with the names of its hook and host."""
+        return cls(
+            *(row.id, row.at, row.hook_name, row.host_name, row.playbook),
+            *(row.severity, row.entry, row.detail, row.invocation),
+        )
