@@ -105,7 +105,7 @@ LIMITS = (
     ("statecfg.run.charms", "MAX_FILES", "files in a charm", ""),
     ("statecfg.run.declared", "LARGEST", "settings of a service, as JSON", "bytes"),
     ("statecfg.playbook.services", "TIMEOUT", "default timeout of the hooks of a unit", "s"),
-    ("statecfg.units.coordinator", "MOST", "calls of one unit hook for the same remote unit in one run", ""),
+    ("statecfg.units.next_hooks", "MOST", "calls of one unit hook for the same remote unit in one run", ""),
     ("statecfg.remote.units.context", "MOST", "all changes of one unit hook, as JSON", "bytes"),
     ("statecfg.remote.units.hooks", "MOST", "all data that one unit hook may send", "bytes"),
     ("statecfg.remote.units.hooks", "HELD", "time to read the output of processes that a hook left running", "s"),

@@ -112,7 +112,7 @@ class Bus:
         """Return a job with what the store knows of its host."""
         ledger, record = self.ledgers.get(job.host.name, ""), hosts.get(self.store, job.host.name)
         node = input.node(record) if record is not None else {"name": job.host.name}
-        self.host_log.expect(job.host.name, node.get("metadata") or {})
+        self.host_log.expect(job.host.name, record.metadata if record is not None else {})
         definition = replace(job.definition, blobs={**job.definition.blobs, **self.around.contents})
         return replace(job, definition=definition, ledger=ledger, node=node, policy=policy)
 

@@ -74,8 +74,8 @@ class Preview:
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self._opened()) if self.there else None
             found = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs))
-            self.units = {name: in_run.due(found, name) for name in found.due}
-            return {job.host.name: found.whose(job.host.name) for job in jobs}
+            self.units = {name: found.orders.due(name) for name in found.orders.ahead.due}
+            return {job.host.name: found.orders.owner(job.host.name) for job in jobs}
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Leave no trace: nothing was done."""

@@ -34,9 +34,11 @@ def of_run(
             if not services.units_in(connection, deployment.project, deployment.playbook):
                 return None
     found = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
-    if not any(found.coordinator.names.values()):
+    if not any(found.coordinator.orders.ahead.names.values()):
         return None
-    found.coordinator.mark = store.attempt(lambda connection: str(projects.ensure(connection, deployment.project).mark))
+    found.coordinator.orders.mark = store.attempt(
+        lambda connection: str(projects.ensure(connection, deployment.project).mark)
+    )
     return found
 
 
@@ -71,25 +73,11 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
         try:
             found = Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
             with used.reading() as connection:
-                found.mark = projects.mark(connection, deployment.project)
+                found.orders.mark = projects.mark(connection, deployment.project)
             yield found
         finally:
             if store is None:
                 used.close()
-
-
-def due(coordinator: Coordinator, host: str) -> list[Json]:
-    """Return the hooks that are due on a host as its report has them, by unit.
-
-    `made_of` tells charms and settings apart, so that a saved plan is of these and no others.
-    """
-    found = []
-    for unit, service in coordinator.names.get(host, ()):
-        hooks = [hook for hook in coordinator.due[host] if hook["unit"] == unit]
-        mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks]
-        made_of = coordinator.deployment.digest(service)
-        found.append({"unit": unit, "service": service, "made_of": made_of, "due": mine})
-    return found
 
 
 def _hint(failed: Sequence[Json]) -> str:
@@ -113,14 +101,14 @@ class UnitsInRun:
         :param planned: host → what a saved plan says is due there: a host where that is another now is to refuse
         """
         contents: dict[str, Blob] = {}
-        units = self.coordinator.of_host(job.host.name, contents)
+        units = self.coordinator.orders.of_host(job.host.name, contents)
         definition = replace(job.definition, blobs={**job.definition.blobs, **contents})
         another = planned is not None and self.due(job.host.name) != list(planned.get(job.host.name, ()))
         return replace(job, definition=definition, units=units, differs=("units",) if another else ())
 
     def due(self, host: str) -> list[Json]:
         """Return what is due on a host, for the report of its plan."""
-        return due(self.coordinator, host)
+        return self.coordinator.orders.due(host)
 
     def going(self) -> None:
         """Enter what is declared, as a host is about to be changed."""

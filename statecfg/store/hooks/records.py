@@ -41,7 +41,8 @@ class Spec:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """Return the spec that a row contains as JSON. Raises TypeError for an unknown key."""
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()})
+        values: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in stored.items()}
+        return cls(**values)
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as a row contains it."""

@@ -13,6 +13,7 @@ from statecfg.run.deployment import Deployment
 from statecfg.store import opened
 from statecfg.store.units.records import Declared
 from statecfg.units.coordinator import Coordinator
+from statecfg.units.state import wake
 from statecfg.views import units as view
 from statecfg.views.lines import plain
 from tests.lab import processes
@@ -40,7 +41,7 @@ def test_hosts_are_let_go_when_the_store_fails_between_two_frames(tmp_path: Path
             with sqlite3.connect(path) as other:
                 other.execute("DROP TABLE unit_event")
             other.close()
-            led._wake()  # as a unit that is gone from another host does
+            wake(led.hosts.values())  # as a unit that is gone from another host does
             assert told.get(timeout=20)["type"] == "units-go"
             assert led.problems and "unit_event" in led.problems[0]
         finally:
@@ -80,8 +81,8 @@ def test_a_plan_leaves_out_what_the_charm_does_not_have(tmp_path: Path) -> None:
         for known, shown in (({"web": charm}, ["install", "start"]), ({}, ["install", "config-changed", "start"])):
             deployment = Deployment("shop", "shop/site.yml", [web], charms=known)
             led = Coordinator(store, deployment, "apply", "r1", {"one": {}}, threading.Event())
-            assert [hook["hook"] for hook in led.due["one"]] == ["install", "config-changed", "start"]
-            report = {"status": "ok", "units": [{"unit": "web/0", "due": led.due["one"]}]}
+            assert [hook["hook"] for hook in led.orders.ahead.due["one"]] == ["install", "config-changed", "start"]
+            report = {"status": "ok", "units": [{"unit": "web/0", "due": led.orders.ahead.due["one"]}]}
             assert view.due(report) == len(shown)
             assert plain(view.due_lines(report, verbose=False)) == f"  ⚑ web/0  {', '.join(shown)}\n"
 

@@ -1,0 +1,65 @@
+"""What hosts are told of their units at the start of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statecfg.remote.graph.model import Blob
+    from statecfg.run.deployment import Deployment
+    from statecfg.store.database import Store
+    from statecfg.units.ahead import Ahead
+
+Json = dict[str, Any]
+
+
+class HostOrders:
+    """Makes the orders of the hosts of one run.
+
+    :param ahead: the units of the hosts, and the hooks that are due
+    """
+
+    def __init__(self, store: Store, deployment: Deployment, ahead: Ahead) -> None:
+        self.store, self.deployment, self.ahead = store, deployment, ahead
+        self.mark = ""  # of the project in the store
+        self._charms: dict[str, tuple[Json, dict[str, Blob]]] = {}  # read once for all hosts, with their large files
+
+    def of_host(self, host: str, contents: dict[str, Blob]) -> Json:
+        """Return what a host needs to know of its units, {} if it has none.
+
+        :param contents: receives large files
+        """
+        units = self.ahead.names.get(host, [])
+        if not units:
+            return {}
+        charms: Json = {}
+        for name in sorted({service for _, service in units} & set(self.deployment.charms)):
+            if name not in self._charms:
+                large: dict[str, Blob] = {}
+                self._charms[name] = self.deployment.files(name, large), large
+            charms[name], large = self._charms[name]
+            contents.update(large)
+        longest = max((service.timeout for service in self.deployment.services), default=0.0)
+        names = [name for name, _ in units]
+        early = [name for name in names if name in self.ahead.early]
+        about = {"units": names, "early": early, "charms": charms, "due": self.ahead.due[host], "longest": longest}
+        return {**self.owner(host), **about}
+
+    def owner(self, host: str) -> Json:
+        """Return the project and store of a host's units, {} if it has none. A host refuses units of another store."""
+        if not self.ahead.names.get(host):
+            return {}
+        return {"project": self.deployment.project, "mark": self.mark, "store": self.store.place}
+
+    def due(self, host: str) -> list[Json]:
+        """Return the hooks that are due on a host by unit, as its report shows them.
+
+        `made_of` is the digest of charm and settings: a saved plan is valid for these only.
+        """
+        found = []
+        for unit, service in self.ahead.names.get(host, ()):
+            hooks = [hook for hook in self.ahead.due[host] if hook["unit"] == unit]
+            mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks]
+            digest = self.deployment.digest(service)
+            found.append({"unit": unit, "service": service, "made_of": digest, "due": mine})
+        return found

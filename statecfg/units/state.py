@@ -1,0 +1,92 @@
+"""What a run knows of its hosts and their units while it leads their hooks."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from statecfg.store.units.records import Step
+
+Json = dict[str, Any]
+Tell = Callable[[Json], None]
+
+
+@dataclass
+class RunUnit:
+    """A unit of the run.
+
+    :param dying: it is to be removed
+    :param over: it was removed
+    :param running: the hook that runs now
+    :param quiet: nothing was due when the store was last asked
+    :param blocked: why no further hook runs; "" if hooks may run
+    :param settled: whether its hooks reached an end
+    :param state: as in the store
+    :param hooks: the hooks that ran, as reports show them
+    :param counts: hook, relation and remote unit → how often the hook ran
+    """
+
+    id: int
+    name: str
+    service: str
+    dying: bool
+    over: bool = False
+    running: Step | None = None
+    quiet: bool = False
+    blocked: str = ""
+    settled: bool = True
+    state: str = ""
+    hooks: list[Json] = field(default_factory=list)
+    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def report(self) -> Json:
+        """Return the unit as the report of its host shows it."""
+        error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == "failed"), "")
+        about: Json = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
+        if not self.settled:
+            about["settled"] = False
+        return {**about, "error": error} if error else about
+
+
+@dataclass
+class RunHost:
+    """A host of the run.
+
+    :param phase: "absent", "before" (its resources have not changed yet), "busy", "after" or "gone"
+    :param sound: whether its resources are as they should be
+    :param tell: sends it a frame
+    :param addresses: `private-address` and `public-address`
+    :param steps: number of a running hook → its unit
+    :param left: set when the session with the host has ended
+    """
+
+    name: str
+    units: dict[str, RunUnit] = field(default_factory=dict)
+    phase: str = "absent"
+    sound: bool = True
+    tell: Tell | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    steps: dict[int, RunUnit] = field(default_factory=dict)
+    left: threading.Event = field(default_factory=threading.Event)
+
+    def let_go(self, why: str) -> None:
+        """Let the host continue; `why` is the reason not to change its resources, "" to change them."""
+        if self.phase not in ("before", "after"):
+            return
+        self.phase = "busy" if self.phase == "before" else "gone"
+        if self.tell is not None:
+            self.tell({"type": "units-go", "stop": why})
+
+
+def wake(hosts: Iterable[RunHost], ids: set[int] | None = None) -> None:
+    """Let the store be asked again for the next hooks of units.
+
+    :param ids: numbers of the units; None for all
+    """
+    for host in hosts:
+        for unit in host.units.values():
+            if ids is None or unit.id in ids:
+                unit.quiet = False
