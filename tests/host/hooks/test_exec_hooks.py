@@ -395,7 +395,7 @@ def test_an_invocation_that_kills_who_runs_it_is_given_up(shop: Workshop) -> Non
     shop.engine.drain()
     ((severity, entry),) = shop.entries()
     assert severity == "error"
-    assert entry["error"] == f"given up: it was begun {MOST} times, and each time whoever ran it was killed"
+    assert entry["error"] == f"given up: it was started {MOST} times, and each time the process that ran it was killed"
     assert (queue.waiting(shop.store), (folder / "ran").exists()) == (0, False)
 
 
