@@ -68,11 +68,9 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown verb gets a suggestion."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from difflib import get_close_matches
+            from statecfg.problems.suggestions import did_you_mean
 
-            near = get_close_matches(args[0], VERBS, 1, 0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"There is no verb {args[0]!r}.{hint}")
+            ctx.fail(f"There is no verb `{args[0]}`. {did_you_mean(args[0], VERBS).capitalize()}".rstrip())
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

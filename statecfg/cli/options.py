@@ -323,11 +323,10 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one gets a suggestion."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            from difflib import get_close_matches
+            from statecfg.problems.suggestions import did_you_mean
 
-            near = get_close_matches(args[0], self.commands, 1, 0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(self.commands)}."
-            ctx.fail(f"`{ctx.command_path}` has no {args[0]!r}.{hint}")
+            hint = did_you_mean(args[0], self.commands) or f"verbs are: {', '.join(self.commands)}."
+            ctx.fail(f"`{ctx.command_path}` has no verb `{args[0]}`. {hint[0].upper()}{hint[1:]}")
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.hooks import result as hook_result
+from statecfg.remote.hooks.output import ERROR
 from statecfg.store.database import Store
 from statecfg.store.hooks import log as hook_log
 
@@ -18,7 +18,7 @@ def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str,
     """
     logged = hook_log.events(store, invocations=tuple(queued)) if queued else ()
     for each in reversed(logged):
-        if (each.severity == hook_result.ERROR or _not_run(each.entry)) and each.invocation is not None:
+        if (each.severity == ERROR or _not_run(each.entry)) and each.invocation is not None:
             yield queued[each.invocation], entry(each.hook or "", each.entry, each.detail)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.hooks import result
+from statecfg.remote.hooks.output import ERROR, INFO
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import hosts
 from statecfg.store.hooks import log, objects
@@ -35,7 +35,7 @@ class HostLog:
         record, hook = hosts.get(self.store, host), objects.get(self.store, fired["hook"])
         if record is None or hook is None:
             return
-        severity = fired.get("severity") or (result.INFO if fired["status"] == "ok" else result.ERROR)
+        severity = fired.get("severity") or (INFO if fired["status"] == "ok" else ERROR)
         entry = fired.get("entry") or {"event": fired["event"], "error": fired.get("error", "")}
         item = Queued(0, hook, fired["event"], record.id, {}, playbook)
         error = fired.get("error", "")

@@ -254,7 +254,7 @@ def run(
     store: str | None, name: str, event: str, host: str, policy: str | None, debug: bool, as_json: bool, no_color: bool
 ) -> int:
     """Call a hook now, as if an event of a host had happened, and show the result."""
-    from statecfg.remote.hooks.result import ERROR
+    from statecfg.remote.hooks.output import ERROR
     from statecfg.store.hooks import log as hook_log
     from statecfg.views import hooks as view
 
@@ -350,7 +350,7 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     destroyed, this command calls it again. If it failed while its playbook was applied, the next apply calls it.
     """
     from statecfg.hooks.http.reconcile import retry_due
-    from statecfg.remote.hooks.result import ERROR
+    from statecfg.remote.hooks.output import ERROR
     from statecfg.store import objects
     from statecfg.store.hooks import log as hook_log
     from statecfg.store.hooks import queue

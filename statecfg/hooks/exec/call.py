@@ -11,6 +11,7 @@ from statecfg.hooks import waited
 from statecfg.hooks.exec import input
 from statecfg.problems import InvalidInput, durations
 from statecfg.remote.hooks import result, run
+from statecfg.remote.hooks.output import ERROR
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import hosts
 from statecfg.store.hooks import objects, queue
@@ -57,7 +58,7 @@ class Caller:
             return None, _failed(item.event, "; ".join(f"{each.summary}: {each.detail}" for each in wrong.problems))
         path = type.handler(item.event)
         if path and not run.executable(path):
-            return None, result.not_executable(item.event, path, {}, {})
+            return None, result.not_executable(item.event, path)
         return (type if path else None), None
 
     def call(self, turn: Turn, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged:
@@ -90,8 +91,7 @@ class Caller:
             self.waited = ""
 
         def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
-            ended = done.exit_status, done.stdout, done.stderr, done.reason
-            judged = result.judge(item.event, type.schema, configuration, metadata, *ended)
+            judged = result.judge(item.event, type.schema, configuration, metadata, done)
             texts = {"input": done.given, "output": done.stdout}
             for name in sorted(keep):
                 if texts[name]:
@@ -125,7 +125,7 @@ class Caller:
 
 
 def _failed(event: str, error: str) -> Judged:
-    return Judged(result.ERROR, {"event": event, "error": error}, {}, {}, sound=False)
+    return Judged(ERROR, {"event": event, "error": error}, {}, {}, sound=False)
 
 
 def _unchanged(judged: Judged) -> queue.Judge:

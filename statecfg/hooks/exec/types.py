@@ -14,8 +14,8 @@ from statecfg.hooks.registration.model import EVENTS
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, nearest, problem, suggest
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.hooks import result as hook_result
 from statecfg.remote.hooks import run as hook_run
+from statecfg.remote.hooks.configuration import complete
 from statecfg.remote.machine import process
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class HookType:
 
     def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return a hook's configuration with the defaults. Raises InvalidInput with all that is wrong with it."""
-        whole, wrong = hook_result.complete(self.schema, dict(configuration))
+        whole, wrong = complete(self.schema, dict(configuration))
         if wrong:
             asked = [key for key in configuration if key not in self.schema]
             hint = suggest(asked[0], self.schema, "it has") if asked else f"it is described in {self.folder / SCHEMA}"

@@ -83,7 +83,7 @@ class Firing:
         if not program:
             return {"ok": True}
         if not executable(program):
-            refused = not_executable(event, program, {}, None)
+            refused = not_executable(event, program)
             return {"ok": False, "entry": refused.entry, "severity": refused.severity, "error": why(refused)}
         base = hashlib.sha256(json.dumps(hook["configuration"], sort_keys=True).encode()).hexdigest()
         kept = ledger.hook(hook["name"], base)
@@ -100,9 +100,7 @@ class Firing:
         self.channel.send(dict(about, type="calling"))
         waited = time.monotonic() - begun
         ended = invoke(folder, event, given, seconds)
-        judged = judge(
-            event, hook["schema"], configuration, metadata, ended.exit_status, ended.stdout, ended.stderr, ended.reason
-        )
+        judged = judge(event, hook["schema"], configuration, metadata, ended)
         if judged.configuration != configuration:
             ledger.set_hook(hook["name"], base, judged.configuration)
         answer: Dict[str, Any] = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}

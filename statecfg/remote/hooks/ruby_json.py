@@ -1,4 +1,4 @@
-"""Strict JSON: what an exec hook prints, by the rules of Ruby's parser and bounded."""
+"""Strict JSON for the output of exec hooks, with the rules of Ruby's parser and limits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEEPEST = 100  # levels that it may nest, as Ruby's parser has it
-LONGEST = 4300  # digits that an integer may have, as Python has it
+DEEPEST = 100  # levels of nesting, as in Ruby's parser
+LONGEST = 4300  # digits of an integer, as in Python
 
 
 def parse(data: bytes) -> Any:
-    """Return the value of a JSON document. Raises ValueError, with line and column, where it is none.
+    """Return the value of a JSON document. Raises ValueError, with line and column, for invalid JSON.
 
-    Strict: no byte order mark, no NaN, one document, at most 100 levels.
+    A byte order mark, NaN, a second document and more than 100 levels are invalid.
     """
     try:
         text = data.decode("utf-8")
@@ -53,7 +53,7 @@ def _finite(digits: str) -> float:
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    """Tell whether a value nests more than so many levels."""
+    """Return whether a value nests more than this number of levels."""
     row = [value]
     for _ in range(levels):
         row = [

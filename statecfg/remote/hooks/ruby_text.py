@@ -20,7 +20,7 @@ _ESCAPES = {
 }
 
 
-def kind_of(value: Any) -> str:
+def json_type(value: Any) -> str:
     """Return what JSON calls the type of a value."""
     if value is None:
         return "null"

@@ -1,4 +1,4 @@
-"""Runs an exec hook's handler: in its own directory, JSON on stdin, bounded in time and output, nothing left behind."""
+"""Runs the program of an exec hook: in its own directory, with JSON on stdin, and limits on time and output."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Sequence
 
-STDOUT = 1 << 20  # bytes a handler may write to stdout, and to stderr.
+STDOUT = 1 << 20  # bytes that a program may write to stdout
 STDERR = 256 << 10
-RUNNING = "STATECFG_HOOK"  # set for a handler, so that a statecfg it starts knows that it is inside a hook
+RUNNING = "STATECFG_HOOK"  # set for the program: a statecfg that it starts knows that it runs inside a hook
 
 
-class Invocation:
-    """How a handler ended.
+class Ended:
+    """How a program of a hook ended.
 
     :param exit_status: negative: the signal that ended it
-    :param given: what it had on stdin
-    :param reason: why it was stopped or could not be started, "" where it ran to its end
+    :param reason: why it was stopped or could not be started; "" if it ran to its end
+    :param given: its input
     """
 
     __slots__ = ("exit_status", "given", "reason", "stderr", "stdout")
 
-    def __init__(self, exit_status: int, stdout: bytes, stderr: bytes, reason: str, given: bytes) -> None:
+    def __init__(self, exit_status: int, stdout: bytes, stderr: bytes, reason: str = "", given: bytes = b"") -> None:
         self.exit_status, self.stdout, self.stderr = exit_status, stdout, stderr
         self.reason, self.given = reason, given
 
 
 def handler(folder: str, event: str) -> str:
-    """Return the path of a hook type's program for an event, "" where it has none."""
+    """Return the path of a hook type's program for an event; "" if it has none."""
     path = os.path.join(os.path.abspath(folder), event)
     return path if os.path.isfile(path) else ""
 
 
 def executable(path: str) -> bool:
-    """Tell whether a handler may be executed."""
+    """Return whether a program is executable."""
     return os.access(path, os.X_OK)
 
 
 def serialised(given: Dict[str, Any]) -> bytes:
-    """Return what a handler reads on stdin: one JSON document."""
+    """Return the input of a program: one JSON document."""
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def invoke(
     folder: str, event: str, given: Dict[str, Any], deadline: float, path: Sequence[str] = (), mark: str = ""
-) -> Invocation:
-    """Run the handler of `event` in a hook type's directory, without arguments.
+) -> Ended:
+    """Run the program of an event in a hook type's directory, without arguments.
 
-    :param given: the value it reads on stdin as JSON, which is then closed
-    :param deadline: seconds; past it the handler and all it started get TERM, and KILL 5 s later
-    :param path: directories that come before the plain PATH
-    :param mark: what STATECFG_HOOK is for it, the event where not given; `end_left` finds it by that
+    :param given: the input, which the program reads on stdin as JSON
+    :param deadline: seconds; then the program and its children get TERM, and KILL 5 s later
+    :param path: directories before the plain PATH
+    :param mark: value of STATECFG_HOOK, by which `end_left` finds the program; by default the event
     """
     program = os.path.join(os.path.abspath(folder), event)
     data = serialised(given)
@@ -75,11 +75,11 @@ def invoke(
     reason = (
         outcome.reason + missing_interpreter(program) if outcome.status == 127 and outcome.reason else outcome.reason
     )
-    return Invocation(outcome.status, outcome.output, outcome.errors, reason, data)
+    return Ended(outcome.status, outcome.output, outcome.errors, reason, data)
 
 
 def missing_interpreter(program: str) -> str:
-    """Return which interpreter of a script that could not be started is not there."""
+    """Return the missing interpreter of a script that could not be started; "" if it is not missing."""
     words = _start(program)[2:].split(b"\n")[0].replace(b"\t", b" ").strip(b" ").split(b" ")
     interpreter = os.fsdecode(words[0]) if _start(program).startswith(b"#!") else ""
     if not interpreter or os.path.exists(interpreter):
@@ -90,12 +90,12 @@ def missing_interpreter(program: str) -> str:
 
 
 def end_left(mark: str) -> None:
-    """End the handlers of this mark that are still there because whoever ran them was killed."""
+    """End the programs with this mark that were left running by a killed process."""
     process.kill_marked(RUNNING, mark, signal.SIGKILL)
 
 
 def command(program: str) -> List[str]:
-    """Return the arguments that start a program: one without `#!` is a script of the shell's, as for execvp(3)."""
+    """Return the arguments that start a program. Without `#!`, it is a shell script, as for execvp(3)."""
     start = _start(program)
     plain = start and not start.startswith(b"#!") and b"\0" not in start
     return ["/bin/sh", program] if plain else [program]
@@ -106,4 +106,4 @@ def _start(program: str) -> bytes:
         with open(program, "rb") as stream:
             return stream.read(256)
     except OSError:
-        return b""  # starting it says what is wrong
+        return b""  # the start of the program reports the error

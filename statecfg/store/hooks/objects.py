@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from statecfg.remote.hooks.result import complete
+from statecfg.remote.hooks.configuration import complete
 from statecfg.store.database import Store
 from statecfg.store.hooks.records import HookObject, Spec
 from statecfg.store.tables import hook

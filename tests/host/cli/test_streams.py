@@ -47,10 +47,10 @@ def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said", "about"),
     [
-        (["aply"], "There is no verb 'aply'. Did you mean 'apply'?", "statecfg"),
+        (["aply"], "There is no verb `aply`. Did you mean `apply`?", "statecfg"),
         (["plan", "nothing.yml"], "does not exist", "statecfg plan"),
         (["plan", "--forks", "0", "x"], "is not in the range", "statecfg plan"),
-        (["hook", "lst"], "Did you mean 'list'?", "statecfg hook"),
+        (["hook", "lst"], "Did you mean `list`?", "statecfg hook"),
     ],
 )
 def test_a_wrong_command_line_is_an_error_like_others(

@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 from statecfg.remote.hooks import run as hook_run
-from statecfg.remote.hooks.result import Judged, complete, judge
+from statecfg.remote.hooks.configuration import complete
+from statecfg.remote.hooks.result import Judged, judge
 from statecfg.remote.hooks.ruby_json import parse
 from statecfg.remote.hooks.ruby_text import as_text, inspect
+from statecfg.remote.hooks.run import Ended
 from tests import ROOT
 
 CASES: list[dict[str, Any]] = yaml.safe_load((ROOT / "tests/unit/hooks/exec_results.yml").read_text())
@@ -25,7 +27,7 @@ def check(case: dict[str, Any], exit_status: int, stdout: bytes, stderr: bytes) 
     configuration = case.get("configuration", {})
     metadata = None if case.get("no_node") else case.get("metadata", {})
     before = json.dumps([configuration, metadata])
-    found = judge(EVENT, case.get("schema", {}), configuration, metadata, exit_status, stdout, stderr)
+    found = judge(EVENT, case.get("schema", {}), configuration, metadata, Ended(exit_status, stdout, stderr))
     assert json.dumps([configuration, metadata]) == before, "what was given is changed"
     assert (found.severity, found.entry) == (
         case["severity"],
@@ -58,13 +60,15 @@ def test_a_real_program(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_ended_by_a_signal() -> None:
-    found = judge(EVENT, {}, {}, {}, -9, b"", b"")
+    found = judge(EVENT, {}, {}, {}, Ended(-9, b"", b""))
     assert (found.severity, found.entry, found.detail) == ("error", {"event": EVENT}, "ended by signal 9")
 
 
 def test_what_was_stopped_changes_nothing() -> None:
     output = b'{"hook": {"configuration": {"update": {"a": 1}}}}'
-    found = judge(EVENT, {"a": {}}, {"a": 0}, {"m": 1}, -15, output, b"x" * 1000, "still running after 1 s, stopped")
+    found = judge(
+        EVENT, {"a": {}}, {"a": 0}, {"m": 1}, Ended(-15, output, b"x" * 1000, "still running after 1 s, stopped")
+    )
     assert (found.severity, found.configuration, found.metadata) == ("error", {"a": 0}, {"m": 1})
     assert found.entry["error"] == f"still running after 1 s, stopped and {'x' * 200}"
     assert found.entry["msg"] == output.decode()
@@ -89,7 +93,7 @@ def test_what_was_stopped_changes_nothing() -> None:
     ids=lambda value: repr(value[:20]),
 )
 def test_output_that_is_no_json(output: bytes, where: str) -> None:
-    found = judge(EVENT, {}, {}, {}, 0, output, b"")
+    found = judge(EVENT, {}, {}, {}, Ended(0, output, b""))
     assert (found.severity, found.entry["error"]) == ("error", "invalid JSON returned from hook")
     assert found.entry["msg"] == output.decode("utf-8", "replace")
     assert found.detail == where

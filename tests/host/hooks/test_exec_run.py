@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from statecfg.remote.hooks import run as hook_run
-from statecfg.remote.hooks.run import Invocation
+from statecfg.remote.hooks.run import Ended
 from statecfg.remote.machine import process
 from tests import ROOT
 from tests.host.remote.machine.test_process import alive
@@ -49,7 +49,7 @@ def write(folder: Path, script: str) -> None:
     program.chmod(0o755)
 
 
-def call(folder: Path, script: str, deadline: float = 60.0, given: object = None) -> Invocation:
+def call(folder: Path, script: str, deadline: float = 60.0, given: object = None) -> Ended:
     write(folder, script)
     return hook_run.invoke(str(folder), EVENT, {"given": given}, deadline)
 
@@ -134,7 +134,7 @@ HANGS = [
 
 @pytest.mark.usefixtures("hasty")
 def test_hangs_end_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]]) -> None:
-    def hang(folder: Path) -> Invocation:
+    def hang(folder: Path) -> Ended:
         return hook_run.invoke(str(folder), EVENT, {"given": "x" * 1_000_000}, 4)
 
     folders = [tmp_path / str(number) for number in range(len(HANGS))]

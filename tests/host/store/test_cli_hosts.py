@@ -119,7 +119,7 @@ def test_a_name_that_is_no_text(run: Run, words: list[str]) -> None:
 
 
 def test_a_verb_that_there_is_not(run: Run) -> None:
-    assert "Did you mean 'forget'?" in run("forgte", "web1", code=5).err
+    assert "Did you mean `forget`?" in run("forgte", "web1", code=5).err
     assert "show, tag, set" in run("xyzzy", code=5).err
 
 

@@ -99,7 +99,7 @@ def test_version_is_the_packages():
 def test_an_unknown_verb_gets_a_suggestion():
     shown = run("aply", "x.yml")
     assert shown.returncode == 5
-    assert "There is no verb 'aply'. Did you mean 'apply'?" in shown.stderr
+    assert "There is no verb `aply`. Did you mean `apply`?" in shown.stderr
 
 
 @pytest.mark.parametrize(

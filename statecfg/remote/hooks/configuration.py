@@ -1,0 +1,36 @@
+"""The configuration of a hook: defaults and required keys, as Razor applies them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Tuple
+
+    Configuration = Dict[str, Any]  # of a hook: what its user sets
+    Schema = Mapping[str, Mapping[str, Any]]  # of a hook type: key → description, default, required
+
+NOT_SUPPLIED = "but was not supplied"
+
+
+def no(value: object) -> bool:
+    """Return whether Ruby takes a value for "no": null and false. Unlike in Python, 0 is not among them."""
+    return value is None or value is False
+
+
+def complete(schema: Schema, configuration: Configuration) -> Tuple[Configuration, List[str]]:
+    """Return a configuration with the schema's defaults, and what is wrong with it.
+
+    A default of false or null counts as no default; 0 and "" are applied.
+    """
+    wrong = [
+        "configuration key '%s' is not defined for this hook type" % key for key in configuration if key not in schema
+    ]
+    whole = dict(configuration)
+    for key, described in schema.items():
+        if key in whole:
+            continue
+        if not no(described.get("default")):
+            whole[key] = described["default"]
+        elif not no(described.get("required")):
+            wrong.append("configuration key '%s' is required by this hook type, %s" % (key, NOT_SUPPLIED))
+    return whole, wrong

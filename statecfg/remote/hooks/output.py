@@ -1,0 +1,154 @@
+"""Applies what an exec hook prints: changes of its configuration and of the node's metadata.
+
+Source: the Razor server's engine. Its documentation does not mention stderr, unknown keys and the order.
+"""
+
+from __future__ import annotations
+
+from statecfg.remote.hooks.configuration import NOT_SUPPLIED, complete, no
+from statecfg.remote.hooks.ruby_json import parse
+from statecfg.remote.hooks.ruby_text import as_text, json_type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Sequence
+
+    from statecfg.remote.hooks.configuration import Configuration, Schema
+
+INFO, WARN, ERROR = "info", "warn", "error"
+
+
+class Malformed(Exception):
+    """The output has an invalid shape, so none of it is applied."""
+
+
+class Output:
+    """The effects of a hook's output.
+
+    :param severity: INFO or ERROR, by the exit status
+    :param configuration: the hook's configuration before the call
+    :param metadata: the node's metadata before the call; None if the event has no node
+    """
+
+    __slots__ = ("actions", "configuration", "error", "metadata", "schema", "severity")
+
+    def __init__(
+        self, severity: str, schema: Schema, configuration: Configuration, metadata: Optional[Dict[str, Any]]
+    ) -> None:
+        self.severity, self.schema = severity, schema
+        self.configuration, self.metadata = dict(configuration), None if metadata is None else dict(metadata)
+        self.error: Any = None
+        self.actions: List[str] = []
+
+    def warn(self, text: str) -> None:
+        """Add an error that makes the event a warning, unless it is an error already."""
+        if self.severity == INFO:
+            self.severity = WARN
+        self._add(text)
+
+    def fail(self, text: str) -> None:
+        """Add an error that makes the event an error."""
+        self.severity = ERROR
+        self._add(text)
+
+    def _add(self, text: str) -> None:
+        self.error = text if no(self.error) else "%s and %s" % (as_text(self.error), text)
+
+    def apply(self, said: Any) -> None:
+        """Apply the parsed output, or none of it if its shape is invalid."""
+        before = self.configuration, self.metadata
+        try:
+            self._apply(said)
+        except Malformed as problem:
+            self.configuration, self.metadata = before
+            self.actions = []
+            self.fail(str(problem))
+
+    def _apply(self, said: Any) -> None:
+        if isinstance(said, list) or (isinstance(said, int) and not isinstance(said, bool)):
+            return  # Razor ignores a whole number and a list, and nothing else
+        said = _object(said, "hook output")
+        self.error = said.get("error")
+        self._expect(said, ("output", "error", "hook", "node"), "hook's output")
+        if "hook" in said:
+            self._configure(_object(said["hook"], "hook output for hook"))
+        if "node" in said:
+            self._annotate(_object(said["node"], "hook output for node"))
+
+    def _expect(self, said: Dict[str, Any], keys: Sequence[str], where: str) -> None:
+        unexpected = [key for key in said if key not in keys]
+        if unexpected:
+            self.warn("unexpected key in %s: %s" % (where, ", ".join(unexpected)))
+
+    def _configure(self, said: Dict[str, Any]) -> None:
+        """Change the hook's configuration as the output's `hook` says. Raises Malformed."""
+        self._expect(said, ("configuration",), "hook's output for hook update")
+        if "configuration" not in said:
+            return
+        asked = said["configuration"]
+        self.actions.append("updating hook configuration: %s" % as_text(asked))
+        if not isinstance(asked, dict):
+            self.warn("hook output for hook configuration should be an object but was a %s" % json_type(asked))
+            return
+        configuration = dict(self.configuration)
+        for operation, value in asked.items():
+            if operation == "update":
+                for key, new in _object(value, "hook output for hook configuration update").items():
+                    if key in self.schema:
+                        configuration[key] = new
+                    else:
+                        self.fail("hook output includes invalid configuration update for key %s" % key)
+            elif operation == "remove":
+                for key in _array(value, "hook output for hook configuration remove"):
+                    configuration.pop(as_text(key), None)
+            else:
+                self.fail("undefined operation on hook: %s; should be 'update' or 'remove'" % operation)
+        # Razor validates a hook whenever it stores it: defaults come back, and required keys can't be removed.
+        self.configuration, wrong = complete(self.schema, configuration)
+        missing = [text for text in wrong if text.endswith(NOT_SUPPLIED)]
+        if missing:
+            raise Malformed(", ".join(missing))
+
+    def _annotate(self, said: Dict[str, Any]) -> None:
+        """Change the node's metadata as the output's `node` says. Raises Malformed."""
+        self._expect(said, ("metadata",), "hook's output for node update")
+        if said.get("metadata") is None:  # Razor reads null as no request
+            return
+        if self.metadata is None:
+            self.fail("hook tried to update node metadata on a hook without a node")
+            return
+        asked = _object(said["metadata"], "hook output for node metadata")
+        self.actions.append("updating node metadata: %s" % as_text(asked))
+        unknown = [key for key in asked if key not in ("update", "remove", "clear")]
+        if unknown:
+            self.warn("unexpected node metadata operation(s) %s included" % ", ".join(unknown))
+        changed = dict(self.metadata)
+        if not no(asked.get("update")):
+            for key, value in _object(asked["update"], "hook output for node metadata update").items():
+                changed[key] = _parsed(value)
+        if not no(asked.get("remove")):
+            for key in _array(asked["remove"], "hook output for node metadata remove"):
+                changed.pop(as_text(key), None)
+        self.metadata = {} if asked.get("clear") in (True, "true") else changed
+
+
+def _object(value: Any, what: str) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Malformed("%s should be an object but was a %s" % (what, json_type(value)))
+    return value
+
+
+def _array(value: Any, what: str) -> List[Any]:
+    if not isinstance(value, list):
+        raise Malformed("%s should be an array but was a %s" % (what, json_type(value)))
+    return value
+
+
+def _parsed(value: Any) -> Any:
+    """Return the value of a string that contains JSON, anything else unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse(value.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return value
