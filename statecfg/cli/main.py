@@ -68,7 +68,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown verb gets a suggestion."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from statecfg.problems.suggestions import did_you_mean
+            from statecfg.remote.graph.suggestions import did_you_mean
 
             ctx.fail(f"There is no verb `{args[0]}`. {did_you_mean(args[0], VERBS).capitalize()}".rstrip())
         return super().resolve_command(ctx, args)

@@ -323,7 +323,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one gets a suggestion."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            from statecfg.problems.suggestions import did_you_mean
+            from statecfg.remote.graph.suggestions import did_you_mean
 
             hint = did_you_mean(args[0], self.commands) or f"verbs are: {', '.join(self.commands)}."
             ctx.fail(f"`{ctx.command_path}` has no verb `{args[0]}`. {hint[0].upper()}{hint[1:]}")
