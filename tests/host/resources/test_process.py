@@ -23,8 +23,9 @@ from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.planning import Plan, Planner
 from statecfg.resources import process
+from tests.host.resources.test_cases import Unrecorded
 from tests.lab.processes import wait_until
-from tests.unit.resources.test_cases import Unrecorded, layers
+from tests.unit.resources.test_cases import layers
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 

@@ -24,8 +24,9 @@ from statecfg.graph.graph import Graph
 from statecfg.remote.graph.model import Node
 from statecfg.remote.machine.real import RealMachine
 from tests.host.command import statecfg
+from tests.host.resources.test_cases import placed
 from tests.host.resources.undo import Ledger, different, snapshot
-from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, placed, project
+from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, project
 
 FILES = ("file", "directory", "symlink", "line_in_file")
 

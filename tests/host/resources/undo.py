@@ -16,7 +16,8 @@ from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.planning import normalised
 from statecfg.remote.run.report import shown
 from statecfg.remote.wire.frames import encode_value
-from tests.unit.resources.test_cases import executed, planned
+from tests.host.resources.test_cases import executed
+from tests.unit.resources.test_cases import planned
 
 Snapshot = dict[str, tuple[Any, ...]]
 

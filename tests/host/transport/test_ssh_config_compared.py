@@ -12,6 +12,7 @@ import pytest
 from statecfg.transport import Settings, Target, Unreachable
 from statecfg.transport.route import route
 from statecfg.transport.ssh_config import ConfigProblem, load, parse
+from tests.unit.transport.test_ssh_config import CONFIG, hop
 
 ME = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
 
@@ -129,3 +130,22 @@ def test_a_proxy_command_that_does_not_count_is_no_matter(tmp_path: Path, text: 
 def test_a_quote_that_is_not_closed_is_a_problem(text: str) -> None:
     with pytest.raises(ConfigProblem, match="ssh_config:1: a quote is not closed"):
         parse(text)
+
+
+@pytest.mark.parametrize("host", ["web1", "web9", "db", "other", "WEB1"])
+def test_the_same_answers_as_openssh(tmp_path: Path, host: str) -> None:
+    ssh = shutil.which("ssh")
+    assert ssh is not None
+    text = CONFIG.replace(' exec "touch /tmp/never"', " exec false")
+    mine = hop(tmp_path, text, Target(host))
+    said = subprocess.run([ssh, "-G", "-F", str(tmp_path / "config"), host], capture_output=True, text=True, check=True)
+    theirs: dict[str, list[str]] = {}
+    for row in said.stdout.splitlines():
+        word, _, value = row.partition(" ")
+        theirs.setdefault(word, []).append(value)
+    assert mine.host.lower() == theirs["hostname"][0]
+    assert str(mine.port) == theirs["port"][0]
+    assert mine.user == theirs["user"][0]
+    assert len(mine.keys) == len(theirs["identityfile"])
+    assert mine.accept_new == (theirs["stricthostkeychecking"] == ["accept-new"])
+    assert mine.only_these_keys == (theirs["identitiesonly"] == ["yes"])

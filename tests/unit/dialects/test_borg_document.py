@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from statecfg.playbook.plays import HostContext, evaluate
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Action
 from statecfg.remote.machine.memory import MemoryMachine
-from tests import ROOT
 
 HEADER = """
 (require statecfg.dialects.hy [def node-type validator-maker make-validators defop defnodefn defmethod defplay])
@@ -168,35 +166,6 @@ def test_the_expansion_that_the_document_shows_works_as_well(typed) -> None:
     assert action["args"] == {"pathname": "/m", "contents": "c"}
     assert str(action["op"]) == "write"
     assert callable(action["fn"])
-
-
-def test_plain_hy_reads_the_same(tmp_path: Path) -> None:
-    """`hy file.hy` and the REPL know nothing of our loader, and keywords are Hy's own there."""
-    path = tmp_path / "plain.hy"
-    path.write_text(
-        HEADER
-        + NODE_TYPES
-        + DEPENDENCIES
-        + OPS
-        + """
-(def p (process "/bin/x" {:provides :p :user :bob :group "g" :env {} :args [] :block? True}))
-(assert (= (:provides (:node p)) "p"))
-(assert (= (:user (:attrs (:node p))) "bob"))
-(assert (= (get (get p :node) :provides) "p"))
-(assert (= (:node p) (get (:nodemap p) "p")))
-(assert (= (:produces-ops (:node p)) ["service-down" "ensure-running"]))
-(assert (= (:provides (:node complete-graph)) "some-file"))
-(assert (= (:args action) {"pathname" "/motd" "contents" "hello"}))
-(assert (= (:op action) "write"))
-(def q (process "/bin/y" :user "u" :group "g" :env {} :args [] :block? False))
-(assert (is (get (:attrs (:node q)) "block?") False))
-(print "read")
-"""
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "hy", str(path)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("read\n", "", 0)
 
 
 def test_a_play_that_loads_can_be_evaluated(tmp_path: Path) -> None:

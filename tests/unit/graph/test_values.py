@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -176,11 +174,3 @@ def test_type_mismatch_and_wrong_value_are_told_apart() -> None:
 def test_an_annotation_without_meaning_is_refused(annotation: str) -> None:
     with pytest.raises(TypeProblem):
         of_annotation(annotation, _NAMES)
-
-
-def test_the_module_needs_nothing_but_the_standard_library() -> None:
-    root = pathlib.Path(values.__file__).parents[3]
-    load = "import statecfg.remote.graph.values as v; print(v.mode('0644'))"
-    script = f"import sys; sys.path.insert(0, {str(root)!r}); {load}"
-    out = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "420"

@@ -10,7 +10,6 @@ import pytest
 
 from statecfg.problems import InvalidInput, Problem
 from statecfg.run import prepare
-from tests.host.command import statecfg
 
 YAML = """\
 hosts: all
@@ -175,13 +174,6 @@ def test_all_of_them_once_and_in_order(project, suffix: str, text: str, expected
     assert brief(found) == expected, "\n".join(map(str, found))
 
 
-@pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_the_command_refuses_and_connects_to_nobody(project, suffix: str, text: str, expected: list[str]) -> None:
-    ran = statecfg("plan", playbook(project, f"bad.{suffix}", text), cwd=project, code=5)
-    assert f"{len(expected)} problems found; nothing was touched." in ran.err
-    assert not ran.out
-
-
 def test_a_problem_of_some_hosts_names_them(project) -> None:
     (project / "inventory.yml").write_text("hosts: {h1: {vars: {port: 1}}, h2: , h3: }\n")
     text = 'hosts: all\nresources: [{file: "/{{ port }}", content: x}, {file: /b, contnt: x}]\n'
@@ -242,27 +234,6 @@ def test_inventory_and_playbook_are_told_together(project) -> None:
     (project / "inventory.yml").write_text("hosts: {h1: {prot: 1}}\n")
     found = mistakes(project, "both.yml", "hosts: all\nresources: [{fiel: /a}]\n")
     assert brief(found) == ["SC0311 1", "SC0106 2"]
-
-
-SECRETS = {
-    "yml": 'hosts: "@local"\nresources: [{user: bob, password_hash: !secret {env: STATECFG_TEST_NOT_SET}}]\n',
-    "py": "from statecfg import play, secret\nfrom statecfg.resources import user\n\n"
-    "@play(hosts='@local')\ndef p(host):\n"
-    "    return user('bob', password_hash=secret('s', env='STATECFG_TEST_NOT_SET'))\n",
-    "hy": "(require statecfg.dialects.hy [defplay])\n(import statecfg [secret])\n(import statecfg.resources [user])\n"
-    '(defplay p [host] {:hosts "@local"}\n'
-    '  (user "bob" {:password-hash (secret "s" :file "/nonexistent/secret")}))\n',
-}
-
-
-@pytest.mark.parametrize("suffix", SECRETS)
-def test_validate_needs_no_secrets_and_plan_does(project, suffix: str) -> None:
-    path = playbook(project, f"secret.{suffix}", SECRETS[suffix])
-    ran = statecfg("validate", path, cwd=project)
-    assert "nothing wrong; not here, and needed to plan: " in ran.out
-    statecfg("graph", path, cwd=project)
-    ran = statecfg("plan", path, cwd=project, code=5)
-    assert "error[SC0420]" in ran.err and f"secret.{suffix}:" in ran.err
 
 
 BROKEN_TYPES = {

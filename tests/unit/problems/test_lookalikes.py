@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from statecfg.graph import graph
 from statecfg.problems import InvalidInput
 from statecfg.problems.lookalikes import lookalikes
 from statecfg.resources import directory, file
-from tests.host.command import statecfg
 
 
 @pytest.mark.parametrize(
@@ -41,16 +38,6 @@ def test_control_characters_in_paths_are_refused_with_their_code_point(char: str
 )
 def test_lookalikes_are_named_with_their_code_point(text: str, says: list[str]) -> None:
     assert list(lookalikes(text)) == says
-
-
-def test_validate_warns_of_lookalikes(tmp_path: Path) -> None:
-    (tmp_path / "statecfg.toml").write_text("")
-    playbook = tmp_path / "p.yml"
-    text = "hosts: '@local'\nresources:\n  - file: \"/etc/p\u0430sswd\"\n    content: x\n"
-    playbook.write_text(text, encoding="utf-8")
-    done = statecfg("validate", playbook, cwd=tmp_path)
-    assert "warning: p.yml:3:5: file:/etc/p\u0430sswd: the word" in done.err.replace(f"{tmp_path}/", "")
-    assert "U+0430 (CYRILLIC SMALL LETTER A)" in done.err
 
 
 def test_a_graph_has_at_most_so_many_layers(monkeypatch: pytest.MonkeyPatch) -> None:

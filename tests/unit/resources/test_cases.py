@@ -1,4 +1,4 @@
-"""Every node type's cases (`cases/*.yml`): dry, wet and twice, in memory and on this machine's own files."""
+"""Every node type's cases (`cases/*.yml`), dry, wet and twice, in memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
-from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.planning import Plan, Planner
 from statecfg.remote.wire.frames import decode_node
 
@@ -41,17 +39,6 @@ def cases() -> Iterator[Any]:
 def meant(case: Any, machine: str) -> bool:
     """Return whether a case is for a kind of machine: for all where it does not say."""
     return bool(case.values[0].get("only", machine) == machine)
-
-
-def placed(value: Any, root: str) -> Any:
-    """Return a case with its paths below `root` in place of /host."""
-    if isinstance(value, str):
-        return value.replace(ROOT, root)
-    if isinstance(value, list):
-        return [placed(item, root) for item in value]
-    if isinstance(value, dict):
-        return {placed(key, root): placed(item, root) for key, item in value.items()}
-    return value
 
 
 def declared(description: Mapping[str, Any]) -> Graph:
@@ -84,21 +71,6 @@ def taken(machine: Machine, plan: Plan) -> None:
     for action in actions(plan):
         result = action.perform(machine)
         assert result["status"] == "ok", f"{action.op}: {result}"
-
-
-class Unrecorded:
-    """A journal for runs that nobody asks about afterwards."""
-
-    def intend(self, nodes: Sequence[str]) -> None: ...
-    def started(self, node: str, op: str) -> None: ...
-    def took(self, node: str, op: str, result: Any) -> None: ...
-    def finished(self, node: str, outcome: str) -> None: ...
-
-
-def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
-    """Carry a plan out on this machine and return the report of its nodes."""
-    execution = Execution(plan, REGISTRY, facets, lambda event: None, Unrecorded(), lambda: "")
-    return [node for layer in execution.run() for node in layer]
 
 
 def look(world: World, path: str, wanted: Any) -> None:
@@ -208,31 +180,6 @@ def test_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
         look(machine, path, wanted)
     again = planned(machine, nodes)
     assert [action.op for action in actions(again)] == case.get("again", [])
-
-
-@pytest.mark.parametrize(
-    "case", [case for case in cases() if not {"bad", "tables", "probes"} & set(case.values[0]) and meant(case, "real")]
-)
-def test_on_this_machine(case: dict[str, Any], tmp_path: Path) -> None:
-    """A case on real files: exactly what was planned is done, it took hold, and nothing is left to do."""
-    root = tmp_path / "host"
-    root.mkdir()
-    case = placed(case, str(root))
-    base = project(case, tmp_path / "project")
-    arrange(RealMachine(), case, base)
-    nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)
-    facets = Facets()
-    plan = planned(RealMachine(facets), nodes)
-    compare(case, plan)
-    if "error" in case or "known_after" in case:
-        return
-    wanted = [action.op for action in actions(plan)]
-    report = executed(plan, facets)
-    assert [node["outcome"] for node in report if node["outcome"] not in ("changed", "unchanged")] == [], report
-    assert [action["op"] for node in report for action in node["actions"]] == wanted
-    for path, expected in case.get("after", {}).items():
-        look(RealMachine(), path, expected)
-    assert [action.op for action in actions(planned(RealMachine(), nodes))] == case.get("again", [])
 
 
 def test_every_type_has_cases() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -109,26 +108,6 @@ def test_a_key_under_another_types_name_is_bad() -> None:
 @pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
 def test_line_ends(ending: str) -> None:
     assert parse(line("a", ONE).rstrip() + ending).check("a", 22, ONE).verdict is Verdict.TRUSTED
-
-
-def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
-    file = tmp_path / "known"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
-    words = (tmp_path / "k.pub").read_text().split()
-    file.write_text(f"Web {words[0]} {words[1]}\n[db]:2222 {words[0]} {words[1]}\n")
-    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
-    known, shown = load([str(file)]), HostKey(words[0], base64.b64decode(words[1]))
-    assert file.read_text().count("|1|") == 2
-    assert known.check("web", 22, shown).verdict is Verdict.TRUSTED
-    assert known.check("db", 2222, shown).verdict is Verdict.TRUSTED
-    assert known.check("db", 22, shown).verdict is Verdict.UNKNOWN
-
-
-def test_fingerprints_are_those_of_openssh(tmp_path: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
-    shown = subprocess.run(["ssh-keygen", "-lf", str(tmp_path / "k.pub")], capture_output=True, text=True, check=True)
-    words = (tmp_path / "k.pub").read_text().split()
-    assert HostKey(words[0], base64.b64decode(words[1])).fingerprint == shown.stdout.split()[1]
 
 
 def test_the_types_known_for_a_host_in_their_order() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,25 +45,6 @@ def hops(tmp_path: Path, text: str, target: Target, **settings: object) -> tuple
     file = tmp_path / "config"
     file.write_text(text)
     return route(target, Settings(ssh_config=str(file), **settings))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("host", ["web1", "web9", "db", "other", "WEB1"])
-def test_the_same_answers_as_openssh(tmp_path: Path, host: str) -> None:
-    ssh = shutil.which("ssh")
-    assert ssh is not None
-    text = CONFIG.replace(' exec "touch /tmp/never"', " exec false")
-    mine = hop(tmp_path, text, Target(host))
-    said = subprocess.run([ssh, "-G", "-F", str(tmp_path / "config"), host], capture_output=True, text=True, check=True)
-    theirs: dict[str, list[str]] = {}
-    for row in said.stdout.splitlines():
-        word, _, value = row.partition(" ")
-        theirs.setdefault(word, []).append(value)
-    assert mine.host.lower() == theirs["hostname"][0]
-    assert str(mine.port) == theirs["port"][0]
-    assert mine.user == theirs["user"][0]
-    assert len(mine.keys) == len(theirs["identityfile"])
-    assert mine.accept_new == (theirs["stricthostkeychecking"] == ["accept-new"])
-    assert mine.only_these_keys == (theirs["identitiesonly"] == ["yes"])
 
 
 def test_tokens_aliases_and_files(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,6 @@ import pytest
 from statecfg.problems import InvalidInput, Problem, collecting
 from statecfg.run import charms
 from statecfg.run.charms import LINK, Charm
-from tests import ROOT
-
-EXAMPLES = ROOT / "playbooks/charms"
 
 
 def write(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
@@ -289,11 +285,3 @@ def test_it_stops_at_the_first_where_nobody_collects(folder):
     write(folder / "hooks/start", mode=0o644)
     with pytest.raises(InvalidInput):
         charms.read(folder)
-
-
-@pytest.mark.parametrize("name", ["db", "web"])
-def test_the_charms_of_the_example(name):
-    charm = read(EXAMPLES / name)
-    assert {"install", "config-changed", "start", "stop"} < set(charm.hooks)
-    for hook in charm.hooks:
-        subprocess.run(["/bin/sh", "-n", charm.files[f"hooks/{hook}"][1]], check=True)

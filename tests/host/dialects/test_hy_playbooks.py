@@ -1,0 +1,41 @@
+"""Hy playbooks that never end are ended."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from statecfg.playbook import user_code
+from statecfg.problems import InvalidInput
+from tests.unit.dialects.test_hy_playbooks import told, where
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["(while True None)", "(import time) (time.sleep 60)", "(while True (try (/ 1 0) (except [Exception])))"],
+)
+def test_what_never_ends_is_ended(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "DEADLINE", 4.0)  # compiling counts, too
+    found = told(tmp_path, body)
+    assert found.code == "SC0507"
+    assert where(found)[:2] == ("site.hy", 3)
+
+
+def test_what_never_ends_is_ended_on_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "DEADLINE", 0.3)
+    caught: list[InvalidInput] = []
+
+    def work() -> None:
+        try:
+            with user_code.guarded("looping"):
+                while True:
+                    pass
+        except InvalidInput as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert [each.code for error in caught for each in error.problems] == ["SC0507"]

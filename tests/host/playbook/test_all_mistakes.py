@@ -1,0 +1,36 @@
+"""All mistakes of a playbook in one go, by the real command."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.host.command import statecfg
+from tests.unit.playbook.test_all_mistakes import CASES, playbook
+
+
+@pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_the_command_refuses_and_connects_to_nobody(project, suffix: str, text: str, expected: list[str]) -> None:
+    ran = statecfg("plan", playbook(project, f"bad.{suffix}", text), cwd=project, code=5)
+    assert f"{len(expected)} problems found; nothing was touched." in ran.err
+    assert not ran.out
+
+
+SECRETS = {
+    "yml": 'hosts: "@local"\nresources: [{user: bob, password_hash: !secret {env: STATECFG_TEST_NOT_SET}}]\n',
+    "py": "from statecfg import play, secret\nfrom statecfg.resources import user\n\n"
+    "@play(hosts='@local')\ndef p(host):\n"
+    "    return user('bob', password_hash=secret('s', env='STATECFG_TEST_NOT_SET'))\n",
+    "hy": "(require statecfg.dialects.hy [defplay])\n(import statecfg [secret])\n(import statecfg.resources [user])\n"
+    '(defplay p [host] {:hosts "@local"}\n'
+    '  (user "bob" {:password-hash (secret "s" :file "/nonexistent/secret")}))\n',
+}
+
+
+@pytest.mark.parametrize("suffix", SECRETS)
+def test_validate_needs_no_secrets_and_plan_does(project, suffix: str) -> None:
+    path = playbook(project, f"secret.{suffix}", SECRETS[suffix])
+    ran = statecfg("validate", path, cwd=project)
+    assert "nothing wrong; not here, and needed to plan: " in ran.out
+    statecfg("graph", path, cwd=project)
+    ran = statecfg("plan", path, cwd=project, code=5)
+    assert "error[SC0420]" in ran.err and f"secret.{suffix}:" in ran.err

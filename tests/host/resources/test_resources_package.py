@@ -1,0 +1,59 @@
+"""Importing node types: what it loads, in a fresh process, and what type checkers learn from it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.unit.resources.test_resources_package import ROOT
+
+
+def run(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_a_submodule_first_changes_nothing() -> None:
+    script = "import statecfg.resources.file; from statecfg.resources import file; print(type(file).__name__)"
+    assert run(script) == "NodeType"
+
+
+def test_only_what_is_used_is_imported() -> None:
+    script = (
+        "import sys; from statecfg.resources import symlink\n"
+        "print([m for m in sys.modules if m in ('statecfg.resources.package', 'hy', 'yaml', 'jinja2', 'paramiko')])"
+    )
+    assert run(script) == "[]"
+
+
+def test_importing_statecfg_is_cheap() -> None:
+    script = "import sys; before = set(sys.modules); import statecfg; print(sorted(set(sys.modules) - before))"
+    loaded = ast.literal_eval(run(script))
+    assert [name for name in loaded if name.startswith("statecfg")] == ["statecfg"]
+    assert not {"typing", "dataclasses", "inspect", "re"} & set(loaded)
+
+
+def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
+    text = (
+        "from statecfg import secret\n"
+        "from statecfg.resources import command, file, package, user\n"
+        'file("/x", content="a", requires=[package("nginx")], tags=["a"])\n'
+        'file("/x", contnt="a")\n'
+        "file(3)\n"
+        'token = secret("token", env="TOKEN")\n'
+        'file("/y", content=token)\n'
+        'user("deploy", password_hash=token)\n'
+        'command("login", argv=["login"], env={"TOKEN": token, "NAME": f"{token}"})\n'
+    )
+    (tmp_path / "play.py").write_text(text)
+    cache = ROOT / ".mypy_cache"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", f"--cache-dir={cache}", str(tmp_path / "play.py")],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    errors = [line for line in done.stdout.splitlines() if "play.py" in line and ": error:" in line]
+    assert len(errors) == 2, done.stdout + done.stderr
+    assert 'did you mean "content"?' in errors[0] and "play.py:5: error: Argument 1" in errors[1]

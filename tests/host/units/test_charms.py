@@ -1,0 +1,20 @@
+"""The charms of the example are valid, and their hooks valid shell."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests import ROOT
+from tests.unit.units.test_charms import read
+
+EXAMPLES = ROOT / "playbooks/charms"
+
+
+@pytest.mark.parametrize("name", ["db", "web"])
+def test_the_charms_of_the_example(name):
+    charm = read(EXAMPLES / name)
+    assert {"install", "config-changed", "start", "stop"} < set(charm.hooks)
+    for hook in charm.hooks:
+        subprocess.run(["/bin/sh", "-n", charm.files[f"hooks/{hook}"][1]], check=True)

@@ -1,0 +1,62 @@
+"""Unit tests are what they claim: no process, no network, no sleep, and nothing from the tests that have these."""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import ROOT
+
+UNIT = Path(__file__).parent
+
+
+def with_socket(use: Callable[[socket.socket], None]) -> None:
+    with socket.socket() as opened:
+        use(opened)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: subprocess.run(["true"]),
+        lambda: os.posix_spawn("/bin/true", ["true"], {}),
+        os.fork,
+        lambda: multiprocessing.get_context("spawn").Process(target=print).start(),
+        lambda: with_socket(lambda opened: opened.bind(("127.0.0.1", 0))),
+        lambda: with_socket(lambda opened: opened.connect(("127.0.0.1", 9))),
+        lambda: time.sleep(0),
+    ],
+    ids=["run", "spawn", "fork", "multiprocessing", "listen", "connect", "sleep"],
+)
+def test_a_unit_test_is_refused_what_belongs_to_host_tests(use: Callable[[], Any]) -> None:
+    with pytest.raises(pytest.fail.Exception, match="move it to tests/host/"):
+        use()
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules that a file imports."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    plain = {item.name for node in nodes if isinstance(node, ast.Import) for item in node.names}
+    return plain | {
+        f"{node.module}.{item.name}" for node in nodes if isinstance(node, ast.ImportFrom) for item in node.names
+    }
+
+
+def test_unit_tests_import_nothing_of_host_tests() -> None:
+    for path in UNIT.rglob("*.py"):
+        above = [name for name in imported(path) if name.startswith(("tests.host", "tests.lab"))]
+        assert not above, f"{path.relative_to(ROOT)} imports {above}"
+
+
+def test_each_test_is_either_a_unit_test_or_a_host_test() -> None:
+    tests = ROOT / "tests"
+    assert {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")} == {"unit", "host"}
