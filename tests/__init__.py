@@ -1,11 +1,12 @@
 """Tests of statecfg.
 
-- `unit/` needs no host, process, network or sleep; its conftest refuses them.
+- `unit/` needs no host, process, network or sleep, and takes seconds.
+- `long/` needs none of these either, but takes longer: random examples by the hundred, large graphs, time limits.
 - `host/` has all others.
 - `lab/` makes the hosts that they use.
 
-`unit/` and `host/` are laid out like the product: `unit/graph/` and `host/graph/` test `statecfg/graph/`.
-`host/` may import from `unit/`, never the other way around.
+Each is laid out like the product: `unit/graph/` and `host/graph/` test `statecfg/graph/`. `guard.py` refuses in `unit/`
+and `long/` what only `host/` may use. `unit/` imports from neither of the others.
 """
 
 from pathlib import Path

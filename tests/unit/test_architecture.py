@@ -151,15 +151,17 @@ MODULES = {module_name(path) for path in FILES}
 SOURCES = [path for path in FILES if part_of(path)]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
-def test_a_file_imports_only_from_its_floor_and_lower_ones(path: Path) -> None:
+def test_every_file_is_in_a_room_with_a_floor() -> None:
+    assert [shown(path) for path in SOURCES if part_of(path) not in FLOORS] == []
+
+
+def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
     """Late imports, imports for type checkers and `import_module` count."""
-    assert part_of(path) in FLOORS, f"{shown(path)} has no floor yet: give its room one"
-    floor = FLOORS[part_of(path)]
     above = [
         f"{shown(path)}:{line} ({part_of(path)}) imports {module}, which is on a higher floor"
+        for path in SOURCES
         for module, line in all_imports(path)
-        if module.partition(".")[0] == "statecfg" and part(module) and FLOORS[part(module)] > floor
+        if module.partition(".")[0] == "statecfg" and part(module) and FLOORS[part(module)] > FLOORS[part_of(path)]
     ]
     assert not above
 
@@ -181,10 +183,13 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
 TRAVELS = [path for path in FILES if FLOORS.get(part_of(path), 99) <= FLOORS["resources"]]
 
 
-@pytest.mark.parametrize("path", TRAVELS, ids=shown)
-def test_what_travels_to_hosts_uses_the_standard_library_alone(path: Path) -> None:
-    ast.parse(path.read_text(), feature_version=(3, 8))
-    for module, line in imports(path):
+def test_what_travels_to_hosts_has_the_syntax_of_python_3_8() -> None:
+    for path in TRAVELS:
+        ast.parse(path.read_text(), shown(path), feature_version=(3, 8))
+
+
+def test_what_travels_to_hosts_uses_the_standard_library_alone() -> None:
+    for path, module, line in ((file, *item) for file in TRAVELS for item in imports(file)):
         top = module.partition(".")[0]
         assert not top or top == "statecfg" or top in sys.stdlib_module_names, f"{shown(path)}:{line} imports {module}"
         # Slow to import on a host, and nothing there needs them; `values` is what annotations of types are made of.
@@ -205,12 +210,10 @@ def calls(path: Path) -> Iterator[tuple[str, int]]:
             yield ast.unparse(node.func), node.lineno
 
 
-@pytest.mark.parametrize("path", FILES, ids=shown)
-def test_only_the_command_line_leaves_and_only_views_print(path: Path) -> None:
-    # Programs that hosts start by themselves end by exit status: the executor's start, and scripts that ops run.
-    host_program = path in TRAVELS
-    for name, line in calls(path):
-        if name in ("sys.exit", "exit", "quit", "os._exit") and not host_program:
+def test_only_the_command_line_leaves_and_only_views_print() -> None:
+    for path, name, line in ((file, *item) for file in FILES for item in calls(file)):
+        # Programs that hosts start by themselves end by exit status: the executor's start, and scripts that ops run.
+        if name in ("sys.exit", "exit", "quit", "os._exit") and path not in TRAVELS:
             assert part_of(path) in ("cli", "__main__"), f"{shown(path)}:{line} calls {name}"
         if name == "print":
             assert part_of(path) == "views", f"{shown(path)}:{line} prints"

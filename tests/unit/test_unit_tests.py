@@ -53,10 +53,10 @@ def imported(path: Path) -> set[str]:
 
 def test_unit_tests_import_nothing_of_host_tests() -> None:
     for path in UNIT.rglob("*.py"):
-        above = [name for name in imported(path) if name.startswith(("tests.host", "tests.lab"))]
+        above = [name for name in imported(path) if name.startswith(("tests.host", "tests.lab", "tests.long"))]
         assert not above, f"{path.relative_to(ROOT)} imports {above}"
 
 
-def test_each_test_is_either_a_unit_test_or_a_host_test() -> None:
+def test_every_test_is_in_a_directory_that_says_what_it_needs() -> None:
     tests = ROOT / "tests"
-    assert {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")} == {"unit", "host"}
+    assert {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")} == {"unit", "long", "host"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,17 +20,6 @@ def random_edges(rng: random.Random) -> dict[str, list[str]]:
     density = rng.choice((0.0, 0.02, 0.1, 0.3))
     edges = {name: [other for other in names[:i] if rng.random() < density] for i, name in enumerate(names)}
     return dict(rng.sample(sorted(edges.items()), len(edges)))
-
-
-@pytest.mark.parametrize("seed", range(0, 1000, 100))
-def test_layers_are_those_of_networkx(seed: int) -> None:
-    for number in range(seed, seed + 100):
-        edges = random_edges(random.Random(number))
-        peer = networkx.DiGraph()
-        peer.add_nodes_from(edges)
-        peer.add_edges_from((wanted, name) for name, all_wanted in edges.items() for wanted in all_wanted)
-        expected = [sorted(layer) for layer in networkx.topological_generations(peer)]
-        assert [[node.provides for node in layer] for layer in layers(of_edges(edges))] == expected, number
 
 
 def test_document_order() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,15 @@ KEYS = {"case", "files", "modes", "links", "tables", "probes", "before", "node",
 KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 
-def cases() -> Iterator[Any]:
-    """Yield each case of each file, named by both."""
+@functools.cache
+def cases() -> list[Any]:
+    """Return each case of each file, named by both."""
+    read = []
     for path in sorted(DIRECTORY.glob("*.yml")):
         for case in yaml.safe_load(path.read_text(encoding="utf-8")):
             assert set(case) <= KEYS, f"{path.name}: {case.get('case')}: unknown keys {set(case) - KEYS}"
-            yield pytest.param(case, id=f"{path.stem}: {case['case']}")
+            read.append(pytest.param(case, id=f"{path.stem}: {case['case']}"))
+    return read
 
 
 def meant(case: Any, machine: str) -> bool:

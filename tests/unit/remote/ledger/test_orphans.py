@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from statecfg import resources
 from statecfg.remote.graph.model import Blob, Node
@@ -166,23 +164,6 @@ def test_a_circle_goes_last_and_together(ledger: Ledger) -> None:
     pairs = [("a", ["b"]), ("b", ["a"]), ("c", ["a"]), ("d", [])]
     enter(ledger, *[row(name, f"path:/{name}", requires=requires) for name, requires in pairs])
     assert names(look(ledger).layers) == [["c", "d"], ["a", "b"]]
-
-
-@given(st.dictionaries(st.sampled_from("abcdefgh"), st.sets(st.sampled_from("abcdefgh"))))
-def test_any_order_has_each_once_and_dependents_before(requires: dict[str, set[str]]) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as place:
-        ledger = Ledger(place)
-        enter(ledger, *[row(name, f"path:/{name}", requires=sorted(of)) for name, of in requires.items()])
-        layers = names(look(ledger).layers)
-        ledger.close()
-    flat = [name for layer in layers for name in layer]
-    assert sorted(flat) == sorted(requires)
-    at = {name: number for number, layer in enumerate(layers) for name in layer}
-    for name in requires:
-        for needed in requires[name] & set(requires) - {name}:
-            assert at[name] < at[needed] or at[name] == at[needed] == len(layers) - 1
 
 
 # Refusals

@@ -9,7 +9,6 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from unicodedata import category
 
@@ -27,8 +26,9 @@ from statecfg.views.plan import Detail, plan_lines
 from statecfg.views.progress import event_text
 from statecfg.views.terminal import render
 from statecfg.views.verify import verify_lines
+from tests import ROOT
 
-REPORTS = Path(__file__).parent / "reports"
+REPORTS = ROOT / "tests/unit/views/reports"
 MARK = "HOSTILE"  # stands in every text that a host or a user wrote
 WORDS = frozenset({"status", "outcome", "state", "mode", "where", "run", "severity"})  # keys of our own words
 PIECES = (

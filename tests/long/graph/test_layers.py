@@ -1,0 +1,23 @@
+"""Layers of random graphs, checked against networkx."""
+
+from __future__ import annotations
+
+import random
+
+import networkx
+import pytest
+
+from statecfg.graph.graph import layers
+from tests.unit.graph.node_types import of_edges
+from tests.unit.graph.test_layers import random_edges
+
+
+@pytest.mark.parametrize("seed", range(0, 1000, 100))
+def test_layers_are_those_of_networkx(seed: int) -> None:
+    for number in range(seed, seed + 100):
+        edges = random_edges(random.Random(number))
+        peer = networkx.DiGraph()
+        peer.add_nodes_from(edges)
+        peer.add_edges_from((wanted, name) for name, all_wanted in edges.items() for wanted in all_wanted)
+        expected = [sorted(layer) for layer in networkx.topological_generations(peer)]
+        assert [[node.provides for node in layer] for layer in layers(of_edges(edges))] == expected, number
