@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from statecfg import resources
 from statecfg.remote.graph.nodetype import REGISTRY
 from tests.lab.fixtures import NOT_RUN
 
-# Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time.
-settings.register_profile("suite", derandomize=True)
+# Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time. There are
+# no deadlines, because the machine may be busy.
+settings.register_profile("suite", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
+# The directories whose files take longest come first, so that no worker is left with one of them at the end.
+ORDER = ("tests/host/corpus/", "tests/host/resources/", "tests/host/run/", "tests/host/docs/", "tests/host/", "tests/")
 OURS = {name: getattr(resources, name) for name in resources.available()}
 
 
@@ -27,6 +30,11 @@ def _node_types_as_they_were() -> Iterator[None]:
     REGISTRY.update(OURS)
     for name, kind in OURS.items():
         setattr(resources, name, kind)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by directory; pytest-xdist starts them in this order."""
+    items.sort(key=lambda item: next(place for place, start in enumerate(ORDER) if item.nodeid.startswith(start)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

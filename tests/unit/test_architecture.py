@@ -112,8 +112,15 @@ def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
                 whole = f"{module}.{item.name}"
                 home = TABLE.get(item.name, "") if module == "statecfg" else ""
                 yield home or (whole if whole in MODULES else module), node.lineno
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
             yield named(node.args[0]), node.lineno
+
+
+def dotted(node: ast.expr) -> str:
+    """Return a name with its dots, as in `sys.exit`; "" for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def named(argument: ast.expr) -> str:
@@ -207,7 +214,7 @@ def test_a_library_has_one_home(library: str) -> None:
 def calls(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node.lineno
+            yield dotted(node.func), node.lineno
 
 
 def test_only_the_command_line_leaves_and_only_views_print() -> None:
