@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.host.command import statecfg
-from tests.unit.playbook.test_all_mistakes import CASES, playbook
+from tests.unit.playbook.test_all_mistakes import CASES, playbook, project
+
+__all__ = ["project"]
 
 
 @pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
