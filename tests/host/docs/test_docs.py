@@ -167,7 +167,7 @@ def test_the_playbooks_of_the_dialects_page_are_valid_and_mean_the_same(tmp_path
     (tmp_path / "playbooks").mkdir()
     (tmp_path / "playbooks/site.conf.j2").write_text(SITE)
     drawn = set()
-    for found in blocks(ROOT / "docs/dialects.md"):
+    for found in blocks(ROOT / "docs/playbooks.md"):
         name = re.match(r"[#;] (playbooks/web\.\w+)\n", found.text)
         if name:
             (tmp_path / name[1]).write_text(found.text)
