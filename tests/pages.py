@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests import ROOT
@@ -70,10 +70,16 @@ class Reader:
         path.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         path.chmod(0o755)
 
-    def follow(self, page: Path) -> int:
-        """Do everything on a page, block by block; return how many commands were run."""
+    def follow(self, page: Path, scratch: Path | None = None) -> int:
+        """Do everything on a page, block by block; return how many commands were run.
+
+        :param page: the page
+        :param scratch: the directory to use where the page says /tmp, so that tests can run side by side
+        """
         count = 0
         for block in blocks(page):
+            if scratch is not None:
+                block = replace(block, text=block.text.replace("/tmp/", f"{scratch}/"))
             word, _, rest = block.mark.partition(" ")
             if word == "file":
                 path = self.place / rest
@@ -95,7 +101,7 @@ class Reader:
             wanted = code if number == len(commands) - 1 else 0
             assert done.returncode == wanted, f"{block}: {command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
             if expected:
-                shown = _TIMES.sub("in N s", done.stdout)
+                shown = _TIMES.sub("in N s", done.stdout or done.stderr)
                 assert shown.strip() == _TIMES.sub("in N s", expected).strip(), f"{block}: {command}:\n{shown}"
         return len(commands)
 
