@@ -306,31 +306,41 @@ def limits() -> str:
     )
 
 
+# the page of each area and the third digit of its codes
 AREAS = {
-    "1": "Nodes and graphs",
-    "2": "Values",
-    "3": "YAML and templates",
-    "4": "Inventory, project and command line",
-    "5": "Python and Hy",
-    "6": "Hooks",
-    "7": "Services and their charms",
-    "8": "Entities",
+    "nodes": "12",
+    "yaml-and-templates": "3",
+    "inventory-and-command-line": "4",
+    "python-and-hy": "5",
+    "hooks": "6",
+    "services": "7",
+    "entities": "8",
 }
 
 
 def errors() -> str:
-    """Return the page of errors."""
+    """Return the index of errors."""
     parts = [
         f"{MADE}# Errors\n\nEach kind of error in a playbook, an inventory or a template has a code. statecfg reports "
         "all errors at once, before it\ncontacts any host. Each error shows its location and how to fix it. The exit "
-        "code is 5.\n"
+        "code is 5. The page of each code shows an\nexample and its fix. For messages about connections, see "
+        "[Troubleshooting SSH](troubleshooting-ssh.md).\n"
     ]
-    for area, title in AREAS.items():
-        parts.append(f"## {title}\n")
-        for code, (summary, meaning) in CODES.items():
-            if code[2:4] == f"0{area}":
-                parts.append(f"### {code} {summary}\n\n{markdown(meaning)}\n")
+    for page, digits in AREAS.items():
+        text = (ROOT / f"docs/errors/{page}.md").read_text(encoding="utf-8")
+        title = text.partition("\n")[0].removeprefix("# Errors: ")
+        rows = [
+            (f"[{code}](errors/{page}.md#{code.lower()}-{slug(summary)})", summary, cell(meaning))
+            for code, (summary, meaning) in CODES.items()
+            if code[3] in digits
+        ]
+        parts.append(f"## {title[0].upper()}{title[1:]}\n\n{table(('code', 'error', 'meaning'), rows)}")
     return "\n".join(parts)
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that code hosts give to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def index() -> str:
@@ -341,7 +351,7 @@ def index() -> str:
 - [Command line](command-line.md): every command, option and environment variable
 - [Exit codes](exit-codes.md)
 - [Report](../report.md): the output of `--json`
-- [Errors](../errors.md): every error code
+- [Errors](../errors.md): every error code, with an example and its fix
 - [Limits](limits.md)
 
 `script/docs` generates these pages from the code, except the report. A test checks that they are up to date.

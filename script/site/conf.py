@@ -17,6 +17,7 @@ INDEXES = (root_doc, "decisions/README", "errors")  # the pages that list others
 extensions = ["myst_parser"]
 # The anchors that code hosts give to headings, so that the same links work there and on the site.
 myst_heading_anchors = 5
+suppress_warnings = ["misc.highlighting_failure"]  # the pages of errors show files with mistakes
 html_theme = "furo"
 html_title = f"statecfg {version}"
 html_copy_source = False
@@ -26,7 +27,7 @@ html_theme_options = {"top_of_page_buttons": []}
 
 SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n?)*)", re.M)
 OUTSIDE = re.compile(r"\[([^]]+)\]\((\.\./[^)]+)\)")
-PAGE = re.compile(r"\]\(([\w/-]+)\.md\)")
+PAGE = re.compile(r"\]\(([\w/-]+)\.md(?:#[^)]*)?\)")
 
 
 def navigation(index: str) -> str:

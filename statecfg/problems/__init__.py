@@ -28,7 +28,8 @@ __all__ = [
 ]
 
 # code → (summary, what it means). Hundreds: 1 declarations and graphs, 2 values, 3 YAML and templates,
-# 4 inventory and command line, 5 Python and Hy, 6 hooks, 7 services, 8 entities. `docs/errors.md` is made from it.
+# 4 inventory and command line, 5 Python and Hy, 6 hooks, 7 services, 8 entities. `docs/errors.md` is made from it, and
+# `docs/errors/` has an example of each.
 CODES: dict[str, tuple[str, str]] = {
     "SC0101": ("unknown attribute", "A node was given an attribute that its type does not have."),
     "SC0102": ("missing attribute", "A required attribute or argument of a node was not given."),

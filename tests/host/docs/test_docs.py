@@ -74,7 +74,7 @@ def test_the_changelog_has_the_version() -> None:
 def test_blocks_of_python_and_toml_can_be_parsed() -> None:
     count = 0
     for page in pages():
-        for found in blocks(page):
+        for found in blocks(page) if page.parent.name != "errors" else ():  # those pages show mistakes
             if found.language == "python":
                 ast.parse(found.text, str(found))
                 count += 1
@@ -315,7 +315,7 @@ def test_every_node_type_and_attribute_is_explained() -> None:
 def test_every_error_in_the_code_is_documented() -> None:
     page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     used = {code for path in (ROOT / "statecfg").rglob("*.py") for code in re.findall(r"\bSC\d{4}\b", path.read_text())}
-    assert used and all(f"### {code} " in page for code in used)
+    assert used and all(f"| [{code}](" in page for code in used)
 
 
 def test_every_setting_of_a_project_is_documented() -> None:

@@ -1,0 +1,96 @@
+"""Run the examples in docs/errors/ and write what they print into their pages. Run it with script/docs --examples.
+
+A section has the files of a small project, each with its name in the first line, and one block of commands. Files that
+begin with #! are executable. Each section runs in a new project.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs/errors"
+SECTION = re.compile(r"^## (?=SC\d{4} )", re.M)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+NAME = re.compile(r"^(?:#!.*\n)?[#;] (\S+)\n")
+COMMAND = re.compile(r"^\$ (.+)\n", re.M)
+
+
+def refreshed(text: str) -> str:
+    """Return a page with the output that its commands print now.
+
+    :param text: the page
+    """
+    head, *sections = SECTION.split(text)
+    with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
+        return "## ".join([head, *pool.map(section, sections)])
+
+
+def section(text: str) -> str:
+    """Return a section with the output that its commands print now."""
+    with tempfile.TemporaryDirectory() as root:
+        project = Path(root) / "home/ann/shop"
+        project.mkdir(parents=True)
+        (project / "statecfg.toml").touch()
+        for language, content in BLOCK.findall(text):
+            name = NAME.match(content)
+            if language not in ("console", "text") and name:
+                (project / name[1]).parent.mkdir(parents=True, exist_ok=True)
+                (project / name[1]).write_text(content, encoding="utf-8")
+                (project / name[1]).chmod(0o755 if content.startswith("#!") else 0o644)
+        return BLOCK.sub(lambda block: console(block, Path(root), project), text)
+
+
+def console(block: re.Match[str], root: Path, project: Path) -> str:
+    """Return a block of commands, each with the output that it prints now; any other block as it is."""
+    if block[1] != "console":
+        return block[0]
+    lines = []
+    for command in COMMAND.findall(block[2]):
+        lines += [f"$ {command}", *output(command, root, project).splitlines()]
+    return "\n".join(["```console", *lines, "```"])
+
+
+def output(command: str, root: Path, project: Path) -> str:
+    """Return what a command prints in a project, with the paths and the user that a reader would see."""
+    home = root / "home/ann"
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
+        "USER": "ann",
+        "LANG": "C.UTF-8",
+        "NO_COLOR": "1",
+        "COLUMNS": "120",
+        "STATECFG_STATE_DIR": str(root / "state"),
+    }
+    done = subprocess.run(
+        ["bash", "-c", f"umask 022\n{{ {command}\n}} 2>&1"],
+        cwd=project,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    return done.stdout.replace(str(root), "").replace(f"of user {os.geteuid()}", "of user 1000")
+
+
+def run() -> None:
+    """Write the pages whose output has changed, and print their paths."""
+    for page in sorted(PAGES.glob("*.md")):
+        before = page.read_text(encoding="utf-8")
+        after = refreshed(before)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+            sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,53 @@
+"""Every error code has a section with its meaning, an example whose output is real, and a fix."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.problems import CODES
+from tests.pages import ROOT
+
+PAGES = sorted((ROOT / "docs/errors").glob("*.md"))
+NOT_RUN = {"SC0507", "SC0754"}  # one takes a minute, the other needs a service without hosts
+WARNING = "SC0608"  # warnings show no code
+
+
+def examples() -> Any:
+    """Return the program behind script/docs --examples as a module."""
+    spec = importlib.util.spec_from_file_location("error_examples", ROOT / "script/error_examples.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def sections() -> dict[str, str]:
+    """Return the section of each code."""
+    parts = (part for page in PAGES for part in examples().SECTION.split(page.read_text(encoding="utf-8"))[1:])
+    return {part[:6]: part for part in parts}
+
+
+def test_each_code_has_its_meaning_and_a_fix() -> None:
+    found = sections()
+    assert sorted(found) == sorted(CODES)
+    for code, (summary, meaning) in CODES.items():
+        assert found[code].startswith(f"{code} {summary}\n\n{meaning}\n"), code
+        assert re.search(r"^\*\*Fix:\*\* \S.*\.$", found[code], re.M), code
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_example_of_a_code_shows_this_code_only(code: str) -> None:
+    (block,) = re.findall(r"^```(?:console|text)\n(.*?)^```$", sections()[code], re.M | re.S)
+    assert set(re.findall(r"\[(SC\d{4})\]", block)) == ({code} if code != WARNING else set())
+    assert ("```console" in sections()[code]) == (code not in NOT_RUN)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_print_what_it_says(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert examples().refreshed(text) == text, "run script/docs --examples"
