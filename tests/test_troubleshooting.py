@@ -1,0 +1,85 @@
+"""The page on troubleshooting SSH has the messages that statecfg really shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import hosts
+from tests.command import statecfg
+from tests.hosts.fixtures import NOT_RUN
+from tests.pages import ROOT
+
+PAGE = (ROOT / "docs/troubleshooting-ssh.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hosts.PlainSshd]:
+    """Give an sshd on this machine."""
+    try:
+        host = hosts.plain_sshd(tmp_path_factory.mktemp("sshd"))
+    except hosts.Unavailable as reason:
+        pytest.skip(f"{NOT_RUN}{reason}")
+    yield host
+    host.stop()
+
+
+def key(path: Path, passphrase: str = "") -> Path:
+    """Make a key that no host accepts."""
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", str(path)]
+    subprocess.run(argv, check=True, timeout=60)
+    return path
+
+
+def changed(known_hosts: Path, other: Path) -> Path:
+    """Write a file in which each host has another key."""
+    _, kind, *_ = known_hosts.read_text().split()
+    wrong = other.with_suffix(".pub").read_text().split()[1]
+    path = other.with_name("changed")
+    path.write_text("".join(f"{line.split()[0]} {kind} {wrong}\n" for line in known_hosts.read_text().splitlines()))
+    return path
+
+
+CASES = (
+    ("cannot look up", "address: nowhere.invalid", ""),
+    ("cannot connect", "address: 127.0.0.1, port: 1", ""),
+    ("its host key is not known", "", "UserKnownHostsFile /dev/null"),
+    ("its host key has CHANGED", "", "UserKnownHostsFile {changed}"),
+    ("no key to log in with", "key: {locked}", ""),
+    ("it did not accept any key", "key: {other}", ""),
+    ("ssh_config gives it a ProxyCommand", "", "ProxyCommand nc %h %p"),
+    ("ProxyJump goes in a circle", "jump: 127.0.0.1", ""),
+    ("there is no Python 3.8 or newer on this host", "python: /nowhere/python3", ""),
+)
+
+
+@pytest.mark.parametrize(("message", "settings", "config"), CASES, ids=[case[0] for case in CASES])
+def test_the_page_explains_a_message(
+    message: str, settings: str, config: str, sshd: hosts.PlainSshd, tmp_path: Path
+) -> None:
+    files = {"other": key(tmp_path / "other"), "locked": key(tmp_path / "locked", "passphrase")}
+    files["changed"] = changed(Path(sshd.known_hosts), files["other"])
+    given = {"address": sshd.address, "port": sshd.port, "user": sshd.user, "key": sshd.identity}
+    given.update(pair.split(": ") for pair in settings.format(**files).split(", ") if pair)
+    values = ", ".join(f"{name}: {value}" for name, value in given.items())
+    (tmp_path / "inventory.yml").write_text(f"hosts:\n  web1: {{{values}}}\n")
+    known = "" if "KnownHosts" in config else f"UserKnownHostsFile {sshd.known_hosts}\n"
+    (tmp_path / "config").write_text(
+        f"{config.format(**files)}\n{known}GlobalKnownHostsFile none\nIdentityAgent none\n"
+    )
+    state = {"STATECFG_STATE_DIR": str(tmp_path / "state"), "HOME": os.environ["HOME"]}
+    ran = statecfg("facts", "web1", "--ssh-config", "config", cwd=tmp_path, code=4, **state)
+    assert message in ran.out
+    assert message in PAGE
+
+
+def test_the_page_has_every_message_about_becoming_another_user() -> None:
+    from statecfg.transport.become import METHODS
+
+    section = PAGE.partition("## become")[2].partition("\n## ")[0]
+    assert all(re.search(rf"^\| `[^`]*\b{method}\b", section, re.M) for method in METHODS)
