@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests import hosts
-from tests.command import statecfg
-from tests.hosts.fixtures import NOT_RUN
-from tests.pages import ROOT
+from tests import ROOT, lab
+from tests.host.command import statecfg
+from tests.lab.fixtures import NOT_RUN
 
 PAGE = (ROOT / "docs/troubleshooting-ssh.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hosts.PlainSshd]:
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.PlainSshd]:
     """Give an sshd on this machine."""
     try:
-        host = hosts.plain_sshd(tmp_path_factory.mktemp("sshd"))
-    except hosts.Unavailable as reason:
+        host = lab.plain_sshd(tmp_path_factory.mktemp("sshd"))
+    except lab.Unavailable as reason:
         pytest.skip(f"{NOT_RUN}{reason}")
     yield host
     host.stop()
@@ -60,7 +59,7 @@ CASES = (
 
 @pytest.mark.parametrize(("message", "settings", "config"), CASES, ids=[case[0] for case in CASES])
 def test_the_page_explains_a_message(
-    message: str, settings: str, config: str, sshd: hosts.PlainSshd, tmp_path: Path
+    message: str, settings: str, config: str, sshd: lab.PlainSshd, tmp_path: Path
 ) -> None:
     files = {"other": key(tmp_path / "other"), "locked": key(tmp_path / "locked", "passphrase")}
     files["changed"] = changed(Path(sshd.known_hosts), files["other"])

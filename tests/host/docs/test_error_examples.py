@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg.problems import CODES
-from tests.pages import ROOT
+from tests import ROOT
 
 PAGES = sorted((ROOT / "docs/errors").glob("*.md"))
 NOT_RUN = {"SC0507", "SC0754"}  # one takes a minute, the other needs a service without hosts

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.pages import ROOT
+from tests import ROOT
 
 
 def test_the_site_has_every_page_and_an_offline_search(tmp_path: Path) -> None:
