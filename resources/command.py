@@ -47,10 +47,10 @@ def command(
     """Run a command if its guards say that it is needed.
 
     The guards are `creates`, `removes`, `unless` and `onlyif`. A command without guards runs in every run, and every
-    run reports a change. If a node in `restart_on` changes, the command runs, whatever its guards say. With `restart_on` and
-    without guards, it runs only then. Plans run guard commands as well, so a guard command must not change anything.
-    statecfg cannot see in advance what a command changes. It therefore reports what requires the command as `known
-    after` it, unless `effects` lists the changes.
+    run reports a change. If a node in `restart_on` changes, the command runs, whatever its guards say. With
+    `restart_on` and without guards, it runs only then. Plans run guard commands as well, so a guard command must not
+    change anything. statecfg cannot see in advance what a command changes. It therefore reports what requires the
+    command as `known after` it, unless `effects` lists the changes.
 
     Undo: when the node leaves the definition, statecfg runs `undo`. Without `undo`, it only forgets the node. If
     `creates`, `removes` or `unless` said before the first apply that the command was not needed, its result existed
