@@ -9,22 +9,23 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response
 
 from statecfg.entities import shapes
+from statecfg.entities.document import Shape
 from statecfg.entities.model import Page
 from statecfg.server.request import Request
 
 T = TypeVar("T")
-Shape = Callable[[T, float], shapes.Shape]
+ShapeOf = Callable[[T, float], Shape]
 NO_CONTENT = 204
 
 
 def one(
-    request: Request, shape: Shape[T], item: T, status: int = 200, headers: Mapping[str, str] | None = None
+    request: Request, shape: ShapeOf[T], item: T, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Answer with an object in the form of the requested version of the API."""
     return JSONResponse(shape(item, request.version), status, headers)
 
 
-def page(request: Request, values: Page[T], shape: Shape[T]) -> Response:
+def page(request: Request, values: Page[T], shape: ShapeOf[T]) -> Response:
     """Answer with a page of a list, with a link to the next page if there is one."""
     body = shapes.page(values, shape, request.version)
     if values.page >= values.page_count:

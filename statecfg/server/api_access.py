@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from statecfg.entities import access_calls, shapes
 from statecfg.entities.calls import part
+from statecfg.entities.document import Shape
 from statecfg.entities.model import LEVELS
 from statecfg.entities.problems import forbidden
 from statecfg.server.answers import nothing, one, page
@@ -33,7 +34,7 @@ def _get_level(request: Request) -> Response:
     return one(request, _level, request.path_params["level"])
 
 
-def _level(id: str, _: float) -> shapes.Shape:
+def _level(id: str, _: float) -> Shape:
     return {"id": id, "name": id.rpartition(":")[2], "description": None, "readOnly": True}
 
 

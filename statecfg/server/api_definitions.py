@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.responses import Response
 
 from statecfg.entities import interfaces, shapes, types
+from statecfg.entities.document import Shape
+from statecfg.entities.model import Behavior
 from statecfg.server.answers import nothing, one, page
 from statecfg.server.auth import ADMINISTRATOR, AUTHOR, VIEWER
 from statecfg.server.parameters import listing, listing_by
@@ -17,6 +21,11 @@ _INTERFACE, _TYPE = f"{_INTERFACES}/{{interface}}", f"{_TYPES}/{{type}}"
 _INTERFACE_BEHAVIORS, _TYPE_BEHAVIORS = f"{_INTERFACE}/behaviors", f"{_TYPE}/behaviors"
 _INTERFACE_BEHAVIOR, _TYPE_BEHAVIOR = f"{_INTERFACE}/behaviors/{{behavior}}", f"{_TYPE}/behaviors/{{behavior}}"
 _BY_BEHAVIOR = listing_by(interfaces.BEHAVIOR_FIELDS)
+
+
+def _shape(request: Request) -> Callable[[Behavior, float], Shape]:
+    """Return the form of behaviors for the caller: only administrators see hosts, addresses and settings."""
+    return shapes.behavior if request.principal.is_administrator else shapes.behavior_for_users
 
 
 @routes("GET", _INTERFACES, VIEWER, "List interfaces.", {200: "Interfaces"}, query=listing_by(interfaces.FIELDS))
@@ -61,7 +70,7 @@ def _delete_interface(request: Request) -> Response:
 )
 def _list_behaviors(request: Request) -> Response:
     found = request.operations.list_behaviors(request.principal, request.path_params["interface"], listing(request))
-    return page(request, found, shapes.behavior)
+    return page(request, found, _shape(request))
 
 
 @routes(
@@ -74,7 +83,7 @@ def _list_behaviors(request: Request) -> Response:
 )
 def _create_behavior(request: Request) -> Response:
     behavior = request.operations.create_behavior(request.principal, request.path_params["interface"], request.content)
-    return one(request, shapes.behavior, behavior, 201)
+    return one(request, _shape(request), behavior, 201)
 
 
 @routes(
@@ -87,7 +96,7 @@ def _create_behavior(request: Request) -> Response:
 )
 def _replace_behaviors(request: Request) -> Response:
     found = request.operations.replace_behaviors(request.principal, request.path_params["interface"], request.content)
-    return page(request, found, shapes.behavior)
+    return page(request, found, _shape(request))
 
 
 @routes("GET", _INTERFACE_BEHAVIOR, VIEWER, "Show a behavior of an interface.", {200: "Behavior"})
@@ -95,7 +104,7 @@ def _get_behavior(request: Request) -> Response:
     path = request.path_params
     return one(
         request,
-        shapes.behavior,
+        _shape(request),
         request.operations.get_behavior(request.principal, path["interface"], path["behavior"]),
     )
 
@@ -113,7 +122,7 @@ def _update_behavior(request: Request) -> Response:
     behavior = request.operations.update_behavior(
         request.principal, path["interface"], path["behavior"], request.content
     )
-    return one(request, shapes.behavior, behavior)
+    return one(request, _shape(request), behavior)
 
 
 @routes("DELETE", _INTERFACE_BEHAVIOR, ADMINISTRATOR, "Remove a behavior from an interface.", {204: None})
@@ -161,7 +170,7 @@ def _delete_type(request: Request) -> Response:
 @routes("GET", _TYPE_BEHAVIORS, VIEWER, "List the behaviors of an entity type.", {200: "Behaviors"}, query=_BY_BEHAVIOR)
 def _list_type_behaviors(request: Request) -> Response:
     found = request.operations.list_type_behaviors(request.principal, request.path_params["type"], listing(request))
-    return page(request, found, shapes.behavior)
+    return page(request, found, _shape(request))
 
 
 @routes("GET", _TYPE_BEHAVIOR, VIEWER, "Show a behavior of an entity type.", {200: "Behavior"})
@@ -169,7 +178,7 @@ def _get_type_behavior(request: Request) -> Response:
     path = request.path_params
     return one(
         request,
-        shapes.behavior,
+        _shape(request),
         request.operations.get_type_behavior(request.principal, path["type"], path["behavior"]),
     )
 
@@ -185,7 +194,7 @@ def _get_type_behavior(request: Request) -> Response:
 def _override_behavior(request: Request) -> Response:
     path = request.path_params
     behavior = request.operations.override_behavior(request.principal, path["type"], path["behavior"], request.content)
-    return one(request, shapes.behavior, behavior)
+    return one(request, _shape(request), behavior)
 
 
 @routes("DELETE", _TYPE_BEHAVIOR, AUTHOR, "Remove the override of a behavior from an entity type.", {204: None})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from statecfg.entities.calls import part
+from statecfg.entities.document import Shape
 from statecfg.entities.problems import ApiError, forbidden
-from statecfg.entities.shapes import Shape
 from statecfg.server import auth, pages, sessions
 from statecfg.server.answers import nothing, page
 from statecfg.server.auth import ANYONE, VIEWER

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse, Response
 
 from statecfg.entities import shapes, tasks
+from statecfg.entities.document import Shape
 from statecfg.entities.model import Task
 from statecfg.server import openapi, writing
 from statecfg.server.answers import page
@@ -60,7 +61,7 @@ def _list(request: Request) -> Response:
     return page(request, found, lambda task, _: _shape(request, task))
 
 
-def _shape(request: Request, task: Task) -> shapes.Shape:
+def _shape(request: Request, task: Task) -> Shape:
     return shapes.task(task, request.version, writing.location(request, task.id))
 
 

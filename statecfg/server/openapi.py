@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from statecfg.entities.document import Schema, reference
 from statecfg.server import parameters, writing
 from statecfg.server.auth import ANYONE
 from statecfg.server.documents import SCHEMAS
-from statecfg.server.request_documents import reference
 from statecfg.server.routing import Route
 from statecfg.server.versions import LATEST
 
@@ -25,12 +25,12 @@ _METADATA: Mapping[str, Any] = {
 }
 
 
-def document(table: Iterable[Route], base: str) -> dict[str, Any]:
+def document(table: Iterable[Route], base: str) -> Schema:
     """Return the document for a table of routes.
 
     :param base: the address by which the client calls the server
     """
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, Schema] = {}
     for route in (route for route in table if route.documented):
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
@@ -48,8 +48,8 @@ def document(table: Iterable[Route], base: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+def _operation(route: Route) -> Schema:
+    operation: Schema = {
         "summary": route.summary,
         "operationId": _identifier(route),
         "x-permission": route.permission,
@@ -75,7 +75,7 @@ def _identifier(route: Route) -> str:
     return route.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
+def _parameters(route: Route) -> list[Schema]:
     in_path = [
         {
             "name": name,
@@ -93,18 +93,18 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     return in_path + in_query
 
 
-def _response(route: Route, status: int, name: str | None) -> dict[str, Any]:
-    response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+def _response(route: Route, status: int, name: str | None) -> Schema:
+    response: Schema = {"description": HTTPStatus(status).phrase}
     if name is not None:
         response["content"] = {route.media_type: {"schema": reference(name)}, **_xml(route)}
     return response
 
 
-def _xml(route: Route) -> dict[str, Any]:
+def _xml(route: Route) -> Schema:
     return {route.xml_type: {"schema": {"type": "string"}}} if route.xml else {}
 
 
-def _errors(route: Route) -> dict[str, Any]:
+def _errors(route: Route) -> Schema:
     found = {"application/json": {"schema": reference("Error")}}
     if route.path.startswith("/api/"):
         found[writing.ERROR_XML] = {"schema": {"type": "string"}}

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 
+from statecfg.entities.document import Shape
 from statecfg.entities.model import Principal, org_id
 from statecfg.entities.problems import ApiError
 from statecfg.server import versions
@@ -67,7 +68,7 @@ def _error(message: str, major: int, minor: str) -> dict[str, str]:
     return {"message": message, "majorErrorCode": str(major), "minorErrorCode": minor, "stackTrace": ""}
 
 
-def versions_json(base: str) -> dict[str, Any]:
+def versions_json(base: str) -> Shape:
     """Return the supported versions, with the login address of each."""
     entries = [{"version": str(each), "loginUrl": _login(base), "deprecated": False} for each in versions.SUPPORTED]
     return {"versionInfo": entries}
@@ -87,7 +88,7 @@ def _login(base: str) -> str:
     return f"{base}/cloudapi/1.0.0/sessions"
 
 
-def session(request: Request, caller: Principal) -> dict[str, Any]:
+def session(request: Request, caller: Principal) -> Shape:
     """Return a session. Clients read from it whether they are administrators."""
     base = request.base
     links = [{"rel": "down", "type": _type("orgList", request), "href": f"{base}/api/org/"}]
@@ -103,7 +104,7 @@ def session_xml(value: Mapping[str, Any]) -> bytes:
     return _document("Session", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "link"}}, links)
 
 
-def orgs(request: Request, names: Iterable[str]) -> dict[str, Any]:
+def orgs(request: Request, names: Iterable[str]) -> Shape:
     """Return organizations."""
     own = {"type": _type("orgList", request), "href": f"{request.base}/api/org/"}
     return {**own, "org": [_org(request, name) for name in names]}

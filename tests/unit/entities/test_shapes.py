@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
 
 from statecfg.entities import shapes
-from statecfg.entities.model import Behavior, Entity, EntityType, Page, Task
+from statecfg.entities.model import (
+    LEVELS,
+    Behavior,
+    BehaviorGrant,
+    Entity,
+    EntityType,
+    Grant,
+    Interface,
+    MetadataEntry,
+    Page,
+    Task,
+)
+from statecfg.server import documents
 
 ENTITY = Entity(
     "urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, "ann", "System", "sales", 0.0, 61.5
@@ -82,6 +95,34 @@ def test_a_tasks_result(result: Any, text: str | None) -> None:
     assert (found["result"] and found["result"]["resultContent"]) == text
     assert (found["owner"]["id"], found["status"], found["operationName"]) == ("urn:e", "success", "executeBehavior")
     assert (found["startTime"], found["endTime"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:03.000Z")
+
+
+@pytest.mark.parametrize("version", [36.0, 37.1, 39.1])
+def test_answers_are_valid_by_their_own_schema(version: float) -> None:
+    items = {
+        "Entity": shapes.entity(ENTITY, version),
+        "Interface": shapes.interface(Interface("urn:i", "i", "v", "n", "1.0.0", False), version),
+        "Behavior": shapes.behavior(Behavior("urn:i", "urn:b", "urn:b", "b", None, {"type": "noop"}), version),
+        "Access": shapes.grant(Grant("urn:g", "urn:e", "urn:vcloud:user:a", LEVELS[0]), version),
+        "BehaviorAccess": shapes.behavior_grant(BehaviorGrant("urn:b", LEVELS[2]), version),
+        "MetadataEntry": shapes.metadata_entry(
+            MetadataEntry("urn:m", "TENANT", "", "k", "BoolEntry", True, False, False, 1), version
+        ),
+    }
+    for name, found in items.items():
+        schema = {"allOf": [{"$ref": f"#/components/schemas/{name}"}], "components": {"schemas": documents.SCHEMAS}}
+        jsonschema.Draft202012Validator(schema).validate(found)
+        needed = documents.SCHEMAS[name]["required"]
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.Draft202012Validator(schema).validate({**found, needed[0]: 0})
+
+
+def test_users_see_only_which_behavior_it_is() -> None:
+    execution = {"type": "WebHook", "id": "hook", "href": "https://inside.example/", "hosts": "web", "selectable": True}
+    item = Behavior("urn:i", "urn:b", "urn:b", "b", None, execution)
+    public = {"type": "WebHook", "id": "hook", "selectable": True}
+    assert shapes.behavior_for_users(item, 39.0)["execution"] == public
+    assert shapes.behavior(item, 39.0)["execution"] == execution
 
 
 def test_a_page() -> None:
