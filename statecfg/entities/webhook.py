@@ -14,12 +14,12 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from statecfg.entities import payload
+from statecfg.entities import disclosure, payload
 from statecfg.entities.model import Invocation, Outcome
 from statecfg.entities.work import major_code
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
@@ -94,8 +94,8 @@ def run(invocation: Invocation, seconds: float, update: Callable[[Json], None], 
     signed = signature(href, body, str(invocation.execution["_internal_key"]))
     try:
         answer = exchange(href, body, {**headers, **signed}, seconds, (LARGEST, LARGEST), False, reading.listen)
-    except Unanswered as error:
-        return _failed(str(error))
+    except Unanswered as error:  # it names the URL
+        return replace(_failed(str(error)), public=f"The webhook did not answer. {disclosure.ASK}")
     return reading.outcome(answer)
 
 
