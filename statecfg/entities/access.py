@@ -17,6 +17,11 @@ def rank(level: str) -> int:
     return _RANK.get(level, 0)
 
 
+def name_of(rank: int) -> str:
+    """Return the name of a rank: "ReadOnly", "ReadWrite" or "FullControl"; "" for no access."""
+    return LEVELS[rank - 1].rpartition(":")[2] if rank else ""
+
+
 def administrators_only(principal: Principal, what: str) -> None:
     """Refuse whoever is no administrator. Raises ApiError."""
     if not principal.is_administrator:

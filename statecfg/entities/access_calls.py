@@ -11,7 +11,18 @@ from typing import Any
 from statecfg.entities import access, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
-from statecfg.entities.model import FULL_CONTROL, MEMBERSHIP, PROVIDER, ROLES, Grant, Page, Principal, Query, Token
+from statecfg.entities.model import (
+    FULL_CONTROL,
+    MEMBERSHIP,
+    PROVIDER,
+    READ_ONLY,
+    ROLES,
+    Grant,
+    Page,
+    Principal,
+    Query,
+    Token,
+)
 from statecfg.entities.problems import bad, forbidden
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
@@ -129,6 +140,23 @@ class AccessCalls(Calls):
     def delete_token(self, id: int) -> bool:
         """Remove a token; return whether there was one of that number."""
         return self.store.attempt(lambda connection: records.drop(connection, tables.token, id=id)) == 1
+
+    def levels_of_types(self, principal: Principal) -> dict[str, str]:
+        """Return type → the access level of a user, "ReadOnly", "ReadWrite" or "FullControl", of all visible types."""
+        with self.store.reading() as connection:
+            types = records.every(connection, tables.entity_type)
+            levels = {row.id: access.name_of(access.to_type(connection, principal, row.id)) for row in types}
+        return {id: level for id, level in levels.items() if level}
+
+    def level_of_entity(self, principal: Principal, id: str) -> str:
+        """Return the access level of a user to an entity: "ReadOnly", "ReadWrite" or "FullControl".
+
+        :raises ApiError: the entity doesn't exist, or the user may not see it
+        """
+        with self.store.reading() as connection:
+            rank = access.to_entity(connection, principal, rows.need(connection, tables.entity, id))
+            access.need(rank, READ_ONLY, id)
+            return access.name_of(rank)
 
     def orgs(self, principal: Principal) -> list[str]:
         """Return the names of the organizations that somebody may see: administrators all that have users."""

@@ -1,4 +1,4 @@
-"""Tells pages that are open what has changed in the store, as server-sent events: one look a second for all of them."""
+"""Tells open pages what changes in the store, by server-sent events. The store is read once a second for all pages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from statecfg.store import StoreError, marks, runs
 from statecfg.store.database import Store
 
 routes = Routes()
-PERIOD = 1.0  # seconds between two looks at the store
-BEAT = 10.0  # seconds after which a page hears that the connection is there, though nothing has changed
-LIFE = 600.0  # seconds after which a stream ends: the page comes back, and may by then have lost its right to listen
-MOST = 500  # pages that listen at a time
-# What somebody who is no administrator hears of.
+PERIOD = 1.0  # seconds between two reads of the store
+BEAT = 10.0  # seconds without a change after which a page gets a sign of life
+LIFE = 600.0  # seconds after which a stream ends; the page reconnects, and its rights are checked again
+MOST = 500  # pages that listen at the same time
+# The topics that users hear of who are not administrators.
 OPEN_TOPICS = frozenset({"entities", "tasks"})
 
 
 class _Listener:
-    """A page that listens: what has changed since it was last told."""
+    """A page that listens, and what has changed since it was last told."""
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
@@ -34,22 +34,23 @@ class _Listener:
 
 
 class Live:
-    """Who listens to a store, and the one task that looks at it as long as somebody does."""
+    """The pages that listen to a store, and the task that reads it while there are any."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._listeners: set[_Listener] = set()
-        self._known: dict[str, str] = {}
+        self._marks: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
 
     async def follow(self, topics: frozenset[str] | None, stopping: Callable[[], bool]) -> AsyncIterator[bytes]:
-        """Yield events until the stream has had its time, or the server is about to end.
+        """Yield events until the stream has reached its maximum age, or the server is about to end.
 
-        `hello` comes first, `changed` with a list of topics, `trouble` where the store can't be read (and `hello` again
-        when it can), and `beat`.
+        The events are `hello` at the start, `changed` with a list of topics, `trouble` if the store can't be read (and
+        `hello` when it can be read again), and `beat`.
 
-        :param topics: those to tell of, None for all
+        :param topics: the topics to tell of, None for all
+        :param stopping: returns whether the server is about to end
         """
         if len(self._listeners) >= MOST:
             yield _event("full", {"seconds": 30})
@@ -58,39 +59,39 @@ class Live:
         self._listeners.add(listener)
         end = time.monotonic() + LIFE
         try:
-            # What a page reads after this, and what changes later, is all there is: nothing is lost between.
+            # The page reads everything after this, and hears of all later changes, so it misses nothing.
             async with self._starting:
                 if self._task is None or self._task.done():
-                    self._known, _ = await self._read()  # trouble that lasts is found again at once
-                    self._task = asyncio.create_task(self._look())
+                    self._marks, _ = await self._read()
+                    self._task = asyncio.create_task(self._watch())
             yield _event("hello", {"beat": BEAT})
-            told, trouble = time.monotonic(), ""
+            last, trouble = time.monotonic(), ""
             while not stopping() and not self._task.done() and time.monotonic() < end:
-                # Every second, so that a server that stops is not held up.
+                # Every second, so that streams don't delay the end of the server.
                 if await _woken(listener.woken, PERIOD):
                     listener.woken.clear()
                     changed, listener.changed = listener.changed, set()
                     if listener.trouble != trouble:
                         trouble = listener.trouble
-                        message = trouble if topics is None else "The store can't be used just now."
-                        # What changed meanwhile is not known: the page asks for everything again.
+                        message = trouble if topics is None else "The store is temporarily unavailable."
+                        # After trouble, `hello` makes the page request everything again.
                         yield _event("trouble", {"message": message}) if trouble else _event("hello", {"beat": BEAT})
-                    told_of = sorted(changed if topics is None else changed & topics)
-                    if told_of:
-                        yield _event("changed", {"topics": told_of})
-                        told = time.monotonic()
-                if time.monotonic() - told >= BEAT:
+                    topics_changed = sorted(changed if topics is None else changed & topics)
+                    if topics_changed:
+                        yield _event("changed", {"topics": topics_changed})
+                        last = time.monotonic()
+                if time.monotonic() - last >= BEAT:
                     yield _event("beat", {})
-                    told = time.monotonic()
+                    last = time.monotonic()
         finally:
             self._listeners.discard(listener)
 
-    async def _look(self) -> None:
-        """Look at the store every second, and wake who listens, until nobody does."""
+    async def _watch(self) -> None:
+        """Read the store every second, and wake the pages that listen, while there are any."""
         while self._listeners:
-            found, trouble = await self._read()
-            changed = {topic for topic in found if found[topic] != self._known.get(topic)}
-            self._known.update(found)
+            marks_now, trouble = await self._read()
+            changed = {topic for topic in marks_now if marks_now[topic] != self._marks.get(topic)}
+            self._marks.update(marks_now)
             for listener in self._listeners:
                 if changed or trouble != listener.trouble:
                     listener.changed |= changed
@@ -99,7 +100,7 @@ class Live:
             await asyncio.sleep(PERIOD)
 
     async def _read(self) -> tuple[dict[str, str], str]:
-        """Return the marks, and "", or none, and why they can't be read."""
+        """Return the marks and "", or no marks and the reason why they can't be read."""
         try:
             return await asyncio.to_thread(marks.read, self._store, time.time() - runs.CUT_OFF), ""
         except StoreError as problem:

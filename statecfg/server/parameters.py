@@ -12,6 +12,7 @@ from statecfg.entities.model import Query
 from statecfg.server.request import Request
 
 PAGE_SIZE, LARGEST_PAGE = 25, 128
+OWN_API = "/statecfg/1.0"  # calls that the original API does not have
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.datastructures import State
@@ -154,7 +154,6 @@ async def _serve(
         return server.should_exit
 
     application = app.create(lambda state: _start(state, project, store, stopping), guard)
-    options: dict[str, Any] = {} if tls is None else {"ssl_context_factory": lambda *_: tls}
     config = uvicorn.Config(
         application,
         lifespan="on",
@@ -168,7 +167,7 @@ async def _serve(
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
-        **options,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
     )
     server = _Server(config)
     got: list[int] = []

@@ -11,11 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
 from statecfg.store.database import Store
-from statecfg.store.tables import going, going_host, host, run, run_host
+from statecfg.store.tables import going, going_host, run, run_host
 
 KEPT = 1000
 LARGEST = 4 << 20  # bytes of JSON of one host's report
-CHUNK = 20  # runs that are looked through at once
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without one after which it is taken for dead
 
@@ -109,21 +108,22 @@ def host_finished(connection: Connection, id: str, host: str, status: str, summa
 def under_way(store: Store) -> list[Going]:
     """Return the runs that have begun and were not recorded, newest first, those that were cut off among them."""
     with store.reading() as connection:
-        mine = select(going).where(_of_project(store, going.c.project))
+        mine = select(going).where(of_project(store, going.c.project))
         found = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()
         hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in found}
         parts = select(going_host).where(going_host.c.run.in_(list(hosts))).order_by(going_host.c.host)
         for name, of, status, summary in connection.execute(parts):
             hosts[name][of] = {"status": status, "summary": summary}
-    return [Going(**_fields(row), hosts=hosts[row.id]) for row in found]
+    return [Going(**fields_of(row), hosts=hosts[row.id]) for row in found]
 
 
-def _of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return what selects the runs of the project that the store was opened for, and those of nobody knows which."""
+def of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition for the project of this store. Runs of 0.3.0 have no project, and match."""
     return column.in_(("", store.project))
 
 
-def _fields(row: Row[Any]) -> dict[str, Any]:
+def fields_of(row: Row[Any]) -> dict[str, Any]:
+    """Return the columns of a row of `run` or `going` that are fields of `RunRecord` or `Going`."""
     return {key: value for key, value in row._mapping.items() if key != "project"}
 
 
@@ -204,7 +204,7 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
     :param host: only those that this host was part of
     :param playbook: only those of this playbook
     """
-    mine = select(run).where(_of_project(store, run.c.project))
+    mine = select(run).where(of_project(store, run.c.project))
     query = mine.order_by(run.c.started.desc(), run.c.id).limit(limit)
     if playbook is not None:
         query = query.where(run.c.playbook == playbook)
@@ -216,7 +216,7 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
         parts = select(run_host.c.run, run_host.c.host, run_host.c.status, run_host.c.summary)
         for name, of, status, summary in connection.execute(parts.where(run_host.c.run.in_(list(hosts)))):
             hosts[name][of] = {"status": status, "summary": summary}
-    return [RunRecord(**_fields(row), hosts=dict(sorted(hosts[row.id].items()))) for row in found]
+    return [RunRecord(**fields_of(row), hosts=dict(sorted(hosts[row.id].items()))) for row in found]
 
 
 def report(store: Store, id: str) -> dict[str, Any] | None:
@@ -238,7 +238,7 @@ def head(store: Store, id: str) -> RunRecord | None:
             return None
         parts = select(run_host.c.host, run_host.c.status, run_host.c.summary).where(run_host.c.run == id)
         hosts = {of: {"status": status, "summary": summary} for of, status, summary in connection.execute(parts)}
-    return RunRecord(**_fields(row), hosts=dict(sorted(hosts.items())))
+    return RunRecord(**fields_of(row), hosts=dict(sorted(hosts.items())))
 
 
 def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
@@ -246,26 +246,4 @@ def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
     part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
     with store.reading() as connection:
         found: dict[str, Any] | None = connection.execute(part).scalar_one_or_none()
-    return found
-
-
-def last_of_hosts(store: Store) -> dict[str, dict[str, Any]]:
-    """Return host → the `run`, when it `started`, and the `status` of the newest run that it was part of.
-
-    Runs are looked through from the newest on, until each host that was ever met has been seen.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    with store.reading() as connection:
-        met = select(host.c.name).where(host.c.last_checkin.is_not(None), _of_project(store, host.c.project))
-        wanted = set(connection.execute(met).scalars())
-        mine = select(run.c.id, run.c.started).where(_of_project(store, run.c.project))
-        newest = connection.execute(mine.order_by(run.c.started.desc(), run.c.id)).all()
-        for first in range(0, len(newest), CHUNK):
-            started = {row.id: row.started for row in newest[first : first + CHUNK]}
-            parts = select(run_host.c.run, run_host.c.host, run_host.c.status).where(run_host.c.run.in_(started))
-            here = sorted(connection.execute(parts), key=lambda row: (-started[row.run], row.run))
-            for row in here:
-                found.setdefault(row.host, {"run": row.run, "started": started[row.run], "status": row.status})
-            if wanted <= found.keys():
-                break
     return found

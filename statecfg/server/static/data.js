@@ -1,53 +1,55 @@
-// What the server knows: asked for once, kept, and asked for again when the stream of changes says so.
+// Answers of the server: requested once, kept, and requested again when the stream of changes says so.
 
-const PATIENCE = 20_000; // milliseconds for one answer
-const SILENCE = 25_000; // milliseconds without a sign of life after which the connection counts as lost
-const AGAIN = 2_000; // milliseconds until the next try
+const TIMEOUT = 20_000; // milliseconds for one answer
+const SILENCE = 25_000; // milliseconds without an event after which the connection counts as lost
+const RETRY = 2_000; // milliseconds until the next attempt
+
+const UNUSED = 50; // drawings after which an answer that was not used is dropped
 
 const meta = (name) => document.querySelector(`meta[name="${name}"]`).content;
 export const user = meta("user");
 export const role = meta("role");
 export const administrator = role === "administrator";
 
-const kept = new Map(); // path → { value, error, topics, stale, busy, used }
+const kept = new Map(); // path → { value, etag, error, topics, stale, busy, used }
 const listeners = { change() {}, link() {} };
-let turn = 0;
+let drawings = 0;
 
 export function onChange(change, link) {
   listeners.change = change;
   listeners.link = link;
 }
 
-// Return what is known of a path: { value, error, busy }. It is asked for where that is not known or has changed.
+// Return the answer for a path: { value, etag, error, busy }. It is requested if it is missing or has changed.
 export function want(path, ...topics) {
-  if (!kept.has(path)) kept.set(path, { topics, stale: true, busy: false, used: turn });
+  if (!kept.has(path)) kept.set(path, { topics, stale: true, busy: false, used: drawings });
   const found = kept.get(path);
-  found.used = turn;
+  found.used = drawings;
   if (found.stale && !found.busy) load(path, found);
   return found;
 }
 
-// A page is drawn anew: what was not used by the last drawings is forgotten.
+// Called before each drawing. Answers that the last drawings did not use are dropped.
 export function begin() {
-  turn += 1;
-  for (const [path, found] of kept) if (found.used < turn - 200 && !found.busy) kept.delete(path);
+  drawings += 1;
+  for (const [path, found] of kept) if (found.used < drawings - UNUSED && !found.busy) kept.delete(path);
 }
 
 async function load(path, found) {
   found.busy = true;
   found.stale = false;
   try {
-    const answer = await fetch(path, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE) });
+    const answer = await fetch(path, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(TIMEOUT) });
     if (answer.status === 401) return signedOut();
     const text = await answer.text();
     const value = text ? JSON.parse(text) : null;
-    if (answer.ok) Object.assign(found, { value, error: "" });
+    if (answer.ok) Object.assign(found, { value, error: "", etag: answer.headers.get("ETag") });
     else Object.assign(found, { error: value?.message || `The server answered ${answer.status}.`, status: answer.status });
   } catch (problem) {
-    // What was known stays on the page; the next connection asks for it again.
-    found.error = found.value === undefined ? "The server can't be reached." : "";
+    // The page keeps the old answer. It requests a new one when the connection is back.
+    found.error = found.value === undefined ? UNREACHABLE : "";
     found.stale = true;
-    if (problem.name !== "TypeError" && problem.name !== "TimeoutError") throw problem;
+    if (!isUnreachable(problem)) throw problem;
   } finally {
     found.busy = false;
     listeners.change();
@@ -60,7 +62,28 @@ function outdated(topics) {
 }
 
 export function signedOut() {
-  location.reload(); // what comes then is the form to sign in
+  location.reload(); // the server then answers with the login form
+}
+
+const UNREACHABLE = "The server cannot be reached.";
+const isUnreachable = (problem) => problem.name === "TypeError" || problem.name === "TimeoutError";
+
+// Send a request that changes something. Return { ok, value, location, message }.
+export async function send(method, path, body, etag) {
+  const headers = { Accept: "application/json", "X-Statecfg-Csrf": meta("csrf") };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (etag) headers["If-Match"] = etag;
+  try {
+    const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(TIMEOUT) });
+    if (answer.status === 401) signedOut();
+    const text = await answer.text();
+    const value = text ? JSON.parse(text) : null;
+    const message = answer.ok ? "" : value?.message || `The server answered ${answer.status}.`;
+    return { ok: answer.ok, value, location: answer.headers.get("Location"), message };
+  } catch (problem) {
+    if (!isUnreachable(problem)) throw problem;
+    return { ok: false, value: null, location: null, message: UNREACHABLE };
+  }
 }
 
 export async function leave() {
@@ -68,7 +91,7 @@ export async function leave() {
   signedOut();
 }
 
-// The stream of changes. One is open at a time; a lost one is opened again.
+// The stream of changes. At most one is open, and a lost one is opened again.
 
 let source = null;
 let silence = 0;
@@ -97,7 +120,7 @@ export function listen() {
     alive();
     listeners.link("trouble", JSON.parse(event.data).message);
   });
-  source.addEventListener("full", () => lost("Too many pages listen already."));
+  source.addEventListener("full", () => lost("Too many pages are open."));
   source.onerror = () => lost();
 }
 
@@ -105,17 +128,17 @@ function lost(why = "") {
   source.close();
   clearTimeout(silence);
   listeners.link("lost", typeof why === "string" ? why : "");
-  silence = setTimeout(again, AGAIN);
+  silence = setTimeout(retry, RETRY);
 }
 
-// An answer 401 says that the session is over, and not that the server is away.
-async function again() {
+// An answer 401 means that the session has ended, not that the server is unreachable.
+async function retry() {
   try {
-    const answer = await fetch("/", { method: "HEAD", signal: AbortSignal.timeout(PATIENCE) });
+    const answer = await fetch("/", { method: "HEAD", signal: AbortSignal.timeout(TIMEOUT) });
     if (answer.status === 401) return signedOut();
     if (answer.ok) return listen();
   } catch (problem) {
-    if (problem.name !== "TypeError" && problem.name !== "TimeoutError") throw problem;
+    if (!isUnreachable(problem)) throw problem;
   }
-  silence = setTimeout(again, AGAIN);
+  silence = setTimeout(retry, RETRY);
 }

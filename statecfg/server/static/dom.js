@@ -1,6 +1,6 @@
-// Elements and texts. Whatever comes from a host becomes text, never markup.
+// Elements and texts. Data from hosts becomes text, never markup.
 
-// What can't be seen, or turns what stands beside it around, stands there written out. Line breaks and tabs stay.
+// Characters that are invisible, or change the direction of a line, are shown as escapes. Line breaks and tabs stay.
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}\u00a0\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202f\u205f\u2800\u3164\ufe00-\ufe0d\uffa0]/gu;
 const LONGEST = 100_000;
 
@@ -15,15 +15,16 @@ export function visible(value) {
   });
 }
 
-// Return an element. `name` may hold classes: "div.card.bad". Children are texts, elements, lists of them, or nothing.
+// Return an element. `name` may have classes: "div.card.bad". Children are texts, elements, lists of them, or nothing.
 export function h(name, attributes, ...children) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
   if (classes.length) element.className = classes.join(" ");
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    // Keys are compared, not shown.
-    element.setAttribute(key, value === true ? "" : key.startsWith("data-") ? String(value) : visible(value));
+    // Keys and addresses are not shown, and must stay exact.
+    const isExact = key.startsWith("data-") || key === "value" || key === "href";
+    element.setAttribute(key, value === true ? "" : isExact ? String(value) : visible(value));
   }
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false || child === "") continue;
@@ -32,21 +33,21 @@ export function h(name, attributes, ...children) {
   return element;
 }
 
-// Make `place` hold what `wanted` holds, changing as little as can be: what stays keeps its focus, scroll and selection.
-export function put(place, wanted) {
+// Make an element equal to another with few changes. Elements that stay keep their focus, scroll position and selection.
+export function put(target, wanted) {
   const old = new Map();
-  for (const child of place.childNodes) if (child.dataset?.key) old.set(child.dataset.key, child);
-  let at = place.firstChild;
+  for (const child of target.childNodes) if (child.dataset?.key) old.set(child.dataset.key, child);
+  let at = target.firstChild;
   for (const child of [...wanted.childNodes]) {
     const key = child.dataset?.key;
     let found = key ? old.get(key) : at;
     if (!key && found?.dataset?.key) found = null;
     if (!found || found.nodeType !== child.nodeType || found.nodeName !== child.nodeName) {
-      place.insertBefore(child, at);
+      target.insertBefore(child, at);
       continue;
     }
     if (found === at) at = at.nextSibling;
-    else place.insertBefore(found, at);
+    else target.insertBefore(found, at);
     if (child.nodeType === Node.TEXT_NODE) {
       if (found.data !== child.data) found.data = child.data;
       continue;

@@ -1,14 +1,13 @@
-// What is open, filled in or asked for on the page. It outlives every drawing.
+// What is open on the page, and how much of a long list is shown. It stays so when the page is drawn again.
 
 import { h } from "./dom.js";
 
-const open = new Map(); // key → whether somebody opened or closed it
-const fields = new Map(); // key → what somebody filled in
+const open = new Map(); // key → whether the user opened or closed it
+const shown = new Map(); // key of a long list → how many entries are shown
 
-export const isOpen = (key, first = false) => open.get(key) ?? first;
-export const field = (key, none = "") => fields.get(key) ?? none;
+const isOpen = (key, first) => open.get(key) ?? first;
 
-// Something to open and close. Its body, a function, is made when it is open.
+// An element that opens and closes. Its body, a function, is drawn only if it is open.
 export function fold(key, first, head, body, kind = "fold") {
   const now = isOpen(key, first);
   return h(
@@ -19,67 +18,50 @@ export function fold(key, first, head, body, kind = "fold") {
   );
 }
 
-export const text = (key, label, placeholder) =>
-  h("input", { "data-key": `field ${key}`, "data-field": key, type: "search", "aria-label": label, placeholder, spellcheck: "false" });
-
-export function choice(key, label, options) {
-  const chosen = field(key, options[0][0]);
-  return h(
-    "select",
-    { "data-key": `field ${key}`, "data-field": key, "aria-label": label },
-    options.map(([value, name]) => h("option", { value, selected: value === chosen }, name)),
-  );
+// The first entries of a long list, with a button that shows more.
+export function part(key, all, draw, step = 100) {
+  const count = shown.get(key) ?? step;
+  const rest = all.length - count;
+  const more = rest > 0 ? h("button.quiet", { type: "button", "data-more": key, "data-count": count + step, "data-key": `${key} more` }, `Show ${Math.min(step, rest)} more of ${rest.toLocaleString()}`) : null;
+  return [all.slice(0, count).map(draw), more];
 }
 
-// A button that changes a field: the next page, more of a list.
-export const button = (key, value, ...label) => h("button.quiet", { type: "button", "data-set": key, "data-value": value }, label);
-
-// A button that opens what has a key, and goes there.
+// A button that opens an element, and scrolls to it.
 export const goes = (key, attributes, ...label) => h("button.chip", { type: "button", "data-goes": key, ...attributes }, label);
 
-export function openFolds(main, draw) {
+export function onFold(main, draw) {
   main.addEventListener(
     "toggle",
     (event) => {
       const key = event.target.dataset.fold;
       if (key === undefined || (open.has(key) && open.get(key) === event.target.open)) return;
       const drawn = event.target.querySelector(":scope > .body") !== null;
-      if (drawn === event.target.open) return; // it was drawn so
+      if (drawn === event.target.open) return; // it was drawn open
       open.set(key, event.target.open);
       draw();
     },
     true,
   );
   main.addEventListener("click", (event) => {
-    const to = event.target.closest("[data-goes]");
-    if (!to) return;
-    const key = to.dataset.goes;
-    open.set(key, true);
-    const within = to.dataset.within;
-    if (within) open.set(within, true);
-    draw();
-    setTimeout(() => {
-      const found = [...main.querySelectorAll("[data-fold]")].find((each) => each.dataset.fold === key);
-      found?.scrollIntoView({ block: "center", behavior: "smooth" });
-      found?.querySelector("summary").focus({ preventScroll: true });
-    }, 80);
+    const more = event.target.closest("[data-more]");
+    if (more) {
+      shown.set(more.dataset.more, Number(more.dataset.count));
+      draw();
+    }
+    const button = event.target.closest("[data-goes]");
+    if (button) goTo(main, button, draw);
   });
 }
 
-export function search(main, draw) {
-  const note = (event) => {
-    const key = event.target.dataset?.field;
-    if (key === undefined) return;
-    fields.set(key, event.target.value);
-    if (!key.endsWith(" page")) fields.delete(`${key.split(" ")[0]} page`);
-    draw();
-  };
-  main.addEventListener("input", note);
-  main.addEventListener("change", note);
-  main.addEventListener("click", (event) => {
-    const to = event.target.closest("[data-set]");
-    if (!to) return;
-    fields.set(to.dataset.set, to.dataset.value);
-    draw();
-  });
+function goTo(main, button, draw) {
+  const { goes: key, within, list, at } = button.dataset;
+  open.set(key, true);
+  if (within) open.set(within, true);
+  if (list && Number(at) >= (shown.get(list) ?? 0)) shown.set(list, Number(at) + 1);
+  draw();
+  setTimeout(() => {
+    const element = [...main.querySelectorAll("[data-fold]")].find((each) => each.dataset.fold === key);
+    element?.scrollIntoView({ block: "center", behavior: "smooth" });
+    element?.querySelector("summary").focus({ preventScroll: true });
+  }, 80);
 }

@@ -1,90 +1,117 @@
-// Hosts: the list, and one host.
+// Hosts: the list, and one host. A host's state is its worst playbook or service.
 
+import { listed, to } from "./address.js";
 import { want } from "./data.js";
 import { h } from "./dom.js";
-import { field, fold, text } from "./fold.js";
+import { day, isFiltered, outcome, pages, query, text } from "./filters.js";
+import { fold } from "./fold.js";
 import { value } from "./report.js";
-import { given, pair, runLink, runRow } from "./runs.js";
-import { badge, code, empty, when } from "./words.js";
+import { reasons } from "./run.js";
+import { given, runLink, runRow } from "./runs.js";
+import { unit } from "./services.js";
+import { badge, code, empty, pair, plural, tone, when } from "./words.js";
 
 export const HOSTS = "/statecfg/1.0/hosts";
-
-export function lastRun(host) {
-  if (host.under_way) return [badge("running", "under way"), runLink(host.under_way)];
-  if (!host.last_run) return h("span.dim", {}, "no run yet");
-  return [badge(host.last_run.status), runLink(host.last_run.run)];
-}
+const PAGE = 50;
+const FILTERS = ["find", "playbook", "outcome", "since", "until", "after"];
 
 export const noHosts = () =>
-  empty("The store knows no host yet.", code("statecfg inventory\nstatecfg apply playbooks/hello.yml"), h("p.dim", {}, "A host gets here when a run meets it for the first time."));
+  empty("The store has no hosts yet.", code("statecfg inventory\nstatecfg apply playbooks/hello.yml"), h("p.dim", {}, "A host appears here when a run meets it for the first time."));
 
 const tags = (host) => (host.tags.length ? h("span.tags", {}, host.tags.map((tag) => h("span.tag", {}, tag))) : null);
 
+export function stateOf(host) {
+  if (host.under_way) return [badge("running", "in progress"), runLink(host.under_way)];
+  return host.state ? badge(host.state) : h("span.dim", {}, "no run yet");
+}
+
 function row(host) {
-  const status = host.under_way ? "running" : host.last_run?.status;
+  const bad = host.state && host.state !== "ok" ? "bad" : "plain";
   return h(
-    `article.row.${{ running: "live", ok: "plain" }[status] ?? (status ? "bad" : "plain")}`,
+    `article.row.${host.under_way ? "live" : bad}`,
     { "data-key": host.name },
-    h("div.lead", {}, h("a.name", { href: `#/hosts/${encodeURIComponent(host.name)}` }, host.name), tags(host), h("span.aside", {}, lastRun(host))),
-    h("div.facts", {}, h("span", {}, host.system ?? "no facts yet"), h("span", {}, "met ", when(host.last_checkin)), host.playbooks.length ? h("span", {}, host.playbooks.join(", ")) : h("span.dim", {}, "no playbook")),
+    h("div.lead", {}, h("a.name", { href: to("hosts", host.name) }, host.name), tags(host), h("span.aside", {}, stateOf(host))),
+    h(
+      "div.facts",
+      {},
+      h("span", {}, host.system ?? "no facts yet"),
+      h("span", {}, "last check-in ", when(host.last_checkin)),
+      host.playbooks.length ? h("span", {}, host.playbooks.join(", ")) : h("span.dim", {}, "no playbook"),
+      host.last_run ? h("span", {}, "last run ", runLink(host.last_run.run), " ", h(`span.${tone(host.last_run.status)}`, {}, host.last_run.status)) : null,
+    ),
   );
 }
 
 export function hosts() {
   return [
-    h("div.title", {}, h("h1", {}, "Hosts"), text("hosts find", "Find hosts", "name, tag, playbook, system")),
-    given(want(HOSTS, "hosts", "runs"), ({ hosts: all }) => {
-      if (!all.length) return noHosts();
-      const words = field("hosts find").toLowerCase().split(/\s+/).filter(Boolean);
-      const told = (host) => [host.name, host.system, ...host.tags, ...host.playbooks, host.last_run?.status].join(" ").toLowerCase();
-      const found = all.filter((host) => words.every((word) => told(host).includes(word)));
-      found.sort((one, two) => one.name.localeCompare(two.name, undefined, { numeric: true })); // web2 before web10
-      return found.length ? h("section.list", {}, found.map(row)) : empty("No host has all of these words.");
+    h("div.title", {}, h("h1", {}, "Hosts")),
+    h("div.filters", {}, text("find", "Find hosts", "name, tag, system"), text("playbook", "Playbook", "playbook"), outcome(), day("since", "last check-in from"), day("until", "to")),
+    given(want(listed(HOSTS, { ...query(FILTERS), limit: PAGE }), "hosts", "runs", "services"), ({ hosts: found, total, matching, next }) => {
+      if (!total) return noHosts();
+      if (!found.length) return empty("No host matches these filters.");
+      return [
+        h("p.dim", {}, isFiltered(FILTERS) ? `${matching.toLocaleString()} of ${plural(total, "host")} match.` : plural(total, "host")),
+        h("section.list", {}, found.map(row)),
+        pages(next, "First hosts", "More hosts"),
+      ];
     }),
   ];
 }
 
 export function host(name) {
-  return given(want(`${HOSTS}/${encodeURIComponent(name)}`, "hosts", "runs", "hooks"), (found) => [
-    h("p.path", {}, h("a", { href: "#/hosts" }, "Hosts"), " / ", found.name),
-    h("div.title", {}, h("h1", {}, found.name), tags(found), lastRun(found)),
+  return given(want(`${HOSTS}/${encodeURIComponent(name)}`, "hosts", "runs", "hooks", "services"), (found) => [
+    h("p.path", {}, h("a", { href: to("hosts") }, "Hosts"), " / ", found.name),
+    h("div.title", {}, h("h1", {}, found.name), tags(found), stateOf(found)),
     h(
       "dl.facts",
       {},
-      pair("System", found.system ?? h("span.dim", {}, "not known")),
-      pair("Kernel", found.kernel ?? h("span.dim", {}, "not known")),
+      pair("System", found.system ?? h("span.dim", {}, "unknown")),
+      pair("Kernel", found.kernel ?? h("span.dim", {}, "unknown")),
       pair("First met", when(found.registered)),
       pair("Last check-in", when(found.last_checkin)),
       pair("Installed", found.installed ? [found.installed, " ", when(found.installed_at)] : h("span.dim", {}, "nothing")),
       pair("Playbooks", found.playbooks.join(", ") || h("span.dim", {}, "none")),
     ),
+    found.states.length ? [h("h2", {}, "State of each playbook"), h("section.list", {}, found.states.map((last) => state(last, found)))] : null,
+    found.units.length ? [h("h2", {}, "Units"), h("section.list", {}, found.units.map((each) => h(`div.row.${each.failed ? "bad" : "plain"}`, { "data-key": each.name }, unit(each))))] : null,
     fold(`facts ${name}`, false, h("span", {}, "Facts"), () => tree(found.facts)),
     Object.keys(found.metadata).length ? fold(`metadata ${name}`, true, h("span", {}, "Metadata"), () => tree(found.metadata)) : null,
-    h("h2", {}, "Runs"),
-    found.runs.length ? h("section.list", {}, found.runs.map(runRow)) : h("p.dim", {}, "No run has been here yet."),
-    found.events.length ? [h("h2", {}, "What hooks said"), h("section.list", {}, found.events.map(said))] : null,
+    h("div.title", {}, h("h2", {}, "Last runs"), h("a", { href: to("runs", "", { host: name }) }, "All runs of this host")),
+    found.runs.length ? h("section.list", {}, found.runs.map(runRow)) : h("p.dim", {}, "No run has met this host yet."),
+    found.events.length ? [h("h2", {}, "Log of hooks"), h("section.list", {}, found.events.map(event))] : null,
   ]);
 }
 
-function said(each) {
+// How the last run of a playbook ended here. The reasons belong to the newest of the worst runs.
+function state(last, found) {
+  const worst = last === found.states.find((each) => each.status === found.state && each.status !== "ok");
+  return h(
+    `div.row.flat.${tone(last.status)}`,
+    { "data-key": last.playbook || last.run },
+    h("div.lead", {}, badge(last.status), h("span.name", {}, last.playbook || "no playbook"), h("span.aside", {}, runLink(last.run, "run ", last.run), when(last.started))),
+    worst && found.problems ? [found.problems.error ? h("p.bad", {}, found.problems.error) : null, reasons(found.problems)] : null,
+  );
+}
+
+function event(each) {
   return h(
     "article.row.flat",
     {},
-    h("div.lead", {}, badge(each.severity), h("span.name", {}, each.hook ?? "a hook that is gone"), when(each.at)),
+    h("div.lead", {}, badge(each.severity), h("span.name", {}, each.hook ?? "deleted hook"), when(each.at)),
     tree(each.entry),
     each.detail ? h("pre.box", { tabindex: "0" }, each.detail) : null,
   );
 }
 
-// A JSON object as a table: nested keys joined by dots.
+// A JSON object as a table. The keys of nested objects are joined by dots.
 export function tree(object) {
   const rows = flat(object, "");
-  if (!rows.length) return h("p.dim", {}, "nothing");
-  return h("table.wide", {}, h("tbody", {}, rows.map(([name, given]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value(given))))));
+  if (!rows.length) return h("p.dim", {}, "empty");
+  return h("table.wide", {}, h("tbody", {}, rows.map(([name, content]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value(content))))));
 }
 
-function flat(object, lead) {
-  return Object.entries(object ?? {}).flatMap(([name, given]) =>
-    given !== null && typeof given === "object" && !Array.isArray(given) && Object.keys(given).length ? flat(given, `${lead}${name}.`) : [[lead + name, given]],
+function flat(object, prefix) {
+  return Object.entries(object ?? {}).flatMap(([name, content]) =>
+    content !== null && typeof content === "object" && !Array.isArray(content) && Object.keys(content).length ? flat(content, `${prefix}${name}.`) : [[prefix + name, content]],
   );
 }

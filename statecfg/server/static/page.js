@@ -1,50 +1,46 @@
-// The page: which part of it is shown, what is open, and when it is drawn.
+// The page: which view is shown, and when it is drawn.
 
+import { read } from "./address.js";
 import { administrator, begin, leave, listen, onChange, role, user } from "./data.js";
 import { h, put } from "./dom.js";
-import { entities, entity, tasks } from "./entities.js";
-import { openFolds, search } from "./fold.js";
+import { create, onEdit } from "./edit.js";
+import { entities, entity } from "./entities.js";
+import { onFilter, refill } from "./filters.js";
+import { onFold } from "./fold.js";
 import { host, hosts } from "./hosts.js";
 import { overview } from "./overview.js";
-import { run, runs } from "./runs.js";
+import { run } from "./run.js";
+import { runs } from "./runs.js";
 import { services } from "./services.js";
+import { oneTask, tasks } from "./tasks.js";
 
+const FOR_USERS = ["", "entities", "tasks"];
 const SECTIONS = [
   ["", "Overview", overview],
   ["runs", "Runs", runs, run],
   ["hosts", "Hosts", hosts, host],
   ["services", "Services", services],
-  ["entities", "Entities", entities, entity],
-  ["tasks", "Tasks", tasks],
-].filter(([name]) => administrator || ["", "entities", "tasks"].includes(name));
+  ["entities", "Entities", entities, (id) => (id === "new" ? create() : entity(id))],
+  ["tasks", "Tasks", tasks, oneTask],
+].filter(([name]) => administrator || FOR_USERS.includes(name));
 
 const main = document.getElementById("main");
 const link = { state: "", since: 0, why: "" };
-let planned = false;
+let isPlanned = false;
 
 function draw() {
-  planned = false;
+  isPlanned = false;
   begin();
-  const [, name = "", ...rest] = location.hash.split("/");
-  const argument = rest.length ? decode(rest.join("/")) : "";
-  const [at, title, list, one] = SECTIONS.find(([known]) => known === name) ?? SECTIONS[0];
+  const { section, argument } = read();
+  const [at, title, list, one] = SECTIONS.find(([name]) => name === section) ?? SECTIONS[0];
   const content = argument && one ? one(argument) : list();
   document.title = argument && one ? `${argument} · statecfg` : `${title} · statecfg`;
   put(main, h("main", {}, content));
-  const tabs = SECTIONS.map(([known, text]) =>
-    h("a", { href: `#/${known}`, "aria-current": known === at ? "page" : null, "data-key": known || "overview" }, text),
+  const tabs = SECTIONS.map(([name, text]) =>
+    h("a", { href: `#/${name}`, "aria-current": name === at ? "page" : null, "data-key": name || "overview" }, text),
   );
   put(document.getElementById("nav"), h("nav", {}, tabs));
   drawLink();
-}
-
-function decode(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch (problem) {
-    if (problem instanceof URIError) return text;
-    throw problem;
-  }
 }
 
 function drawLink() {
@@ -55,16 +51,16 @@ function drawLink() {
   lost.hidden = live || !link.state;
   if (lost.hidden) return;
   const seconds = Math.round((Date.now() - link.since) / 1000);
-  const said =
+  const words =
     link.state === "trouble"
-      ? ["The server can't read its store: ", link.why]
-      : ["The connection was lost ", `${seconds} s ago. `, link.why, " What you see may be old. Trying again…"];
-  put(lost, h("div", {}, said));
+      ? ["The server cannot read its store: ", link.why]
+      : ["The connection was lost ", `${seconds} s ago. `, link.why, " This page may be out of date. Reconnecting…"];
+  put(lost, h("div", {}, words));
 }
 
 function later() {
-  if (planned) return;
-  planned = true;
+  if (isPlanned) return;
+  isPlanned = true;
   setTimeout(draw, 30);
 }
 
@@ -74,17 +70,16 @@ onChange(later, (state, why = "") => {
   drawLink();
 });
 
-let shown = location.hash;
 window.addEventListener("hashchange", () => {
-  if (location.hash === shown) return;
-  shown = location.hash;
   draw();
+  refill(main);
   window.scrollTo(0, 0);
   main.focus({ preventScroll: true });
 });
 
-openFolds(main, later);
-search(main, later);
+onFold(main, later);
+onFilter(main, later);
+onEdit(main, later);
 document.getElementById("user").textContent = `${user} (${role})`;
 document.getElementById("leave").addEventListener("click", leave);
 setInterval(later, 10_000); // ages

@@ -1,11 +1,13 @@
-// What a run reports of a host: what went wrong, the layers with their nodes, hooks and units that fired.
+// A host's part of the report of a run: problems, the layers with their nodes, hooks and units.
 
 import { h } from "./dom.js";
-import { fold, goes } from "./fold.js";
+import { fold, goes, part } from "./fold.js";
 import { badge, plural, sign, tone, when } from "./words.js";
 
-const CHIPS = 8; // nodes of a layer in the map, beside those that did not change
+const CHIPS = 8; // changed nodes of a layer in the map
+const COLUMNS = 50; // layers in the map
 const FEW = 8; // skipped nodes that are listed one by one
+const ALL = []; // no words to search for
 const LINES = 400; // lines of a difference or a log that are drawn
 const DRIFT = {
   host: "Drift: the host changed.",
@@ -15,23 +17,36 @@ const DRIFT = {
 };
 const DIGEST = /^sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)$/;
 
-export function report(host, place) {
-  const layers = host.layers ?? [];
+// Draw a report. With `words`, only the nodes that contain all of them, unless no node does.
+export function report(host, key, words = ALL) {
+  const hits = words.length ? selected(host, words) : host;
+  const { layers = [], removals, left } = hits ?? host;
   return [
+    words.length && !hits ? h("p.dim", {}, "No resource of this host contains these words.") : null,
     trouble(host),
     stopped(host),
-    layers.length ? map(layers, place) : null,
-    part(host.removals, "Removed from the host", place, "goes", removed),
-    layers.map((layer, number) => [
-      h("h3", {}, `Layer ${number + 1}`, h("span.dim", {}, ` of ${layers.length}`)),
-      list(layer, `${place} layer ${number}`, word),
-    ]),
-    part(host.left, "Left the definition, and stays", place, "left", () => "stays"),
+    layers.length ? map(layers, key) : null,
+    section(removals, "Removed from the host", `${key} goes`, removed),
+    part(`${key} layers`, layers.map((layer, number) => [layer, number]), ([layer, number]) =>
+      layer.length ? [h("h3", {}, `Layer ${number + 1}`, h("span.dim", {}, ` of ${layers.length}`)), list(layer, `${key} layer ${number}`, word)] : null,
+    COLUMNS),
+    section(left, "No longer in the definition, and kept", `${key} left`, () => "kept"),
     fired(host.fired),
     units(host.units),
     owed(host.owed),
-    layers.length || host.removals?.length ? null : h("p.dim", {}, "No resource was reported."),
+    layers.length || host.removals?.length ? null : h("p.dim", {}, "The host reported no resources."),
   ];
+}
+
+// Return a report with only the nodes that contain some words, null if no node does.
+function selected(host, words) {
+  const has = (node) => {
+    const text = JSON.stringify(node).toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  const kept = (all) => (all ?? []).map((layer) => layer.filter(has));
+  const found = { layers: kept(host.layers), removals: kept(host.removals), left: kept(host.left) };
+  return Object.values(found).flat(2).length ? found : null;
 }
 
 function trouble(host) {
@@ -43,22 +58,22 @@ function trouble(host) {
     );
   }
   if (host.refusal) said.push(h("p.note.bad", {}, h("strong", {}, "Refused: "), host.refusal));
-  if (host.halted) said.push(h("p.note.bad", {}, h("strong", {}, "No further layer was begun: "), host.halted));
-  if (host.login) said.push(h(host.login.ok ? "p.note" : "p.note.bad", {}, host.login.ok ? "sshd was restarted; a new login works." : `sshd was restarted; a new login fails: ${host.login.error}`));
-  if (host.declined) said.push(h("p.note", {}, "Somebody was asked, and said no: nothing was changed."));
+  if (host.halted) said.push(h("p.note.bad", {}, h("strong", {}, "No further layer was started: "), host.halted));
+  if (host.login) said.push(h(host.login.ok ? "p.note" : "p.note.bad", {}, host.login.ok ? "sshd was restarted. A new login works." : `sshd was restarted. A new login fails: ${host.login.error}`));
+  if (host.declined) said.push(h("p.note", {}, "The user declined the changes. Nothing was changed."));
   for (const text of [host.differs ?? []].flat(Infinity)) said.push(h("p.note.change", {}, h("strong", {}, "Not as planned: "), typeof text === "string" ? text : JSON.stringify(text)));
-  if (host.holder) said.push(h("p.note.skip", {}, `Held by run ${host.holder.run} of ${host.holder.who}, since `, when(host.holder.since)));
+  if (host.holder) said.push(h("p.note.skip", {}, `Locked by run ${host.holder.run} of ${host.holder.who} since `, when(host.holder.since)));
   for (const text of host.warnings ?? []) said.push(h("p.note.change", {}, h("strong", {}, "Warning: "), text));
   return said;
 }
 
-// The layers as columns: what had to be done before what, and where it stopped.
-function map(layers, place) {
+// The layers as columns: the order of the nodes, and where the run stopped.
+function map(layers, key) {
   return h(
     "div.map",
-    { role: "group", "aria-label": "Layers", tabindex: "0", "data-key": `${place} map` },
-    layers.map((layer, number) => {
-      const key = `${place} layer ${number}`;
+    { role: "group", "aria-label": "Layers", tabindex: "0", "data-key": `${key} map` },
+    layers.slice(0, COLUMNS).map((layer, number) => {
+      const column = `${key} layer ${number}`;
       const same = layer.filter((node) => node.outcome === "unchanged");
       const others = layer.filter((node) => node.outcome !== "unchanged").sort((one, other) => rank(one) - rank(other));
       const told = others.slice(0, CHIPS);
@@ -66,11 +81,12 @@ function map(layers, place) {
         "div.column",
         { "data-key": String(number) },
         h("div.dim", {}, String(number + 1)),
-        told.map((node) => chip(node, key, layer)),
+        told.map((node) => chip(node, column, layer)),
         others.length > told.length ? h("span.dim", {}, `and ${others.length - told.length} more`) : null,
-        same.length ? goes(`${key} unchanged`, { class: "chip dim", "data-key": " unchanged" }, h("span.sign", { "aria-hidden": "true" }, sign("unchanged")), `${same.length} unchanged`) : null,
+        same.length ? goes(`${column} unchanged`, { class: "chip dim", "data-key": " unchanged" }, h("span.sign", { "aria-hidden": "true" }, sign("unchanged")), `${same.length} unchanged`) : null,
       );
     }),
+    layers.length > COLUMNS ? h("div.column.dim", {}, `and ${layers.length - COLUMNS} more layers`) : null,
   );
 }
 
@@ -79,7 +95,9 @@ const rank = (node) => RANK[node.outcome] ?? 1;
 
 function chip(node, key, layer) {
   const folded = hidden(layer, node) ? `${key} ${node.outcome}` : null;
-  const attributes = { class: `chip ${tone(node.outcome)}`, title: `${node.name}: ${node.outcome}`, "data-within": folded, "data-key": node.name };
+  const list = folded ?? key;
+  const at = layer.filter((each) => (folded ? each.outcome === node.outcome : !hidden(layer, each))).indexOf(node);
+  const attributes = { class: `chip ${tone(node.outcome)}`, title: `${node.name}: ${node.outcome}`, "data-within": folded, "data-list": list, "data-at": at, "data-key": node.name };
   return goes(`${key} ${node.name}`, attributes, h("span.sign", { "aria-hidden": "true" }, sign(node.outcome)), short(node.name));
 }
 
@@ -92,10 +110,9 @@ function short(name) {
 const hidden = (layer, node) =>
   node.outcome === "unchanged" || (node.outcome === "skipped" && layer.filter((each) => each.outcome === "skipped").length > FEW);
 
-function part(layers, title, place, name, words) {
+function section(layers, title, key, words) {
   const nodes = (layers ?? []).flat();
-  if (!nodes.length) return null;
-  return [h("h3", {}, title), list(nodes, `${place} ${name}`, words)];
+  return nodes.length ? [h("h3", {}, title), list(nodes, key, words)] : null;
 }
 
 function list(nodes, key, words) {
@@ -104,16 +121,16 @@ function list(nodes, key, words) {
   return h(
     "div.nodes",
     { "data-key": key },
-    plain.map((node) => one(node, key, words)),
+    part(key, plain, (node) => one(node, key, words)),
     groups.map(([outcome, found]) =>
       found.length
-        ? fold(`${key} ${outcome}`, false, [badge(outcome, `${found.length} ${outcome}`), outcome === "skipped" ? h("span.dim", {}, found[0].reason) : null], () => found.map((node) => one(node, key, words)))
+        ? fold(`${key} ${outcome}`, false, [badge(outcome, `${found.length} ${outcome}`), outcome === "skipped" ? h("span.dim", {}, found[0].reason) : null], () => part(`${key} ${outcome}`, found, (node) => one(node, key, words)))
         : null,
     ),
   );
 }
 
-// What became of a node, in a word: as the command line says it.
+// The outcome of a node in one word, as on the command line.
 function word(node) {
   if (node.outcome !== "changed") return node.outcome;
   const changes = node.changes ?? [];
@@ -148,7 +165,7 @@ function one(node, key, words) {
 
 function body(node) {
   const actions = node.actions ?? [];
-  // Beside an action, its reason stands there already.
+  // An action shows its own reason.
   const reason = node.reason && !actions.some((each) => each.reason && node.reason.includes(each.reason)) ? node.reason : "";
   return [
     reason ? h("p", {}, h("strong", {}, "Why: "), reason) : null,
@@ -160,13 +177,13 @@ function body(node) {
     node.outcome === "changed" ? null : actions.map(action),
     changes(node.changes ?? []),
     node.outcome === "changed" ? actions.map(action) : null,
-    node.changes?.length || actions.length || reason ? null : h("p.dim", {}, "As defined: there was nothing to do."),
+    node.changes?.length || actions.length || reason ? null : h("p.dim", {}, "As defined. There was nothing to do."),
   ];
 }
 
 function action(each) {
   const failed = !["ok", "planned"].includes(each.status);
-  const word = { error: "failed", unknown: "begun, and its end is unknown", "not-attempted": "not attempted" }[each.status] ?? each.status;
+  const word = { error: "failed", unknown: "started; its end is unknown", "not-attempted": "not attempted" }[each.status] ?? each.status;
   return h(
     `div.action.${tone(each.status)}`,
     {},
@@ -176,7 +193,7 @@ function action(each) {
   );
 }
 
-// An action as its name and arguments; a command, as one would type it.
+// An action with its arguments; a command as a user would type it.
 function call({ op, args = {} }) {
   const argv = args.argv;
   if (Array.isArray(argv)) return `${op}: ${argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`)).join(" ")}`;
@@ -202,7 +219,7 @@ function changes(all) {
   });
 }
 
-// It only repeats that a thing comes or goes.
+// The change only repeats that an object appears or disappears.
 const saysNothing = ({ field, before, after }) => {
   if (before !== null && after !== null) return false;
   const only = after === null ? before : after;
@@ -240,16 +257,16 @@ const mark = (text) => MARKS[text[0]] ?? "";
 function lines(all, kind, newest = false) {
   const shown = newest ? all.slice(-LINES) : all.slice(0, LINES);
   const left = all.length - shown.length;
-  const more = left ? h("p.dim", {}, `${plural(left, newest ? "earlier line" : "more line")} not shown here`) : null;
+  const more = left ? h("p.dim", {}, `${plural(left, newest ? "earlier line" : "more line")} not shown`) : null;
   return [newest ? more : null, h("pre.box", { tabindex: "0" }, shown.map((text) => h(`span.line.${kind(text)}`, {}, `${text}\n`))), newest ? null : more];
 }
 
-const HOOKS = { ok: "done", failed: "failed", continued: "failed, and the run went on", owed: "failed, and is tried again by a later run" };
+const HOOKS = { ok: "done", failed: "failed", continued: "failed; the run continued", owed: "failed; a later run repeats it" };
 
 function fired(all) {
   if (!all?.length) return null;
   return [
-    h("h3", {}, "Hooks that fired"),
+    h("h3", {}, "Hooks that ran"),
     h("div.nodes", {}, all.map((each) =>
       h(
         "div.row.flat",
@@ -284,12 +301,12 @@ function unit(each) {
   );
 }
 
-// What was stopped before all else, and what is down because of it.
+// What was stopped first, and what is down because of it.
 function stopped(host) {
   if (!host.shutdown?.length && !host.down?.length) return null;
   return [
     h("h3", {}, "Stopped first"),
-    (host.down ?? []).map((name) => h("p.note.bad", {}, h("strong", {}, "Down: "), `${name} was stopped first, and not brought up again.`)),
+    (host.down ?? []).map((name) => h("p.note.bad", {}, h("strong", {}, "Down: "), `${name} was stopped first, and was not started again.`)),
     (host.shutdown ?? []).map((each) => [each.node ? h("p.name", {}, each.node) : null, action(each)]),
   ];
 }

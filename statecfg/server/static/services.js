@@ -9,7 +9,7 @@ export function services() {
   return [
     h("div.title", {}, h("h1", {}, "Services")),
     given(want("/statecfg/1.0/services", "services"), ({ services: all, relations }) => {
-      if (!all.length) return empty("No service is deployed.", h("p.dim", {}, "A playbook declares services and their relations; applying it makes their units."), code("statecfg service --help"));
+      if (!all.length) return empty("No services yet.", h("p.dim", {}, "A playbook declares services and their relations. Apply it to create their units."), code("statecfg service --help"));
       const projects = [...new Set(all.map((each) => each.project))];
       return projects.map((project) => [
         projects.length > 1 ? h("h2", {}, project) : null,
@@ -20,28 +20,30 @@ export function services() {
 }
 
 function service(found, relations) {
-  const mine = relations.filter((each) => each.project === found.project && each.ends.some(([name]) => name === found.name));
+  const own = relations.filter((each) => each.project === found.project && each.ends.some(([name]) => name === found.name));
+  const ends = (each) => h("span", {}, each.ends.map(([name, relation]) => `${name}:${relation}`).join(" ↔ "), each.dying ? h("span.change", {}, " (being removed)") : null);
   return h(
-    `article.row.${found.units.some((unit) => unit.why || Object.keys(unit.relation_errors).length) ? "bad" : "plain"}`,
+    `article.row.${found.units.some((each) => each.failed) ? "bad" : "plain"}`,
     { "data-key": `${found.project} ${found.name}` },
     h("div.lead", {}, h("span.name", {}, found.name), h("span.dim", {}, found.playbook), h("span.dim", {}, plural(found.units.length, "unit"))),
-    mine.length ? h("div.facts", {}, mine.map((each) => h("span", {}, each.ends.map(([name, relation]) => `${name}:${relation}`).join(" ↔ "), each.dying ? h("span.change", {}, " ends") : null))) : h("p.dim", {}, "no relation"),
-    found.units.map(unit),
+    own.length ? h("div.facts", {}, own.map(ends)) : h("p.dim", {}, "no relations"),
+    found.units.map((each) => unit(each, hostLink(each.host))),
   );
 }
 
-function unit(each) {
+// A unit, with the reason if it failed.
+export function unit(each, host = null) {
   return [
     h(
       "div.lead",
       { "data-key": each.name },
       badge(each.state),
       h("span.name", {}, each.name),
-      hostLink(each.host),
+      host,
       each.leader ? h("span.tag", {}, "leader") : null,
-      each.dying ? h("span.change", {}, "leaves") : null,
+      each.dying ? h("span.change", {}, "being removed") : null,
       each.status ? h("span", {}, each.status, each.message ? `: ${each.message}` : "") : null,
-      each.ports.length ? h("span.dim", {}, `open: ${each.ports.join(", ")}`) : null,
+      each.ports.length ? h("span.dim", {}, `open ports: ${each.ports.join(", ")}`) : null,
       h("span.aside", {}, when(each.since, "")),
     ),
     each.why ? h("p.bad", {}, each.why) : null,

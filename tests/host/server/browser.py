@@ -21,7 +21,7 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DESK, PHONE = (1280, 900), (360, 740)
+DESK, PHONE = (1280, 900), (390, 844)
 PATIENCE = 45_000  # milliseconds
 # Set by whatever markup of a host's a page runs.
 CANARY = '<img src=x onerror="window.hit=1">'

@@ -1,4 +1,4 @@
-"""The page in a real browser: what was really applied to this machine, live, on a phone, and with hostile texts."""
+"""The page in a real browser: real applies to this machine, live, on a phone, and with hostile texts."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_hostile_names_facts_and_outputs_stay_texts(browser: Browser, filled: Se
             expect(page.locator(".line.ins")).to_have_text("+web\\u202egnp.exe\\x1b[31m\n")
             assert page.locator("#main img").count() == 0
             go(page, f"#/runs/{CANARY}")
-            expect(page.locator(".alarm")).to_contain_text("knows no run")
+            expect(page.locator(".alarm")).to_contain_text("The store has no run")
     finally:
         with store.opened(project.find(filled.root), filled.store) as opened:
             hosts.forget(opened, name)
@@ -225,7 +225,7 @@ def test_a_run_is_seen_going_on_and_ending_and_what_is_open_stays_so(browser: Br
             expect(row).to_contain_text("running")
             expect(row).to_contain_text("0 of 1 host done")
             row.locator("a.name").click()
-            expect(second.locator("main")).to_contain_text("at work, or waiting for its turn")
+            expect(second.locator("main")).to_contain_text("in progress, or waiting for its turn")
             mark.write_text("")
             expect(second.locator("main .badge").first).to_contain_text("ok")
             expect(second.locator(".map .column")).to_have_count(2)
@@ -306,14 +306,14 @@ def test_entities_and_tasks_are_shown_as_they_change(browser: Browser, filled: S
         one = created(client, type_id, "first", {"foo": CANARY, "size": 3})
         created(client, type_id, "second", {"foo": "b"}, resolveEntity="true")
         expect(page.locator("article.row")).to_have_count(2)
-        page.fill('input[data-field="entities find"]', "sec")
+        page.fill('[data-param="find"]', "sec")
         expect(page.locator("article.row")).to_have_count(1)
         expect(page.locator("article.row")).to_contain_text("RESOLVED")
-        page.select_option('select[data-field="entities state"]', "PRE_CREATED")
-        expect(page.locator(".empty")).to_have_text("No entity is like that.")
-        page.fill('input[data-field="entities find"]', "")
+        page.select_option('[data-param="state"]', "PRE_CREATED")
+        expect(page.locator(".empty")).to_have_text("No entity matches these filters.")
+        page.fill('[data-param="find"]', "")
         expect(page.locator("article.row")).to_contain_text("first")
-        page.select_option('select[data-field="entities type"]', type_id)
+        page.select_option('[data-param="type"]', type_id)
         page.locator("article.row a").first.click()
         expect(page.locator("table")).to_contain_text(CANARY)
         expect(page.locator("article.row")).to_contain_text("create")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.store import hosts, runs
+from statecfg.store import runs
 from statecfg.store.database import Store
 
 
@@ -87,17 +87,6 @@ def test_of_runs_that_were_cut_off_the_oldest_go(store: Store, monkeypatch: pyte
     for number in (3, 1, 2):
         runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
     assert [going.id for going in runs.under_way(store)] == ["r3", "r2"]
-
-
-def test_the_last_run_of_each_host(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "CHUNK", 2)
-    for name in ("web1", "web2", "db1"):
-        hosts.check_in(store, name, {}, "", "")
-    for number, names in enumerate((["web1", "db1"], ["web1"], ["web2"], ["web2"], ["web1", "gone"])):
-        runs.record(store, report(number, *names), float(number), 9.0, "ann@desk")
-    found = {name: (last["run"], last["started"], last["status"]) for name, last in runs.last_of_hosts(store).items()}
-    known = {"web1": ("r0004", 4.0, "ok"), "web2": ("r0003", 3.0, "ok"), "db1": ("r0000", 0.0, "ok")}
-    assert found == {**known, "gone": ("r0004", 4.0, "ok")}
 
 
 def test_a_run_and_one_hosts_part_of_it(store: Store) -> None:

@@ -1,0 +1,86 @@
+"""How much script time each step on the page takes, with 2,000 hosts and 10,000 runs in the store.
+
+    .venv/bin/python bench/page.py [--hosts 2000] [--runs 10000]
+
+Prints the processor time of the page's scripts in a headless Chromium, and the number of elements, for two widths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from playwright.sync_api import CDPSession, Page
+
+from tests.host.server import browser
+from tests.host.server.many import LARGE_RUN, fill
+from tests.host.server.serving import serving
+
+LARGEST = 200.0  # ms of script time
+WIDTHS = (1280, 390)
+Step = Callable[[Page], object]
+STEPS: tuple[tuple[str, Step, str], ...] = (
+    ("overview", lambda page: _go(page, "#/"), "h1 >> text=in trouble"),
+    ("hosts", lambda page: _go(page, "#/hosts"), "article.row >> nth=49"),
+    ("hosts: next page", lambda page: page.click("text=More hosts"), "a >> text=First hosts"),
+    ("hosts: search", lambda page: page.fill('[data-param="find"]', "host1999"), "text=1 of 2,000 hosts match"),
+    ("hosts: outcome", lambda page: _go(page, "#/hosts?outcome=failed"), "text=/of 2,000 hosts match/"),
+    ("a host", lambda page: _go(page, "#/hosts/host7"), "h2 >> text=Last runs"),
+    ("runs", lambda page: _go(page, "#/runs"), "article.row >> nth=49"),
+    ("runs: older", lambda page: page.click("text=Older runs"), "a >> text=Newest runs"),
+    ("runs: of a host", lambda page: _go(page, "#/runs?host=host77"), "article.row"),
+    ("a run of all hosts", lambda page: _go(page, f"#/runs/{LARGE_RUN}"), "details.fold.host >> nth=49"),
+    ("search in that run", lambda page: page.fill('[data-param="find"]', "needle"), "text=1 of 2,000 hosts match"),
+)
+
+
+def _go(page: Page, address: str) -> None:
+    page.evaluate("address => { location.hash = address; }", address)
+
+
+def script_time(session: CDPSession) -> float:
+    """Return the processor time of scripts so far, in milliseconds."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return 1000 * next(float(each["value"]) for each in metrics if each["name"] == "ScriptDuration")
+
+
+def measured(page: Page, session: CDPSession, step: Step, done: str) -> tuple[float, int]:
+    """Return the script time of a step in milliseconds, and the number of elements after it."""
+    before = script_time(session)
+    step(page)
+    page.wait_for_selector(done)
+    page.wait_for_selector(".loading", state="detached")
+    page.wait_for_timeout(200)
+    elements: int = page.evaluate("document.querySelectorAll('*').length")
+    return script_time(session) - before, elements
+
+
+def main() -> int:
+    """Measure, print, and return 1 if a step takes too long."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=10_000)
+    given = parser.parse_args()
+    worst = 0.0
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "project") as served:
+        fill(served, given.hosts, given.runs)
+        with browser.browsing() as program:
+            for width in WIDTHS:
+                with browser.paged(program, (width, 900)) as page:
+                    session = page.context.new_cdp_session(page)
+                    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+                    browser.signed_in(page, served)
+                    for name, step, done in STEPS:
+                        took, elements = measured(page, session, step, done)
+                        worst = max(worst, took)
+                        print(f"{width:5} px  {name:20} {took:7.1f} ms of scripts {elements:7,} elements", flush=True)
+    return 1 if worst > LARGEST else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""Hosts as an administrator sees them: a host's state is its worst playbook or service."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from statecfg.server import api_runs, api_services
+from statecfg.server.api_runs import ALL_HOSTS, HOST_FILTERS, TIMES, missing, natural
+from statecfg.server.api_services import UnitAnswer
+from statecfg.server.auth import ADMINISTRATOR
+from statecfg.server.parameters import OWN_API, Parameter
+from statecfg.server.problems import HostProblems
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
+from statecfg.store import host_states, run_lists
+from statecfg.store import hosts as host_store
+from statecfg.store import runs as run_store
+from statecfg.store.database import Store
+from statecfg.store.hooks import log as hook_log
+from statecfg.store.host_states import LastRun
+from statecfg.store.hosts import HostRecord
+from statecfg.store.run_lists import TROUBLE, RunFilter
+
+routes = Routes()
+RUNS, EVENTS = 20, 50  # of a host that are shown
+_REASONS = Parameter("reasons", {"type": "boolean", "default": False}, "Whether to say why hosts are in trouble.")
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """A host. `state` is the worst of `states` and `units`, None before the first run; see `store.hosts.HostRecord`."""
+
+    name: str
+    system: str | None
+    kernel: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any]
+    playbooks: Sequence[str]
+    registered: float | None
+    last_checkin: float | None
+    installed: str | None
+    installed_at: float | None
+    state: str | None
+    states: Sequence[LastRun]
+    units: Sequence[UnitAnswer]
+    last_run: LastRun | None
+    under_way: str | None
+    problems: HostProblems | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostsAnswer:
+    """A page of hosts.
+
+    :param total: how many hosts the store has
+    :param matching: how many of them match the filters
+    :param states: state → how many hosts of the store have it; "" for hosts without a run
+    :param next: the value of `after` for the next page, None at the end
+    """
+
+    hosts: Sequence[HostAnswer]
+    total: int
+    matching: int
+    states: Mapping[str, int]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventAnswer:
+    """An entry of the log of hooks."""
+
+    at: float
+    hook: str | None
+    playbook: str | None
+    severity: str
+    entry: Mapping[str, Any]
+    detail: str
+
+
+@routes(
+    "GET",
+    f"{OWN_API}/hosts",
+    ADMINISTRATOR,
+    "List the hosts in the store.",
+    {200: "Hosts"},
+    query=(*ALL_HOSTS, *HOST_FILTERS, *TIMES, _REASONS),
+)
+def _list(request: Request) -> Response:
+    """Answer with a page of hosts, sorted by name (web2 before web10)."""
+    query = request.query
+    everything = sorted(_answers(request.store, host_store.every(request.store)), key=lambda host: natural(host.name))
+    found = [host for host in everything if _matches(host, query)]
+    following = [host for host in found if not query["after"] or natural(host.name) > natural(query["after"])]
+    page = following[: query["limit"]]
+    if query["reasons"]:
+        page = [_with_problems(request.store, host) for host in page]
+    states = dict(Counter(host.state or "" for host in everything))
+    rest = page[-1].name if len(following) > len(page) else None
+    return JSONResponse(asdict(HostsAnswer(page, len(everything), len(found), states, rest)))
+
+
+@routes("GET", f"{OWN_API}/hosts/{{host}}", ADMINISTRATOR, "Show a host.", {200: "Host"})
+def _get(request: Request) -> Response:
+    store, name = request.store, request.path_params["host"]
+    record = host_store.get(store, name)
+    if record is None:
+        raise missing(f"The store has no host {name}.")
+    (answer,) = _answers(store, [record])
+    events = [
+        EventAnswer(each.at, each.hook, each.playbook, each.severity, each.entry, each.detail)
+        for each in hook_log.events(store, limit=EVENTS, about=name)
+    ]
+    exact = RunFilter(host=name)
+    recent = [each for each in run_lists.page(store, exact, RUNS) if name in each.hosts]
+    runs = [asdict(api_runs.answer(each)) for each in recent]
+    more = {"facts": record.facts, "runs": runs, "events": [asdict(each) for each in events]}
+    return JSONResponse({**asdict(_with_problems(store, answer)), **more})
+
+
+def _answers(store: Store, records: Sequence[HostRecord]) -> Iterable[HostAnswer]:
+    last = host_states.last_runs(store, records)
+    units = api_services.units_by_host(store)
+    busy = _busy(store)
+    for record in records:
+        yield _answer(record, last[record.name], units.get(record.name, []), busy.get(record.name))
+
+
+def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAnswer], busy: str | None) -> HostAnswer:
+    system = record.facts.get("os")
+    failed_units = ["failed" for unit in units if unit.failed]
+    return HostAnswer(
+        name=record.name,
+        system=system.get("pretty_name") or system.get("id") if isinstance(system, dict) else None,
+        kernel=record.facts.get("kernel"),
+        tags=record.tags,
+        metadata=record.metadata,
+        playbooks=record.playbooks,
+        registered=record.registered,
+        last_checkin=record.last_checkin,
+        installed=record.installed,
+        installed_at=record.installed_at,
+        state=host_states.worst([*(each.status for each in runs), *failed_units]),
+        states=runs,
+        units=units,
+        last_run=runs[0] if runs else None,
+        under_way=busy,
+    )
+
+
+def _with_problems(store: Store, host: HostAnswer) -> HostAnswer:
+    """Return a host with the reasons for its state: those of the newest of its worst runs."""
+    run = next((each for each in host.states if each.status == host.state and each.status != "ok"), None)
+    report = run_store.host_report(store, run.run, host.name) if run is not None else None
+    return replace(host, problems=HostProblems.of(report)) if report is not None else host
+
+
+def _busy(store: Store) -> dict[str, str]:
+    """Return host → the run that changes it now."""
+    now = time.time()
+    return {
+        name: run.id
+        for run in run_store.under_way(store)
+        if not run.cut_off(now)
+        for name, said in run.hosts.items()
+        if not said["status"]
+    }
+
+
+def _matches(host: HostAnswer, query: Mapping[str, Any]) -> bool:
+    checked_in = host.last_checkin or 0.0
+    return (
+        run_lists.matches(host.name, query["host"])
+        and (not query["playbook"] or any(run_lists.matches(each, query["playbook"]) for each in _playbooks(host)))
+        and (query["since"] is None or checked_in >= query["since"])
+        and (query["until"] is None or checked_in < query["until"])
+        and _has_outcome(host, query["outcome"])
+        and _has_words(host, query["find"])
+    )
+
+
+def _playbooks(host: HostAnswer) -> Iterable[str]:
+    return (*host.playbooks, *(each.playbook for each in host.states))
+
+
+def _has_outcome(host: HostAnswer, outcome: str) -> bool:
+    if outcome == TROUBLE:
+        return host.state not in (None, "ok")
+    return not outcome or host.state == outcome
+
+
+def _has_words(host: HostAnswer, words: str) -> bool:
+    text = " ".join([host.name, host.system or "", *host.tags, *_playbooks(host), host.state or ""]).lower()
+    return all(word in text for word in words.lower().split())

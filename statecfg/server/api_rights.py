@@ -1,0 +1,23 @@
+"""What the caller may do with types and entities: the page offers only that."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from statecfg.server.auth import VIEWER
+from statecfg.server.parameters import OWN_API
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
+
+routes = Routes()
+
+
+@routes("GET", f"{OWN_API}/rights", VIEWER, "Show your access level of each entity type.", {200: "TypeRights"})
+def _of_types(request: Request) -> Response:
+    return JSONResponse({"types": request.operations.levels_of_types(request.principal)})
+
+
+@routes("GET", f"{OWN_API}/rights/{{entity}}", VIEWER, "Show your access level of an entity.", {200: "Rights"})
+def _of_entity(request: Request) -> Response:
+    level = request.operations.level_of_entity(request.principal, request.path_params["entity"])
+    return JSONResponse({"level": level})

@@ -1,0 +1,212 @@
+"""Runs as an administrator sees them: lists, and one run with its hosts."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from statecfg.entities.problems import ApiError, bad
+from statecfg.server.auth import ADMINISTRATOR
+from statecfg.server.parameters import OWN_API, Parameter
+from statecfg.server.problems import NAMED, HostProblems
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
+from statecfg.store import run_lists
+from statecfg.store import runs as run_store
+from statecfg.store.run_lists import OK, TROUBLE, Cursor, RunFilter
+from statecfg.store.runs import Going, RunRecord
+
+routes = Routes()
+
+
+def _text(name: str, summary: str) -> Parameter:
+    return Parameter(name, {"type": "string", "maxLength": 255, "default": ""}, summary)
+
+
+def _number(name: str, most: int, default: int | None, summary: str) -> Parameter:
+    otherwise = {} if default is None else {"default": default}
+    return Parameter(name, {"type": "integer", "minimum": 1, "maximum": most, **otherwise}, summary)
+
+
+_OUTCOME = _text("outcome", "Only this outcome, such as `failed`; `trouble` means any but `ok`.")
+FIND = _text("find", "Only what contains all of these words.")
+HOST_FILTERS = (
+    FIND,
+    _text("host", "Only hosts of this name; `*` matches any text."),
+    _text("playbook", "Only this playbook; `*` matches any text."),
+    _OUTCOME,
+)
+TIMES = (
+    _number("since", 9_999_999_999, None, "Only from this time on (seconds since 1970)."),
+    _number("until", 9_999_999_999, None, "Only before this time (seconds since 1970)."),
+)
+ALL_HOSTS = (
+    _number("limit", 10_000, 10_000, "Maximum number of hosts."),
+    _text("after", "Only hosts after this one: `next` of the page before."),
+)
+_RUNS = (
+    _number("limit", 1000, 30, "Maximum number of runs."),
+    _text("after", "Only runs after this one: `next` of the page before."),
+    *HOST_FILTERS[1:],
+    *TIMES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """A run.
+
+    :param state: "running", "cut off" or "ended"
+    :param ended: None before its end
+    :param beat: last sign of life of a run that has not ended
+    :param count: how many hosts it has
+    :param names: the first of them
+    :param statuses: status → how many hosts have it; "" for hosts that have not finished
+    :param summary: outcome → how many resources have it
+    :param trouble: the first hosts with a status other than ok
+    """
+
+    id: str
+    mode: str
+    who: str
+    playbook: str
+    started: float
+    state: str
+    ended: float | None
+    beat: float | None
+    count: int
+    names: Sequence[str]
+    statuses: Mapping[str, int]
+    summary: Mapping[str, int]
+    trouble: Sequence[str]
+
+
+@routes("GET", f"{OWN_API}/runs", ADMINISTRATOR, "List runs, the newest first.", {200: "Runs"}, query=_RUNS)
+def _list(request: Request) -> Response:
+    query = request.query
+    wanted = RunFilter(query["host"], query["playbook"], query["outcome"], query["since"], query["until"])
+    records = run_lists.page(request.store, wanted, query["limit"] + 1, _cursor(query["after"]))
+    page = records[: query["limit"]]
+    following = f"{page[-1].started!r},{page[-1].id}" if len(records) > len(page) else None
+    return JSONResponse({"runs": [asdict(answer(each)) for each in page], "next": following})
+
+
+def _cursor(text: str) -> Cursor | None:
+    if not text:
+        return None
+    started, comma, id = text.partition(",")
+    if not comma or not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,9})?", started):
+        raise bad("after must be the `next` of another page.")
+    return Cursor(float(started), id)
+
+
+@routes(
+    "GET",
+    f"{OWN_API}/runs/{{run}}",
+    ADMINISTRATOR,
+    "Show a run with its problems.",
+    {200: "Run"},
+    query=(*ALL_HOSTS, FIND, _OUTCOME),
+)
+def _get(request: Request) -> Response:
+    """Answer with a run and a page of its hosts, those with problems first."""
+    store, id, query = request.store, request.path_params["run"], request.query
+    record = run_store.head(store, id) or next((each for each in run_store.under_way(store) if each.id == id), None)
+    if record is None:
+        raise missing(f"The store has no run {id}. It keeps the newest {run_store.KEPT:,} runs.")
+    words = query["find"].split()
+    found = _found(request, record, words)
+    names = [name for name in found if _has(found[name], query["outcome"])]
+    names.sort(key=lambda name: _order(name, record.hosts))
+    following = names
+    if query["after"] in record.hosts:
+        last = _order(query["after"], record.hosts)
+        following = [name for name in names if _order(name, record.hosts) > last]
+    page = following[: query["limit"]]
+    reports = run_lists.reports(store, id, page) if isinstance(record, RunRecord) else {}
+    hosts = {
+        name: HostProblems.of(reports[name])
+        if name in reports
+        else HostProblems.of_status(found[name]["status"], found[name]["summary"])
+        for name in page
+    }
+    more = {"matching": len(names), "next": page[-1] if len(following) > len(page) else None}
+    return JSONResponse({**asdict(answer(record)), "hosts": {n: asdict(h) for n, h in hosts.items()}, **more})
+
+
+def _found(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the hosts of a run that contain some words."""
+    if isinstance(record, RunRecord):
+        return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
+    return {name: said for name, said in record.hosts.items() if all(word.lower() in name.lower() for word in words)}
+
+
+def _has(said: Mapping[str, Any], outcome: str) -> bool:
+    if outcome == TROUBLE:
+        return said["status"] not in ("", OK)
+    return not outcome or said["status"] == outcome
+
+
+def _order(name: str, hosts: Mapping[str, Mapping[str, Any]]) -> tuple[bool, list[str | int]]:
+    said = hosts[name]
+    is_fine = said["status"] in ("", OK) and not said["summary"].get("failed") and not said["summary"].get("unknown")
+    return is_fine, natural(name)
+
+
+@routes(
+    "GET",
+    f"{OWN_API}/runs/{{run}}/hosts/{{host}}",
+    ADMINISTRATOR,
+    "Show a host's part of the report of a run.",
+    {200: "Report"},
+)
+def _get_host(request: Request) -> Response:
+    report = run_store.host_report(request.store, request.path_params["run"], request.path_params["host"])
+    if report is None:
+        raise missing("The store has no report of this host in this run.")
+    return JSONResponse(report)
+
+
+def answer(record: RunRecord | Going) -> RunAnswer:
+    """Return a run as the API shows it."""
+    summary: Counter[str] = Counter()
+    for said in record.hosts.values():
+        summary.update(said["summary"])
+    trouble = [name for name, said in record.hosts.items() if said["status"] not in ("", OK)]
+    ended: float | None = None
+    beat: float | None = None
+    if isinstance(record, RunRecord):
+        state, ended = "ended", record.ended
+    else:
+        state, beat = "cut off" if record.cut_off(time.time()) else "running", record.beat or None
+    return RunAnswer(
+        id=record.id,
+        mode=record.mode,
+        who=record.who,
+        playbook=record.playbook,
+        started=record.started,
+        state=state,
+        ended=ended,
+        beat=beat,
+        count=len(record.hosts),
+        names=list(record.hosts)[:NAMED],
+        statuses=dict(Counter(said["status"] for said in record.hosts.values())),
+        summary=dict(summary),
+        trouble=trouble[:NAMED],
+    )
+
+
+def missing(message: str) -> ApiError:
+    """Return the refusal of a request for an object that the store does not have."""
+    return ApiError(404, "NOT_FOUND", message)
+
+
+def natural(name: str) -> list[str | int]:
+    """Return the key that sorts names with numbers, such as web2 before web10."""
+    return [int(part) if part.isdecimal() else part.lower() for part in re.split(r"(\d+)", name, flags=re.ASCII)]

@@ -1,0 +1,89 @@
+"""Services, units and relations of all projects, without their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from starlette.responses import JSONResponse, Response
+
+from statecfg.server.auth import ADMINISTRATOR
+from statecfg.server.parameters import OWN_API
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
+from statecfg.store import service_changes
+from statecfg.store.database import Store
+from statecfg.store.units.records import UnitRow
+
+routes = Routes()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitAnswer:
+    """A unit; see `store.units.records.UnitRow`. `failed`: its hook or a hook of one of its relations failed."""
+
+    name: str
+    service: str
+    host: str
+    state: str
+    failed: bool
+    dying: bool
+    why: str
+    relation_errors: Mapping[str, str]
+    leader: bool
+    ports: Sequence[str]
+    status: str
+    message: str
+    since: float
+
+    @classmethod
+    def of(cls, unit: UnitRow) -> UnitAnswer:
+        """Return a unit as the API shows it."""
+        return cls(
+            name=unit.name,
+            service=unit.service,
+            host=unit.host,
+            state=unit.state,
+            failed=bool(unit.why or unit.relation_errors),
+            dying=unit.dying,
+            why=unit.why,
+            relation_errors=unit.relation_errors,
+            leader=unit.leader,
+            ports=unit.ports,
+            status=unit.status,
+            message=unit.message,
+            since=unit.since,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAnswer:
+    """A service of a project, with its units."""
+
+    project: str
+    name: str
+    playbook: str
+    alive: bool
+    units: Sequence[UnitAnswer]
+
+
+@routes("GET", f"{OWN_API}/services", ADMINISTRATOR, "List services, units and relations.", {200: "Services"})
+def _list(request: Request) -> Response:
+    services: list[ServiceAnswer] = []
+    relations: list[object] = []
+    for project in service_changes.projects(request.store):
+        shown = service_changes.show(request.store, project)
+        units = [UnitAnswer.of(unit) for unit in shown.units.values()]
+        for each in shown.services.values():
+            own = [unit for unit in units if unit.service == each.name]
+            services.append(ServiceAnswer(project, each.name, each.playbook, each.alive, own))
+        relations += [{"project": project, "ends": each.ends, "dying": each.dying} for each in shown.relations]
+    return JSONResponse({"services": [asdict(each) for each in services], "relations": relations})
+
+
+def units_by_host(store: Store) -> Mapping[str, list[UnitAnswer]]:
+    """Return host → its units, of the project that the store was opened for."""
+    found: dict[str, list[UnitAnswer]] = {}
+    for unit in service_changes.show(store, store.project).units.values():
+        found.setdefault(unit.host, []).append(UnitAnswer.of(unit))
+    return found

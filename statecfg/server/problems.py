@@ -1,0 +1,86 @@
+"""What went wrong on a host in a run: the part of its report that shows where to look first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAMED = 20  # resources and hooks that are named at most
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProblem:
+    """A resource that failed, or whose outcome is unknown."""
+
+    name: str
+    outcome: str
+    reason: str | None
+    position: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HookProblem:
+    """A hook that failed."""
+
+    hook: str
+    event: str
+    status: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitProblem:
+    """A unit that failed."""
+
+    unit: str
+    state: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostProblems:
+    """The problems of a host.
+
+    :param error: what stopped the host as a whole, "" for nothing
+    :param bad: the first resources with problems
+    :param more: how many further resources have problems
+    """
+
+    status: str
+    summary: Mapping[str, int]
+    error: str
+    bad: Sequence[NodeProblem]
+    more: int
+    hooks: Sequence[HookProblem]
+    units: Sequence[UnitProblem]
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> HostProblems:
+        """Return the problems in a host's part of a report."""
+        bad = [
+            NodeProblem(node["name"], node["outcome"], node.get("reason"), node.get("position"))
+            for part in ("removals", "layers")
+            for layer in said.get(part) or ()
+            for node in layer
+            if node.get("outcome") in ("failed", "unknown")
+        ]
+        hooks = [
+            HookProblem(fired["hook"], fired["event"], fired["status"], fired.get("error"))
+            for fired in said.get("fired") or ()
+            if fired.get("status") != "ok"
+        ]
+        units = [
+            UnitProblem(unit["unit"], unit["state"], unit["error"])
+            for unit in said.get("units") or ()
+            if unit.get("error")
+        ]
+        error = (said.get("error") or {}).get("summary") or said.get("refusal")
+        error = error or ("" if bad or units else said.get("halted")) or ""
+        summary = said.get("summary") or {}
+        return cls(said["status"], summary, error, bad[:NAMED], max(0, len(bad) - NAMED), hooks[:NAMED], units[:NAMED])
+
+    @classmethod
+    def of_status(cls, status: str, summary: Mapping[str, int]) -> HostProblems:
+        """Return a host of which only the status is known: its report is not recorded yet."""
+        return cls(status, summary, "", [], 0, [], [])

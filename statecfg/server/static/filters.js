@@ -1,0 +1,93 @@
+// Fields that filter a list. Their values are parameters of the page's address, and the server does the filtering.
+
+import { changed, param, read, to } from "./address.js";
+import { h } from "./dom.js";
+
+const PAUSE = 250; // milliseconds after the last key before a search starts
+const OUTCOMES = ["ok", "failed", "unknown", "unreachable", "refused", "locked", "cancelled"];
+// A filter belongs to the whole list, so it returns to the first page.
+const FIRST_PAGE = { after: "", page: "" };
+
+export function text(name, label, placeholder) {
+  return h("input", { "data-key": `field ${name}`, "data-param": name, type: "search", "aria-label": label, placeholder, value: param(name), spellcheck: "false" });
+}
+
+export function choice(name, label, options) {
+  return h(
+    "select",
+    { "data-key": `field ${name}`, "data-param": name, "aria-label": label },
+    options.map(([value, title]) => h("option", { value, selected: value === param(name) }, title)),
+  );
+}
+
+export function day(name, label) {
+  return h("label.day", {}, label, " ", h("input", { "data-key": `field ${name}`, "data-param": name, type: "date", value: param(name) }));
+}
+
+export const outcome = () => choice("outcome", "Outcome", [["", "All outcomes"], ["trouble", "In trouble"], ...OUTCOMES.map((name) => [name, name])]);
+
+// A name that is typed may be a part of the whole name.
+export const pattern = (typed) => (typed && !typed.includes("*") ? `*${typed}*` : typed);
+
+// The filters of a list of hosts or runs, as the API expects them.
+export function query(names) {
+  const values = {
+    find: param("find"),
+    host: pattern(param("host")),
+    playbook: pattern(param("playbook")),
+    outcome: param("outcome"),
+    since: midnight(param("since"), 0),
+    until: midnight(param("until"), 1),
+    after: param("after"),
+  };
+  return Object.fromEntries(names.map((name) => [name, values[name]]));
+}
+
+// Return the beginning of a day (in seconds since 1970, by the clock of this browser) or of the day after.
+function midnight(text, later) {
+  const [year, month, date] = text.split("-").map(Number);
+  const moment = new Date(year, month - 1, date + later);
+  return text && !Number.isNaN(moment.getTime()) ? Math.max(1, moment.getTime() / 1000) : "";
+}
+
+export const isFiltered = (names) => names.some((name) => name !== "after" && param(name));
+
+// Links to the other pages of a list. `next` starts the next page.
+export function pages(next, back = "First page", forward = "Next page") {
+  const { section, argument, query: now } = read();
+  const first = { ...Object.fromEntries(now), after: "" };
+  if (!next && !now.get("after")) return null;
+  return h("p.pages", {}, now.get("after") ? h("a.button", { href: to(section, argument, first) }, back) : null, next ? h("a.button", { href: changed({ after: next }) }, forward) : null);
+}
+
+export function onFilter(main, draw) {
+  let timer = 0;
+  let typing = "";
+  const apply = (field) => {
+    clearTimeout(timer);
+    const name = field.dataset.param;
+    if (param(name) === field.value) return;
+    const address = changed({ [name]: field.value, ...FIRST_PAGE });
+    // One entry of the history for a whole word, not one for each letter.
+    if (typing === name) history.replaceState(null, "", address);
+    else history.pushState(null, "", address);
+    typing = field.type === "search" ? name : "";
+    draw();
+  };
+  main.addEventListener("input", (event) => {
+    if (event.target.dataset?.param === undefined || event.target.type !== "search") return;
+    clearTimeout(timer);
+    timer = setTimeout(apply, PAUSE, event.target);
+  });
+  main.addEventListener("change", (event) => {
+    if (event.target.dataset?.param !== undefined) apply(event.target);
+  });
+  main.addEventListener("focusout", () => {
+    typing = "";
+  });
+}
+
+// After a step back or forward, the fields show the filters of that address.
+export function refill(main) {
+  for (const field of main.querySelectorAll("[data-param]")) field.value = param(field.dataset.param);
+}

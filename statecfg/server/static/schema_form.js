@@ -1,0 +1,159 @@
+// A form made from a JSON Schema. Parts that plain fields can't show are edited as JSON.
+// The server validates the content against the schema; the form only helps to fill it in.
+
+import { h } from "./dom.js";
+
+const DEEPEST = 4; // nested objects that get fields of their own
+const NUMBERS = ["integer", "number"];
+
+// Return the fields for a value. `root` is the whole schema, for references inside it.
+export function fields(schema, value, root = schema, path = [], required = true) {
+  const plain = resolved(schema, root);
+  const hasFields = isObject(plain) && path.length <= DEEPEST && (value === undefined || isMap(value));
+  if (!hasFields) return [field(plain, value, path, required)];
+  const properties = plain.properties ?? {};
+  const others = Object.fromEntries(Object.entries(value ?? {}).filter(([name]) => !Object.hasOwn(properties, name)));
+  return [
+    Object.entries(properties).map(([name, inner]) => {
+      const isRequired = required && (plain.required ?? []).includes(name);
+      const content = value && Object.hasOwn(value, name) ? value[name] : resolved(inner, root).default;
+      const made = fields(inner, content, root, [...path, name], isRequired);
+      return isObject(resolved(inner, root)) && path.length < DEEPEST ? h("fieldset", {}, h("legend", {}, name), hint(resolved(inner, root)), made) : made;
+    }),
+    otherKeys(others, path, value !== undefined, plain.additionalProperties !== false),
+  ];
+}
+
+const isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (schema) => typeOf(schema) === "object" && Object.keys(schema.properties ?? {}).length > 0;
+
+// The type of a schema that allows only one, besides null.
+function typeOf(schema) {
+  const types = [schema.type ?? (schema.properties ? "object" : "")].flat().filter((type) => type !== "null");
+  return types.length === 1 ? types[0] : "";
+}
+
+function resolved(schema, root) {
+  let found = schema;
+  for (let steps = 0; typeof found?.$ref === "string" && found.$ref.startsWith("#/") && steps < 10; steps += 1) {
+    const names = found.$ref.slice(2).split("/").map((name) => decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~"));
+    found = names.reduce((inner, name) => inner?.[name], root);
+  }
+  return found && typeof found === "object" ? found : {};
+}
+
+function field(schema, value, path, required) {
+  const name = path.length ? path.join(".") : "content";
+  const [kind, input] = control(schema, value, required);
+  input.dataset.path = JSON.stringify(path);
+  input.dataset.type = kind;
+  if (required && kind !== "json") input.required = true;
+  input.dataset.key = `content ${name}`;
+  return h("label.field", { "data-key": `label ${name}` }, h("span", {}, path.at(-1) ?? "Content", required ? h("span.bad", { title: "required" }, " *") : null), input, hint(schema));
+}
+
+const hint = (schema) => (schema.description ? h("span.dim", {}, schema.description) : null);
+
+// Return how a value is edited: the kind of its field, and the field.
+function control(schema, value, required) {
+  const type = typeOf(schema);
+  if (Array.isArray(schema.enum)) return ["choice", select(schema.enum, value, required)];
+  if (type === "boolean" && (value === undefined || typeof value === "boolean")) return ["choice", select([true, false], value, required)];
+  if (NUMBERS.includes(type) && (value === undefined || typeof value === "number")) {
+    const limits = { min: number(schema.minimum), max: number(schema.maximum), step: type === "integer" ? "1" : "any" };
+    return ["number", filled(h("input", { type: "number", ...limits }), value === undefined ? "" : String(value))];
+  }
+  // A text field would change carriage returns.
+  if (type === "string" && (value === undefined || (typeof value === "string" && !value.includes("\r")))) {
+    const length = { minlength: schema.minLength, maxlength: schema.maxLength, "data-kept": value !== undefined };
+    return ["string", filled(value?.includes("\n") ? h("textarea", { rows: "6", ...length }) : h("input", { type: "text", ...length }), value ?? "")];
+  }
+  return ["json", filled(h("textarea.json", { rows: "4", spellcheck: "false", placeholder: "JSON" }), value === undefined ? "" : JSON.stringify(value, null, 2))];
+}
+
+// Draft 4 has `exclusiveMinimum: true` beside `minimum`. The server checks that.
+const number = (limit) => (typeof limit === "number" ? limit : null);
+
+// Fields get their exact text: what is shown elsewhere has its invisible characters escaped.
+function filled(input, text) {
+  input.defaultValue = text;
+  return input;
+}
+
+function select(values, value, required) {
+  const chosen = JSON.stringify(value);
+  const isListed = value === undefined || values.some((each) => JSON.stringify(each) === chosen);
+  const options = (isListed ? values : [value, ...values]).map((each) => [JSON.stringify(each), typeof each === "string" ? each : JSON.stringify(each)]);
+  const empty = required && value !== undefined ? [] : [["", "—"]];
+  return h("select", {}, [...empty, ...options].map(([key, title]) => h("option", { value: key, selected: key === chosen }, title)));
+}
+
+// The keys that the schema does not name. `{}` keeps an object that has no other keys.
+function otherKeys(others, path, exists, allowed) {
+  const text = exists ? JSON.stringify(others, null, 2) : "";
+  const size = Object.keys(others).length ? "4" : "2";
+  const input = filled(allowed ? h("textarea.json", { rows: size, spellcheck: "false", placeholder: "{}" }) : h("input", { type: "hidden" }), text);
+  const name = `content ${path.join(".")} others`;
+  Object.assign(input.dataset, { path: JSON.stringify(path), type: "others", key: name });
+  if (!allowed) return input;
+  return h("label.field", { "data-key": `label ${name}` }, h("span.dim", {}, path.length ? `Other keys of ${path.join(".")} (JSON)` : "Other keys (JSON)"), input);
+}
+
+// Return the content that a form's fields hold; null if a field is invalid, which then says so.
+export function content(form) {
+  let result = {};
+  for (const input of form.querySelectorAll("[data-path]")) {
+    input.setCustomValidity("");
+    const path = JSON.parse(input.dataset.path);
+    const [value, problem] = parsed(input);
+    if (problem) {
+      input.setCustomValidity(problem);
+      input.reportValidity();
+      return null;
+    }
+    if (value === undefined) continue;
+    if (!path.length && input.dataset.type !== "others") result = value;
+    else if (input.dataset.type !== "others") set(inside(result, path.slice(0, -1)), path.at(-1), value);
+    else add(inside(result, path), value);
+  }
+  return result;
+}
+
+// Return the object at a path, made if it is missing.
+function inside(object, path) {
+  let found = object;
+  for (const name of path) {
+    if (!Object.hasOwn(found, name) || !isMap(found[name])) set(found, name, {});
+    found = found[name];
+  }
+  return found;
+}
+
+function add(object, others) {
+  for (const [name, value] of Object.entries(others)) set(object, name, value);
+}
+
+// Set a key, also one such as `__proto__`.
+function set(object, name, value) {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function parsed(input) {
+  const { value } = input;
+  // An empty field stands for no value, unless the value was empty before.
+  if (input.dataset.type === "string") return [value === "" && !input.required && !("kept" in input.dataset) ? undefined : value];
+  if (value.trim() === "") return [undefined];
+  if (input.dataset.type === "number") return [Number(value)];
+  try {
+    const found = JSON.parse(value);
+    return input.dataset.type === "others" && !isMap(found) ? [undefined, "Enter a JSON object."] : [found];
+  } catch (problem) {
+    return [undefined, `This is not JSON: ${problem.message}`];
+  }
+}
+
+// Return whether this browser holds all numbers of a value exactly.
+export function isExact(value) {
+  if (typeof value === "number") return !Number.isInteger(value) || Number.isSafeInteger(value);
+  return typeof value !== "object" || value === null || Object.values(value).every(isExact);
+}

@@ -1,0 +1,71 @@
+"""The state of hosts: how the last run of each of their playbooks ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from statecfg.store.database import Store
+from statecfg.store.hosts import HostRecord
+from statecfg.store.runs import of_project
+from statecfg.store.tables import run, run_host
+
+# Statuses of a host in a run, the worst first.
+WORST_FIRST = ("failed", "unknown", "unreachable", "refused", "locked", "cancelled", "ok")
+_AT_ONCE = 1000  # rows that are read at once
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest run of a playbook on a host.
+
+    :param playbook: relative to its project, "" for none
+    :param started: seconds since 1970
+    """
+
+    run: str
+    playbook: str
+    started: float
+    status: str
+
+
+def worst(statuses: Iterable[str]) -> str | None:
+    """Return the worst of some statuses, None of none."""
+    return min(statuses, key=_rank, default=None)
+
+
+def _rank(status: str) -> int:
+    return WORST_FIRST.index(status) if status in WORST_FIRST else -1
+
+
+def last_runs(store: Store, hosts: Sequence[HostRecord]) -> Mapping[str, list[LastRun]]:
+    """Return host → its newest run, and the newest run of each other playbook that is bound to it, newest first.
+
+    Runs are read from the newest on, until nothing is missing for a host that was ever met.
+    """
+    last: dict[str, list[LastRun]] = {host.name: [] for host in hosts}
+    wanted = {host.name: {_in_project(playbook) for playbook in host.playbooks} for host in hosts}
+    unfinished = {host.name for host in hosts if host.last_checkin is not None}
+    columns = (run_host.c.host, run_host.c.status, run.c.id, run.c.playbook, run.c.started)
+    query = select(*columns).join(run, run.c.id == run_host.c.run).where(of_project(store, run.c.project))
+    if len(hosts) == 1:
+        query = query.where(run_host.c.host == hosts[0].name)
+    query = query.order_by(run.c.started.desc(), run.c.id)
+    with store.reading() as connection, connection.execute(query, execution_options={"yield_per": _AT_ONCE}) as rows:
+        for row in rows:
+            if row.host not in last or (last[row.host] and row.playbook not in wanted[row.host]):
+                continue
+            last[row.host].append(LastRun(row.id, row.playbook, row.started, row.status))
+            wanted[row.host].discard(row.playbook)
+            if not wanted[row.host]:
+                unfinished.discard(row.host)
+                if not unfinished:
+                    break
+    return last
+
+
+def _in_project(owner: str) -> str:
+    """Return a bound playbook, PROJECT/PATH, as runs record it."""
+    return owner if owner.startswith("/") else owner.partition("/")[2] or owner

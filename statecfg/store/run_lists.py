@@ -1,0 +1,134 @@
+"""Lists of runs and of the hosts of a run, filtered by the database, one page at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
+
+from statecfg.store.database import Store
+from statecfg.store.runs import Going, RunRecord, fields_of, of_project, under_way
+from statecfg.store.tables import run, run_host
+
+OK = "ok"
+TROUBLE = "trouble"  # the outcome that means: any other than ok
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs to list. In a name, `*` matches any text; upper and lower case are equal.
+
+    :param host: name of a host of the run, "" for any
+    :param playbook: the run's playbook, "" for any
+    :param outcome: status of one of its hosts, "trouble" for any but ok, "ok" for all ok, "" for any
+    :param since: started at this time or later (seconds since 1970), None for any
+    :param until: started before this time, None for any
+    """
+
+    host: str = ""
+    playbook: str = ""
+    outcome: str = ""
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The last run of a page: the next page starts after it."""
+
+    started: float
+    id: str
+
+
+def page(store: Store, wanted: RunFilter, limit: int, after: Cursor | None = None) -> list[RunRecord | Going]:
+    """Return the newest runs, newest first, including those that are in progress or were cut off.
+
+    :param limit: the maximum number of runs
+    """
+    going = [each for each in under_way(store) if _matches(each, wanted) and (after is None or _is_after(each, after))]
+    both: list[RunRecord | Going] = [*going, *_ended(store, wanted, limit, after)]
+    return sorted(both, key=lambda each: (-each.started, each.id))[:limit]
+
+
+def _ended(store: Store, wanted: RunFilter, limit: int, after: Cursor | None) -> list[RunRecord]:
+    query = select(run).where(of_project(store, run.c.project), *_conditions(wanted))
+    if after is not None:
+        later = and_(run.c.started == after.started, run.c.id > after.id)
+        query = query.where(or_(run.c.started < after.started, later))
+    with store.reading() as connection:
+        rows = connection.execute(query.order_by(run.c.started.desc(), run.c.id).limit(limit)).all()
+        hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in rows}
+        parts = select(run_host.c.run, run_host.c.host, run_host.c.status, run_host.c.summary)
+        for id, name, status, summary in connection.execute(parts.where(run_host.c.run.in_(list(hosts)))):
+            hosts[id][name] = {"status": status, "summary": summary}
+    return [RunRecord(**fields_of(row), hosts=dict(sorted(hosts[row.id].items()))) for row in rows]
+
+
+def _conditions(wanted: RunFilter) -> Iterable[ColumnElement[bool]]:
+    if wanted.playbook:
+        yield like(run.c.playbook, wanted.playbook)
+    if wanted.since is not None:
+        yield run.c.started >= wanted.since
+    if wanted.until is not None:
+        yield run.c.started < wanted.until
+    of_host = like(run_host.c.host, wanted.host) if wanted.host else true()
+    mine = select(run_host.c.run).where(run_host.c.run == run.c.id, of_host).correlate(run)
+    if wanted.host or wanted.outcome:
+        outcome = run_host.c.status == wanted.outcome
+        if wanted.outcome in (OK, TROUBLE):
+            bad = mine.where(run_host.c.status != OK).exists()
+            yield bad if wanted.outcome == TROUBLE else and_(mine.exists(), ~bad)
+        else:
+            yield mine.where(outcome if wanted.outcome else true()).exists()
+
+
+def like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
+    """Return the condition that a column matches a pattern with `*`, in upper or lower case."""
+    escaped = re.sub(r"([%_\\])", r"\\\1", pattern.lower()).replace("*", "%")
+    return func.lower(column).like(escaped, escape="\\")
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Return whether a text matches a pattern with `*`, in upper or lower case; "" matches any."""
+    return not pattern or re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, re.I | re.S) is not None
+
+
+def _matches(going: Going, wanted: RunFilter) -> bool:
+    """Return whether a run in progress matches, by the hosts that have finished."""
+    statuses = {said["status"] for name, said in going.hosts.items() if matches(name, wanted.host)}
+    finished = statuses - {""}
+    outcome = {"": True, OK: False, TROUBLE: bool(finished - {OK})}.get(wanted.outcome, wanted.outcome in finished)
+    in_time = (wanted.since is None or going.started >= wanted.since) and (
+        wanted.until is None or going.started < wanted.until
+    )
+    return bool(statuses or not wanted.host) and outcome and in_time and matches(going.playbook, wanted.playbook)
+
+
+def _is_after(going: Going, cursor: Cursor) -> bool:
+    return (-going.started, going.id) > (-cursor.started, cursor.id)
+
+
+def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, Mapping[str, Any]]:
+    """Return host → `status` and `summary` of a run that has ended.
+
+    :param words: only the hosts whose name or report contains all of these texts
+    """
+    query = select(run_host.c.host, run_host.c.status, run_host.c.summary).where(run_host.c.run == id)
+    report = type_coerce(run_host.c.report, Text)
+    for word in words:
+        stored = json.dumps(word)[1:-1]  # reports are stored as ASCII
+        name = run_host.c.host.icontains(word, autoescape=True)
+        query = query.where(or_(name, report.icontains(stored, autoescape=True)))
+    with store.reading() as connection:
+        return {row.host: {"status": row.status, "summary": row.summary} for row in connection.execute(query)}
+
+
+def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """Return host → its part of the report of a run."""
+    query = select(run_host.c.host, run_host.c.report).where(run_host.c.run == id, run_host.c.host.in_(list(hosts)))
+    with store.reading() as connection:
+        return {row.host: row.report for row in connection.execute(query)}
