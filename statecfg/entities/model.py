@@ -1,4 +1,4 @@
-"""What the API deals in: interfaces, behaviors, types, entities, tasks, grants, and who asks for them."""
+"""The objects of the API and their users, as Python values. `shapes` declares their JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 ROLES = ("administrator", "author", "viewer")
 PROVIDER = "System"  # the organization of administrators
 
-# What may be granted, weakest first, as URNs name it.
+# The access levels, weakest first, as URNs.
 READ_ONLY, READ_WRITE, FULL_CONTROL = LEVELS = tuple(
     f"urn:vcloud:accessLevel:{name}" for name in ("ReadOnly", "ReadWrite", "FullControl")
 )
@@ -37,23 +37,23 @@ CREATE, UPDATE, DELETE, EXECUTE = (
 
 
 def user_id(name: str, org: str) -> str:
-    """Return the URN of a user, the same each time."""
+    """Return the URN of a user. It never changes."""
     return f"urn:vcloud:user:{uuid.uuid5(uuid.NAMESPACE_URL, f'statecfg:{org}/{name}')}"
 
 
 def org_id(org: str) -> str:
-    """Return the URN of an organization, the same each time."""
+    """Return the URN of an organization. It never changes."""
     return f"urn:vcloud:org:{uuid.uuid5(uuid.NAMESPACE_URL, f'statecfg:{org}')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks.
+    """The user who sends a request.
 
     :param name: of the user
     :param org: name of the user's organization; `PROVIDER` for administrators
-    :param role: "administrator" (everything), "author" (creates entities, changes what it may) or "viewer" (reads)
-    :param invocation: id of the invocation whose token was used; "" for a user's own. Such calls run no hooks
+    :param role: "administrator" (everything), "author" (creates and changes entities) or "viewer" (reads)
+    :param invocation: id of the invocation whose token was used, "" for a user's own token. Its changes run no hooks
     """
 
     name: str
@@ -73,13 +73,13 @@ class Principal:
 
     @property
     def is_administrator(self) -> bool:
-        """Whether the role is the provider's."""
+        """Whether the user is an administrator."""
         return self.role == ROLES[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A named set of behaviors that types implement. `readonly`: it can't be changed or deleted."""
+    """A named set of behaviors that types implement. If `readonly`, it can't be changed or deleted."""
 
     id: str
     name: str
@@ -91,12 +91,12 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """Something that can be done with an entity.
+    """An operation on entities.
 
-    :param owner: id of the interface that has it, or of the type that overrides it
-    :param id: `ref`, or, on a type, the override's own
-    :param ref: of the interface's behavior
-    :param execution: how it is run: `type` and what that needs, `_internal_*` and `_secure_*` included
+    :param owner: id of the interface that declares it, or of the type that overrides it
+    :param id: equal to `ref`, or the id of a type's override
+    :param ref: id of the interface's behavior
+    :param execution: how it runs: `type` and its settings, including `_internal_*` and `_secure_*`
     """
 
     owner: str
@@ -114,7 +114,7 @@ class EntityType:
     :param schema: JSON Schema of an entity's content
     :param interfaces: ids of the interfaces that it implements
     :param hooks: PostCreate, PostUpdate, PreDelete, PostDelete → `ref` of a behavior of those interfaces
-    :param readonly: it can't be changed or deleted
+    :param readonly: whether it can't be changed or deleted
     """
 
     id: str
@@ -137,12 +137,12 @@ class Entity:
     """A runtime defined entity.
 
     :param type: id of its type
-    :param content: what its type's schema describes (`entity` in JSON)
+    :param content: valid by its type's schema if `state` is RESOLVED (`entity` in JSON)
     :param state: one of `STATES`
-    :param message: why the state is RESOLUTION_ERROR; "" otherwise
-    :param revision: one more with every change, of state too
-    :param owner: name of the user who has it, of organization `org`
-    :param tenant: name of the organization it was made for: `org`, or what an administrator said
+    :param message: the reason for the state RESOLUTION_ERROR, otherwise ""
+    :param revision: grows by one with every change, including changes of the state
+    :param owner: name of its owner, a user of the organization `org`
+    :param tenant: name of the organization it was created for: `org`, or the one that an administrator named
     :param created, modified: seconds since 1970
     """
 
@@ -168,23 +168,23 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that goes on or has ended.
+    """An operation that is in progress or has ended.
 
     :param id: URN
-    :param parent: id of the task that it is a part of; "" for none
+    :param parent: id of the task that it belongs to, "" for none
     :param name: operationName, one of CREATE, UPDATE, DELETE, EXECUTE
-    :param operation: the same in words, with the URNs of hooks
-    :param entity: id of the entity it is about (`owner.id` in JSON)
-    :param entity_name: its name at that time
-    :param user, org: who started it
+    :param operation: a description for people, with the URNs of hooks
+    :param entity: id of its entity (`owner.id` in JSON)
+    :param entity_name: the entity's name at that time
+    :param user, org: the user who started it
     :param status: one of `STATUSES`
     :param progress: percent
-    :param details: what a behavior says of it meanwhile
-    :param log: the same for administrators: with names of hosts and paths of the server
-    :param result: what a behavior gave, any JSON value; None: none or null
-    :param error: majorErrorCode (int), minorErrorCode, message; None: it did not fail
+    :param details: the progress that a behavior reports
+    :param log: details for administrators, with names of hosts and paths of the server
+    :param result: the result of a behavior, any JSON value; None for no result or null
+    :param error: majorErrorCode (int), minorErrorCode, message; None if it did not fail
     :param created: seconds since 1970
-    :param started, ended: the same; None: not yet
+    :param started, ended: seconds since 1970; None before
     """
 
     id: str
@@ -207,7 +207,7 @@ class Task:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, with or without an error."""
         return self.status in (SUCCESS, ERROR)
 
 
@@ -229,16 +229,16 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class MetadataEntry:
-    """Something that is noted of an entity beside its content: keys and values, which no schema looks at.
+    """A key and a value of an entity besides its content. No schema checks it.
 
     :param id: URN
-    :param domain: "TENANT", or "PROVIDER" for what only administrators see
+    :param domain: "TENANT", or "PROVIDER" for entries that only administrators see
     :param namespace: "" for none
     :param type: "StringEntry", "NumberEntry" or "BoolEntry"
     :param value: of that type
-    :param persistent: whether copies of the entity are to have it; it is kept, and does nothing here
-    :param readonly: only administrators change it
-    :param revision: one more with every change
+    :param persistent: whether copies of the entity get it. statecfg stores it and never copies entities
+    :param readonly: whether only administrators may change it
+    :param revision: grows by one with every change
     """
 
     id: str
@@ -259,7 +259,7 @@ class MetadataEntry:
 
 @dataclass(frozen=True, slots=True)
 class BehaviorGrant:
-    """Who of those that may access an entity of a type may invoke a behavior: those with this level or more."""
+    """The access level of an entity that a user needs to invoke a behavior."""
 
     behavior: str
     level: str
@@ -267,9 +267,9 @@ class BehaviorGrant:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list.
+    """A page of a list.
 
-    :param total: of the whole list
+    :param total: number of entries of the whole list
     :param page: its number, from 1
     :param page_size: 1 to 128
     """
@@ -281,17 +281,17 @@ class Page(Generic[T]):
 
     @property
     def page_count(self) -> int:
-        """How many pages the whole list has."""
+        """The number of pages of the whole list."""
         return -(-self.total // self.page_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What part of a list is asked for, as the query string has it.
+    """The requested part of a list, as in the query string.
 
     :param filter: FIQL, "" for all
-    :param sort: name of a field, "" for the order in which they were made
-    :param descending: whether sorted so
+    :param sort: name of a field, "" for the order of creation
+    :param descending: whether to sort in descending order
     :param page: from 1
     :param page_size: 1 to 128
     """
@@ -305,11 +305,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What came of an update.
+    """The result of an update.
 
-    :param entity: as it is now
-    :param task: the PostUpdate hook's (200 and X-VMWARE-VCLOUD-TASK-LOCATION), or, where `accepted`, the update's own
-    :param accepted: 202 and Location: nothing has changed yet, a PreDelete hook is asked first
+    :param entity: its current state
+    :param task: of the PostUpdate hook (200 and X-VMWARE-VCLOUD-TASK-LOCATION), or, if `accepted`, of the update
+    :param accepted: nothing has changed yet, because a PreDelete hook runs first (202 and Location)
     """
 
     entity: Entity
@@ -324,19 +324,19 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A behavior to be run.
+    """A run of a behavior.
 
-    :param id: the same for every try of it: an idempotency key
-    :param task_id: of the task executeBehavior that shows it
-    :param parent_task_id: of the task it is a part of; "" for none
-    :param claimed: of the task that was claimed: `task_id`, or `parent_task_id` where there is one
-    :param behavior: the effective one: a type's override wins
-    :param kind: a hook (one of `HOOKS`), or "" where a user invoked it
-    :param execution: the behavior's, `_internal_*` and `_secure_*` included
-    :param entity: the entity's content as it is now
-    :param arguments, metadata: what the user gave; {} for hooks
-    :param user: who asked for what leads to it
-    :param rejected: what the type's schema says against the content; "" for nothing
+    :param id: equal for all attempts, so that it serves as an idempotency key
+    :param task_id: id of its task executeBehavior
+    :param parent_task_id: id of the task that it belongs to, "" for none
+    :param claimed: id of the task that the worker leased: `parent_task_id` if there is one, otherwise `task_id`
+    :param behavior: the type's override if there is one, otherwise the interface's behavior
+    :param kind: a hook (one of `HOOKS`), or "" if a user invoked it
+    :param execution: the behavior's, including `_internal_*` and `_secure_*`
+    :param entity: the current content of the entity
+    :param arguments, metadata: given by the user; {} for hooks
+    :param user: the user whose request caused it
+    :param rejected: why the content is invalid by the type's schema, "" if it is valid
     """
 
     id: str
@@ -357,24 +357,24 @@ class Invocation:
 
     @property
     def destroys(self) -> bool:
-        """Whether a playbook removes what it made: in the hooks of a deletion always, otherwise if it says so."""
+        """Whether a playbook removes its resources: always in deletion hooks, otherwise if its properties say so."""
         properties = self.execution.get("execution_properties") or {}
         return self.kind in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
 
     @property
     def applies(self) -> bool:
-        """Whether a playbook is applied with the content as its variables."""
+        """Whether a playbook is applied, with the content as its variables."""
         return self.execution.get("type") == "Playbook" and not self.destroys
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a behavior.
+    """The result of a behavior.
 
     :param ok: whether it succeeded
-    :param result: any JSON value; a text is shown as it is, anything else as JSON
-    :param error: majorErrorCode (int), minorErrorCode, message; for `ok` false
-    :param public: the message for users who are not administrators, if `error` names hosts or paths of the server
+    :param result: any JSON value; a string is shown unchanged, any other value as JSON
+    :param error: majorErrorCode (int), minorErrorCode, message; if `ok` is false
+    :param public: the message for users who are not administrators, if `error` has names of hosts or addresses
     """
 
     ok: bool
@@ -385,10 +385,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that was given out; the secret itself is not kept.
+    """A token of a user. The store does not have its secret.
 
     :param id: its number
-    :param created, expires: seconds since 1970; `expires` None: never
+    :param created, expires: seconds since 1970; None for a token that never expires
     """
 
     id: int
