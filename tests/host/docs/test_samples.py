@@ -1,0 +1,55 @@
+"""The samples of pages that nobody follows from start to end are valid, too."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from tests import ROOT
+from tests.host.command import statecfg
+from tests.pages import blocks
+
+
+def sample(page: str, start: str) -> str:
+    """Return the block of a page that starts with a text."""
+    (found,) = [block.text for block in blocks(ROOT / "docs" / page) if block.text.startswith(start)]
+    return found
+
+
+def test_the_yaml_sample_of_the_playbooks_page_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/firewall.yml").write_text("- file: /etc/open\n  content: \"{{ open | join(',') }}\"\n")
+    head = 'hosts: "@local"\nvars: {zone: eu}\n'
+    (tmp_path / "playbook.yml").write_text(head + sample("playbooks.md", "resources:"))
+    assert "4 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
+
+
+def test_the_samples_of_secrets_are_valid(tmp_path: Path) -> None:
+    (tmp_path / "token.txt").write_text("correct-horse")
+    (tmp_path / "token.txt").chmod(0o600)
+    head = 'hosts: "@local"\nresources:\n  - file: /etc/app\n    content: "{{ password }}{{ token }}"\n'
+    (tmp_path / "playbook.yml").write_text(head + sample("secrets.md", "vars:"))
+    statecfg("validate", "playbook.yml", cwd=tmp_path, DB_PASSWORD="correct-horse")
+    declared = sample("secrets.md", "from statecfg import secret").partition("\n")[2]
+    body = f"{declared}\nreturn [\n" + sample("secrets.md", "file(").replace(")\n", "),\n") + "]\n"
+    (tmp_path / "playbook.py").write_text(
+        "from statecfg import play, secret\nfrom statecfg.resources import command, file\n\n"
+        '@play(hosts="@local")\ndef app(host):\n' + textwrap.indent(body, "    ")
+    )
+    ran = statecfg("validate", "playbook.py", cwd=tmp_path, DB_PASSWORD="correct-horse")
+    assert "2 resources on 1 host, nothing wrong" in ran.out
+
+
+def test_the_sample_of_the_node_types_page_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + sample("node-types.md", "- command:"))
+    statecfg("validate", "playbook.yml", cwd=tmp_path)
+
+
+def test_the_registration_of_the_hooks_page_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "hooks/announce.hook").mkdir(parents=True)
+    (tmp_path / "hooks/announce.hook/configuration.yaml").write_text("channel: {default: dev}\n")
+    (tmp_path / "hooks/announce.yml").write_text(sample("hooks.md", "# hooks/announce.yml"))
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: }\ngroups: {web: {hosts: [web1]}}\n")
+    (tmp_path / "statecfg.toml").write_text('store = "store.db"\n')
+    ran = statecfg("hook", "list", cwd=tmp_path)
+    assert 'announce  announce  {"channel": "ops"}' in ran.out and not ran.err
