@@ -14,6 +14,7 @@ import click
 
 from statecfg.cli import exit_codes
 from statecfg.cli.options import Output
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.views import stream
 from statecfg.views.lines import Line
 
@@ -24,7 +25,7 @@ def lines(shown: Iterable[Line], output: Output, target: TextIO | None = None) -
     stream.write(shown, to, stream.coloured(to, output.no_color))
 
 
-class Unwritten(Exception):
+class Unwritten(StatecfgError):
     """What there is to say can't be written; `code` is the exit status."""
 
     code = exit_codes.UNWRITTEN

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from statecfg.remote.graph.errors import StatecfgError
+
 WORDS = {"spit": "(. machine spit)", "slurp": "(. machine slurp)", "sh": "(_borg.shell machine)"}
 
 
-class BadForm(Exception):
+class BadForm(StatecfgError):
     """A macro was given something it can't use; `form` is the part of its call that is wrong."""
 
     def __init__(self, message: str, form: Any) -> None:

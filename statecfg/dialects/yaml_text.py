@@ -16,6 +16,7 @@ import yaml
 
 from statecfg.dialects import ansible_words, scalars
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem, report, suggest, suggest_file
+from statecfg.remote.graph.errors import StatecfgError
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 100
@@ -406,5 +407,5 @@ class _Composer:
             raise _Stop
 
 
-class _Stop(Exception):
+class _Stop(StatecfgError):
     """What follows could only be guessed at, or would cost too much."""

@@ -16,6 +16,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from statecfg.remote.graph.errors import StatecfgError
+
 WORK = 2.0  # seconds of work for all patterns of one entity
 WAIT = 30.0  # seconds for one answer, on a machine however busy
 SHORT = 2000  # characters of a text in which a pattern with one repetition is found at once
@@ -31,7 +33,7 @@ for line in sys.stdin:
 """
 
 
-class TooSlow(Exception):
+class TooSlow(StatecfgError):
     """A pattern took too long."""
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from statecfg.remote.graph.errors import StatecfgError
+
 HEADER = "header_"
 LARGEST = 8 << 20  # characters that a template may make in all: each text that it assigns may hold others many times
 _TAG = re.compile(
@@ -36,7 +38,7 @@ _RESERVED = ("host", "date", "connection", "content-length", "transfer-encoding"
 Json = dict[str, Any]
 
 
-class TemplateError(Exception):
+class TemplateError(StatecfgError):
     """A template is wrong, or does not fit what it is to show; the message says why."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from statecfg.remote.graph.errors import StatecfgError
+
 FORBIDDEN = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 BAD_REQUEST = "BAD_REQUEST"
 # A request that is right in itself, and does not fit the state that things are in, by its code; all others: 400.
@@ -20,7 +22,7 @@ _CONFLICTS = (
 _MISSING = ("RDE_INVALID_BEHAVIOR_SCOPE", "RDE_NO_SUCH_VERSION")
 
 
-class ApiError(Exception):
+class ApiError(StatecfgError):
     """A call was refused; nothing has changed.
 
     :param status: HTTP status, 400 to 499

@@ -14,6 +14,7 @@ from typing import Any
 from pyrsistent import PVector, pvector
 
 from statecfg.graph.opaque import Value
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.values import Rule, Wrong, kind_of, show
 
@@ -23,7 +24,7 @@ MAX_DEPTH = 100  # of lists and maps inside an attribute
 INTEGERS = range(-(2**63), 2**63)
 
 
-class TypeProblem(Exception):
+class TypeProblem(StatecfgError):
     """An annotation means nothing to us."""
 
     def __init__(self, message: str, help: str = "") -> None:

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from statecfg.remote.graph.errors import StatecfgError
+
 __all__ = ["HookError", "HookService", "Request"]
 
 MAX_REQUEST = 64 << 20  # bytes
@@ -32,7 +34,7 @@ PATIENCE = 30.0  # seconds in which a request has to say something
 Json = dict[str, Any]
 
 
-class HookError(Exception):
+class HookError(StatecfgError):
     """The hook failed, and what follows from that.
 
     :param message: for people

@@ -24,6 +24,7 @@ from statecfg.playbook.context import WireContext
 from statecfg.playbook.user_code import explained
 from statecfg.problems import InvalidInput, Problem, problem, tokens
 from statecfg.problems.positions import NOWHERE, SourceLocation
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.graph.values import kind_of, show
@@ -284,7 +285,7 @@ def _of_author(node: Node) -> AbstractContextManager[None]:
     return explained(f"preparing {node.provides}", node.position, ValueError, OSError)
 
 
-class _CantSend(Exception):
+class _CantSend(StatecfgError):
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(message)
         self.help = help

@@ -1,4 +1,72 @@
-"""What is wrong with what the user wrote, as values: found here, placed there, all of it shown at once."""
+"""What is wrong with what the user wrote, as values: found here, placed there, all of it shown at once.
+
+The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/graph/errors.py`.
+
+    StatecfgError
+    ├── InvalidInput              problems        the user wrote something wrong; it holds all problems
+    │   ├── StalePlan             problems        a saved plan does not fit what it was made from
+    │   └── UnknownVariable       playbook        a play uses a variable that does not exist
+    ├── CheckError                remote.graph    a node can't be applied on this host
+    │   └── Conflict              remote.graph    nodes of one run exclude each other
+    ├── Unknown                   remote.graph    a check needs what another node's action decides
+    ├── Stays                     remote.graph    an orphan can't be undone in this run
+    ├── Wrong                     remote.graph    a value is not allowed (also a ValueError)
+    │   └── Mismatch              graph           a value does not have the type of its attribute
+    ├── WriteAttempt              remote.machine  a check tried to change the host
+    ├── UnsafePath                remote.machine  another user controls a link on the way (also an OSError)
+    ├── ProtocolError             remote.wire     bytes that are no frame of ours
+    ├── StateError                remote.ledger   the host can't keep its ledger
+    ├── Malformed                 remote.hooks    a hook's output has an invalid shape
+    ├── UnitError                 remote.units    a unit's command can't be answered, on the host
+    ├── AmpError                  remote.units    bytes that are no AMP message
+    ├── ToolError                 remote.units    a hook's tool failed
+    │   └── AgentError            remote.units    the agent refused the tool's request
+    ├── Lost                      problems        a text has a part of a secret's token (also a ValueError)
+    ├── TypeProblem               graph           an annotation of a node type means nothing
+    ├── Missing                   templates       a template uses an undefined name (also Jinja's UndefinedError)
+    ├── Refused                   templates       a template does what templates may not do
+    ├── TooMuch                   templates       a template exceeds a limit
+    ├── _CantSend                 playbook        a node's attribute can't be sent
+    ├── _Stop                     dialects        the rest of a YAML file can't be read
+    ├── BadForm                   dialects        a Hy macro received an invalid form
+    ├── TransportError            transport       a connection to a host failed
+    │   ├── Unreachable           transport       no connection could be made
+    │   ├── HostKeyRejected       transport       the host's key is unknown, changed or revoked
+    │   ├── AuthenticationFailed  transport       the host refused every key
+    │   ├── ConnectionLost        transport       the connection broke
+    │   └── BecomeFailed          transport       sudo or su failed
+    ├── ConfigProblem             transport       an ssh_config file is invalid (also a ValueError)
+    ├── KeyLocked                 transport       a private key needs a passphrase
+    ├── KeyUnusable               transport       a private key can't be used
+    ├── TooMuch                   transport       an SSH server sent more than a limit
+    ├── _TurnedAway               transport       an SSH server dropped the connection before its greeting
+    ├── StoreError                store           the store can't be used
+    │   ├── Busy                  store           another process holds the lock
+    │   ├── Lost                  store           the connection to PostgreSQL broke
+    │   ├── Again                 store           PostgreSQL asks to repeat the transaction
+    │   └── Unmade                store           the database has no schema yet
+    ├── UnitError                 store           a unit asked for what it can't have
+    ├── Broken                    run             a host sent an invalid event, or nothing
+    ├── Invalid                   run             JSON has another shape than its class (also a ValueError)
+    ├── HookFailure               run             a hook's failure ended the run of a host
+    ├── NotStarted                run             the user stopped the run before this host
+    ├── OtherHost                 run             the host's key is not that of the plan
+    ├── Unjoined                  run             a lookup that all hosts wait for failed
+    ├── _TakeBack                 units           ends the transaction of a plan
+    ├── HookError                 hooks           an HTTP hook reports its failure
+    ├── AddressError              hooks           the address of an HTTP hook can't be resolved
+    ├── Unreadable                hooks           an HTTP hook's answer is invalid
+    ├── Unanswered                hooks           an HTTP hook did not answer
+    ├── NotOurs                   hooks           an answer has the marker of another hook's secret
+    ├── ApiError                  entities        an API request is refused
+    ├── TemplateError             entities        a template of a behavior is invalid
+    ├── TooSlow                   entities        a regular expression took too long
+    ├── Unsupported               server          the client asks for an unknown API version
+    └── Unwritten                 cli             the report can't be written
+
+`playbook` also has TookTooLong and AskedForInput. They derive from BaseException, so that `except Exception` in the
+code of users lets them pass.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +78,7 @@ from dataclasses import dataclass
 from statecfg.problems import tokens
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.suggestions import suggest, suggest_file
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.suggestions import did_you_mean, nearest
 
 __all__ = [
@@ -252,7 +321,7 @@ class Problem:
         return text + (f"\n  help: {self.help}" if self.help else "")
 
 
-class InvalidInput(Exception):
+class InvalidInput(StatecfgError):
     """What the user wrote is wrong; `problems` says all of it. Anything else that escapes is our own mistake."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:

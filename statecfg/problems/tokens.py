@@ -14,6 +14,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from statecfg.remote.graph.errors import StatecfgError
+
 DIGITS = [chr(0xDA00 + number) for number in range(256)]  # high surrogates; surrogateescape uses low ones only
 _EDGE = "\ud9ee\ud9ef\ud9ed"
 _BREAKS = "'\"&qXzJvKwQxZ"
@@ -54,7 +56,7 @@ _LEAVES: dict[str, Leaf] = {}
 _NAMES: set[str] = set()
 
 
-class Lost(ValueError):
+class Lost(StatecfgError, ValueError):
     """A text has a part of a token, or a mask, in it: the value would not arrive. `help` says what to do."""
 
     def __init__(self, message: str, help: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from statecfg.remote.graph.errors import StatecfgError
 
-class HookFailure(Exception):
+
+class HookFailure(StatecfgError):
     """A hook failed, and its policy ends the host's run before anything was changed.
 
     :param hook: its name

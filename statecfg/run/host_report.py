@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from statecfg.playbook.compile import Definition
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.hooks.lifecycle import ALL_HOOKS
 from statecfg.remote.run.report import summary
 from statecfg.remote.wire.frames import PROTOCOL
@@ -30,7 +31,7 @@ _REFUSED = {"hint": "Nothing was done on this host."}
 _WHY_NOT = {"refused": "not started: this is not what was planned", "ok": "not started: declined"}
 
 
-class Broken(Exception):
+class Broken(StatecfgError):
     """The host said something that is none of ours, or went silent.
 
     :param summary: one line

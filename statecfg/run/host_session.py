@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.wire import frames as wire
 from statecfg.run import frames
 from statecfg.run.bundle import Bundle, command, modules_of
@@ -29,7 +30,6 @@ PATIENCE = 1800.0  # seconds without news but heartbeats, beside what the nodes 
 PIECE = 128 << 10  # bytes of the bundle in one frame
 EXPECTED = 5_000  # fingerprints in one frame
 NODES = 200  # nodes in one frame
-
 AGAIN_LATER = "Run it again: what a hook holds back stays until the hook lets it go."
 BUG = "This is a mistake in statecfg: please report it with what is above."
 
@@ -81,11 +81,11 @@ class Events(Protocol):
 Late = tuple[Definition, Mapping[str, Any], Events | None]
 
 
-class Unjoined(Exception):
+class Unjoined(StatecfgError):
     """What was to be looked up could not be: the run ends, and nothing was done on any host."""
 
 
-class NotStarted(Exception):
+class NotStarted(StatecfgError):
     """The user stopped the run before this host had its turn."""
 
 
@@ -93,7 +93,7 @@ _CANCELLED = {"summary": "not started: the run was stopped before", "detail": ""
 HOST_KEY = "host key"  # what a difference of host keys begins with
 
 
-class OtherHost(Exception):
+class OtherHost(StatecfgError):
     """The host shows another key than it did when its plan was made: nothing was asked of it."""
 
 

@@ -13,12 +13,14 @@ from dataclasses import MISSING, dataclass, fields
 from sys import getsizeof
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+from statecfg.remote.graph.errors import StatecfgError
+
 Reader = Callable[[Any], Any]
 DEPTH = 104  # levels of nesting in data whose keys nobody knows: what a hook prints may have 100
 _REFERENCE = 8  # bytes of a pointer
 
 
-class Invalid(ValueError):
+class Invalid(StatecfgError, ValueError):
     """Data that has another shape than its class says.
 
     :param what: what is wrong, in words

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from statecfg.remote.graph.errors import StatecfgError
+
 # The versions of the products 10.2 to 10.6, whose clients we know.
 SUPPORTED = (35.0, 35.1, 35.2, 35.3, 36.0, 36.1, 36.2, 36.3, 37.0, 37.1, 37.2, 37.3, 38.0, 38.1, 39.0, 39.1)
 LATEST = SUPPORTED[-1]
@@ -12,7 +14,7 @@ _VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,2}")
 LONGEST = 1000
 
 
-class Unsupported(Exception):
+class Unsupported(StatecfgError):
     """The client requested an unknown version.
 
     :param version: as written in the header

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph.errors import StatecfgError
+
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Busy", "StoreError", "opened"]
 
 
-class StoreError(Exception):
+class StoreError(StatecfgError):
     """The store can't be used, so nothing that needs it may go on (exit 8).
 
     :param detail: what is wrong, with the store's place; never with a password

@@ -16,6 +16,7 @@ from jinja2.utils import missing
 
 from statecfg.graph.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened, refuse_number
 from statecfg.problems import InvalidInput
+from statecfg.remote.graph.errors import StatecfgError
 
 SECONDS = 5.0
 SIZE = 16 * 1024 * 1024
@@ -32,11 +33,11 @@ _METHODS = frozenset((*CHANGING, *TELLING))
 _WIDTH = re.compile(r"\d{7,}|%[-+ #0]*\*")
 
 
-class TooMuch(Exception):
+class TooMuch(StatecfgError):
     """The template exceeds a limit."""
 
 
-class Refused(Exception):
+class Refused(StatecfgError):
     """The template does something that is surely not what its author means."""
 
     def __init__(self, detail: str, help: str = "") -> None:
@@ -44,7 +45,7 @@ class Refused(Exception):
         self.detail, self.help = detail, help
 
 
-class Missing(UndefinedError):
+class Missing(StatecfgError, UndefinedError):
     """A name that does not exist; `owner` is what it was looked up in, None for the variables themselves."""
 
     def __init__(self, message: str, name: Any, owner: Any) -> None:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import unicodedata
 
+from statecfg.remote.graph.errors import StatecfgError
+
 MAX_TEXT = 2000
 
 
-class TransportError(Exception):
+class TransportError(StatecfgError):
     """Say what went wrong between us and one host.
 
     Parameters: `host` the name the user knows it by; `summary` one short line; `hint` what to do about it, or "".

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from statecfg.remote.graph.errors import StatecfgError
+
 from . import key_files
 from .route import Hop
 
@@ -17,11 +19,11 @@ MAX_OFFERS = 5
 K = TypeVar("K")
 
 
-class KeyLocked(Exception):
+class KeyLocked(StatecfgError):
     """A private key file that needs a passphrase."""
 
 
-class KeyUnusable(Exception):
+class KeyUnusable(StatecfgError):
     """A private key file that can't be used; the text says why."""
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from statecfg.remote.graph.errors import StatecfgError
+
 MAX_PACKET = 256 * 1024
 MAX_LINE = 255
 MAX_LINES = 64
 MAX_BEFORE_LOGIN = 1024 * 1024
 
 
-class TooMuch(Exception):
+class TooMuch(StatecfgError):
     """The server has sent more than a limit allows."""
 
 

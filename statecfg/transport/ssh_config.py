@@ -16,6 +16,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from statecfg.remote.graph.errors import StatecfgError
+
 MAX_INCLUDE_DEPTH = 16
 PROXIES = ("proxyjump", "proxycommand")
 KINDS = ("host", "originalhost", "user", "localuser")
@@ -23,7 +25,7 @@ USER_FILE = "~/.ssh/config"
 SYSTEM_FILE = "/etc/ssh/ssh_config"
 
 
-class ConfigProblem(ValueError):
+class ConfigProblem(StatecfgError, ValueError):
     """An ssh_config file that can't be read or makes no sense; the text names the place."""
 
 

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Sequence
 
+from statecfg.remote.graph.errors import StatecfgError
+
 from . import Settings, Target
 from .dial import Gate, dial, gate, resolve
 from .errors import ConnectionLost, TransportError, Unreachable
@@ -25,7 +27,7 @@ RETRY_FOR = 30.0
 NO_JUMPS = Way((), Settings())
 
 
-class _TurnedAway(Exception):
+class _TurnedAway(StatecfgError):
     """The host dropped the connection before it said anything: too many newcomers, as a rule. Worth a retry."""
 
 

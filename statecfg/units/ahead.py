@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.units.hooks import DISPATCH
 from statecfg.store import services
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class _TakeBack(Exception):
+class _TakeBack(StatecfgError):
     """Ends a transaction that only looked."""
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit, urlunsplit
 
 from statecfg.hooks.registration.model import HttpHook, Reference
+from statecfg.remote.graph.errors import StatecfgError
 
 CLUSTER_DOMAIN = "cluster.local"
 
 
-class AddressError(Exception):
+class AddressError(StatecfgError):
     """The address of a hook can't be found out."""
 
 

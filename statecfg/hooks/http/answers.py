@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from statecfg.remote.graph.errors import StatecfgError
+
 MAX_SHOWN = 4096  # characters of an answer that a message shows
 
 Json = dict[str, Any]
@@ -15,7 +17,7 @@ def clipped(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
-class Unreadable(Exception):
+class Unreadable(StatecfgError):
     """It is not what the contract says; the message says why, in Scoby's words."""
 
 

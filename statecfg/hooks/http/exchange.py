@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
+from statecfg.remote.graph.errors import StatecfgError
+
 if TYPE_CHECKING:
     import httpx
 
@@ -22,7 +24,7 @@ _AS_GET = (301, 302, 303)  # a POST that is sent on becomes a GET without a body
 _AGAIN = (307, 308)
 
 
-class Unanswered(Exception):
+class Unanswered(StatecfgError):
     """There was no answer, or none that may be followed; the message says why, in the words of Go's client."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pyrsistent import PMap, PVector
 
 from statecfg.graph.types import hidden
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 
 LARGEST = 16 << 10  # characters of a text that is sent as it is
@@ -17,7 +18,7 @@ SECRET, CONTENT, VALUE = "$secret", "$content", "$value"
 MARKERS = (SECRET, CONTENT, VALUE)
 
 
-class NotOurs(Exception):
+class NotOurs(StatecfgError):
     """A marker came back that was not sent there; the message says which."""
 
 

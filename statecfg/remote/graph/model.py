@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import named
 
 TYPE_CHECKING = False
@@ -150,7 +151,7 @@ class Blob:
         return "<%d bytes, sha256 %s>" % (self.size, self.sha256[:12])
 
 
-class Unknown(Exception):
+class Unknown(StatecfgError):
     """What a check asked for can't be known yet; `cause` names the node whose action decides it."""
 
     def __init__(self, cause: str, what: str = "") -> None:
@@ -158,11 +159,11 @@ class Unknown(Exception):
         self.cause, self.what = cause, what
 
 
-class Stays(Exception):
+class Stays(StatecfgError):
     """What left the definition can't be undone in this run: it stays on the host, and so does its record."""
 
 
-class CheckError(Exception):
+class CheckError(StatecfgError):
     """The node can't be brought about on this host: the user's mistake or the host's state, not our bug."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ SPECIAL = 0o7777
 _EVERYDAY_PATH = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[A-Za-z0-9_@%+=:,.-]{1,255})+\Z")
 
 
-class Wrong(ValueError):
+class Wrong(StatecfgError, ValueError):
     """A value is not allowed: why, and what to write instead."""
 
     def __init__(self, message: str, help: str = "") -> None:

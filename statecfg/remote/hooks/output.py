@@ -5,6 +5,7 @@ Source: the Razor server's engine. Its documentation does not mention stderr, un
 
 from __future__ import annotations
 
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.hooks.configuration import NOT_SUPPLIED, complete, no
 from statecfg.remote.hooks.ruby_json import parse
 from statecfg.remote.hooks.ruby_text import as_text, json_type
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 INFO, WARN, ERROR = "info", "warn", "error"
 
 
-class Malformed(Exception):
+class Malformed(StatecfgError):
     """The output has an invalid shape, so none of it is applied."""
 
 

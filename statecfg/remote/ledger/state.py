@@ -9,6 +9,8 @@ import os
 import stat as st
 import time
 
+from statecfg.remote.graph.errors import StatecfgError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
@@ -25,7 +27,7 @@ SPOOL = "spool-"  # what the names of directories of content that has arrived be
 LOOKING = 0.2  # seconds that another process may look at the lock
 
 
-class StateError(Exception):
+class StateError(StatecfgError):
     """The host can't keep its record, so nothing may be done on it."""
 
 

@@ -6,6 +6,8 @@ import os
 import sys
 import threading
 
+from statecfg.remote.graph.errors import StatecfgError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,7 +31,7 @@ _CHANGES = frozenset(
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class WriteAttempt(Exception):
+class WriteAttempt(StatecfgError):
     """Code that may only look tried to change the host."""
 
 

@@ -6,6 +6,8 @@ import errno
 import os
 import stat as st
 
+from statecfg.remote.graph.errors import StatecfgError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Tuple
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 LINKS = 40  # as many as the kernel follows
 
 
-class UnsafePath(OSError):
+class UnsafePath(StatecfgError, OSError):
     """A link on the way is in the hands of another user than root or ourselves."""
 
 

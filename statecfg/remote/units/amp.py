@@ -6,6 +6,8 @@ so on; a key of no length ends the box.
 
 from __future__ import annotations
 
+from statecfg.remote.graph.errors import StatecfgError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Mapping, Optional, Union
@@ -17,7 +19,7 @@ ASK, ANSWER, ERROR = "_ask", "_answer", "_error"  # keys of the tag by which an 
 COMMAND, CODE, TEXT = "_command", "_error_code", "_error_description"
 
 
-class AmpError(Exception):
+class AmpError(StatecfgError):
     """What came is no box, or what is to be sent does not fit into one."""
 
 

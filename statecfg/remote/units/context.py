@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 
+from statecfg.remote.graph.errors import StatecfgError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
@@ -19,7 +21,7 @@ CONFIG, LEADER = ("config",), ("leader",)
 DEBUG, INFO, ERROR = 10, 20, 40  # levels of the log
 
 
-class UnitError(Exception):
+class UnitError(StatecfgError):
     """What a command of a hook is answered where it can't be done: a code of the protocol, and a text."""
 
     def __init__(self, code: str, text: str) -> None:

@@ -8,6 +8,7 @@ import struct
 import zlib
 from hashlib import sha256
 
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob, Node
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ GREETING = b"statecfg-executor "
 NOISE = 64 << 10  # bytes a chatty login shell may print before us
 
 
-class ProtocolError(Exception):
+class ProtocolError(StatecfgError):
     """The other side sent what is no frame of ours."""
 
 

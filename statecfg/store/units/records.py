@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
+from statecfg.remote.graph.errors import StatecfgError
+
 Json = Mapping[str, Any]
 End = tuple[str, str]  # service, its name for the relation
 
@@ -24,7 +26,7 @@ class Changes(TypedDict, total=False):
     leader: Change
 
 
-class UnitError(Exception):
+class UnitError(StatecfgError):
     """A unit asked for what it can't have.
 
     :param code: NoSuchUnit, NotRelationContext or UnitRelationStateNotFound: the words of the hooks' protocol

@@ -25,7 +25,8 @@ OLD = 30 * 86400  # seconds after which what no run has put on a PATH is thrown 
 LONGEST = 120  # bytes of a first line that every kernel reads
 NAMES = ("catalogue", "client", "commands", "input", "options", "output", "start", "yaml_text")
 MODULES = (
-    *("statecfg.remote", "statecfg.remote.units", "statecfg.remote.units.amp", "statecfg.remote.units.tools"),
+    *("statecfg.remote", "statecfg.remote.graph", "statecfg.remote.graph.errors"),
+    *("statecfg.remote.units", "statecfg.remote.units.amp", "statecfg.remote.units.tools"),
     *("statecfg.remote.units.tools.%s" % name for name in NAMES),
 )
 TEXT = """import marshal

@@ -6,6 +6,8 @@ the words, `--option=value`, `-ovalue`, unique beginnings of long options, `--` 
 
 from __future__ import annotations
 
+from statecfg.remote.graph.errors import StatecfgError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
@@ -17,7 +19,7 @@ TRUTH = dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True)
 TRUTH.update((text, False) for text in ("0", "f", "F", "false", "False", "FALSE"))
 
 
-class ToolError(Exception):
+class ToolError(StatecfgError):
     """A command can't be done; its text is for who called the tool."""
 
     def __init__(self, text: str, status: int = FAILED) -> None:

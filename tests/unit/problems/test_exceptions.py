@@ -1,0 +1,61 @@
+"""One tree of exceptions: every exception of the product is in it, and `statecfg/problems/__init__.py` draws it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
+
+import statecfg
+from statecfg import problems
+from statecfg.playbook.user_code import AskedForInput, TookTooLong
+from statecfg.remote.graph.errors import StatecfgError
+from tests.unit.test_architecture import part
+
+PROGRAMS = ("statecfg.__main__", "statecfg.remote.bootstrap")  # importing one runs it
+LINE = re.compile(r"^ {4}(?P<indent>[│├└─ ]*)(?P<name>\w+)(?: +(?P<room>[\w.]+) +\S.*)?$")
+
+
+def defined() -> Iterator[type[BaseException]]:
+    """Yield every exception class that a module of ours defines."""
+    modules = [found.name for found in walk_packages(statecfg.__path__, "statecfg.") if found.name not in PROGRAMS]
+    for name in modules:
+        for value in vars(import_module(name)).values():
+            if isinstance(value, type) and issubclass(value, BaseException) and value.__module__ == name:
+                yield value
+
+
+EXCEPTIONS = set(defined())
+
+
+def label(exception: type[BaseException]) -> str:
+    return "StatecfgError" if exception is StatecfgError else f"{part(exception.__module__)}.{exception.__name__}"
+
+
+def drawn() -> set[tuple[str, str]]:
+    """Return each exception of the drawing with the one above it."""
+    path: list[str] = []
+    pairs = set()
+    for found in filter(None, map(LINE.match, (problems.__doc__ or "").splitlines())):
+        depth = len(found["indent"]) // 4
+        path[depth:] = [f"{found['room']}.{found['name']}" if depth else found["name"]]
+        if depth:
+            pairs.add((path[depth], path[depth - 1]))
+    return pairs
+
+
+def test_every_exception_descends_from_the_root() -> None:
+    outside = {exception for exception in EXCEPTIONS if not issubclass(exception, StatecfgError)}
+    # `except Exception` in the code of users lets these two pass.
+    assert outside == {AskedForInput, TookTooLong}
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    below = [exception for exception in EXCEPTIONS if issubclass(exception, StatecfgError)]
+    real = {(label(one), label(base)) for one in below for base in one.__bases__ if issubclass(base, StatecfgError)}
+    assert drawn() == real
+
+
+def test_the_drawing_names_those_outside_the_tree() -> None:
+    assert all(outside.__name__ in (problems.__doc__ or "") for outside in (AskedForInput, TookTooLong))
