@@ -19,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 from statecfg.run import fleet  # noqa: E402  # this checkout's, and what its tests have
-from tests import lab  # noqa: E402
-from tests.host.run import rig  # noqa: E402
+from tests import lab  # noqa: E402  # as above
+from tests.host.run import rig  # noqa: E402  # as above
 
 FILES = 100  # and the directory that they are in
 BAR = 1.15

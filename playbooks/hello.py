@@ -9,7 +9,7 @@ from statecfg import Graph, HostContext, play
 from statecfg.resources import directory, file, line_in_file, symlink
 
 
-@play(hosts="@local", vars={"root": "/tmp/statecfg-hello", "who": "world"})  # noqa: S108 - a place to try things out
+@play(hosts="@local", vars={"root": "/tmp/statecfg-hello", "who": "world"})  # noqa: S108  # a place to try things out
 def hello(host: HostContext) -> list[Graph]:
     """Declare the directory and what is in it."""
     root = host.vars.root

@@ -15,7 +15,7 @@ def web(host: HostContext) -> list[Graph]:
     root = host.vars.root
     nginx = package("nginx")
     team = group("deploy")
-    deploy = user("deploy", group="deploy", home="/home/deploy", requires=[team], shell="/bin/bash")  # noqa: S604
+    deploy = user("deploy", group="deploy", home="/home/deploy", requires=[team], shell="/bin/bash")  # noqa: S604  # a login shell
     home = directory(root, owner="deploy", group="deploy", mode="0755", parents=True, requires=[deploy])
     pages = directory(f"{root}/site", owner="deploy", group="deploy", mode="0755", requires=[home])
     index = file(

@@ -39,7 +39,7 @@ class Demo:
         self.environment = {**kept, **mine}
 
     def say(self, text: str = "") -> None:
-        print(text, flush=True)  # noqa: T201
+        print(text, flush=True)  # noqa: T201  # the demo talks to people
 
     def step(self, title: str, *text: str) -> None:
         """Begin a step: its number, its title and a few lines about it."""

@@ -15,10 +15,10 @@ sys.path.insert(0, str(ROOT))
 
 import click  # noqa: E402  # the line above lets the imports below find the package without an installation
 
-from statecfg import resources  # noqa: E402
-from statecfg.cli import exit_codes, main, options  # noqa: E402
-from statecfg.graph import schema  # noqa: E402
-from statecfg.problems import CODES  # noqa: E402
+from statecfg import resources  # noqa: E402  # as above
+from statecfg.cli import exit_codes, main, options  # noqa: E402  # as above
+from statecfg.graph import schema  # noqa: E402  # as above
+from statecfg.problems import CODES  # noqa: E402  # as above
 
 REFERENCE = ROOT / "docs/reference"
 MADE = "<!-- Made from the code by script/docs. -->\n"

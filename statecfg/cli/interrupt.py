@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 from statecfg.cli import exit_codes
 
@@ -28,7 +29,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.cancel = threading.Event()
         self.code = exit_codes.INTERRUPTED  # of a run that was stopped
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         for number in _SIGNALS:
@@ -38,7 +39,7 @@ class Interrupts:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:

@@ -117,7 +117,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(100_000, 20, 20)
     _open_all()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are TextIOWrapper
     code = exit_codes.DONE
     try:
         code = status(arguments)

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import hy  # type: ignore[import-untyped]  # Hy has no type stubs
-import hy.compiler  # type: ignore[import-untyped]
-import hy.errors  # type: ignore[import-untyped]
-import hy.reader  # type: ignore[import-untyped]
+import hy.compiler  # type: ignore[import-untyped]  # as above
+import hy.errors  # type: ignore[import-untyped]  # as above
+import hy.reader  # type: ignore[import-untyped]  # as above
 from hy.compiler import hy_compile
 from hy.reader import read_many
 
@@ -54,7 +54,7 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
 def _counted_from_zero(tree: ast.Module) -> ast.Module:
     # Hy counts columns from 1, Python's trees from 0; a node may stand in a tree twice.
     for node in {id(node): node for node in ast.walk(tree) if getattr(node, "col_offset", 0) > 0}.values():
-        node.col_offset -= 1  # type: ignore[attr-defined]
+        node.col_offset -= 1  # type: ignore[attr-defined]  # the loop has only nodes with a column
     return tree
 
 
@@ -121,7 +121,7 @@ def execute(module: types.ModuleType, path: str) -> None:
     """Compile the Hy file `path` and run it in `module`."""
     with open(path, encoding="utf-8") as stream:
         tree = compile_text(stream.read(), path, module)
-    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a playbook is a program
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102  # a playbook is a program
 
 
 def load_module(name: str, path: str) -> types.ModuleType:

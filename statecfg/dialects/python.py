@@ -25,5 +25,5 @@ def load(path: str, root: str) -> Playbook:
         with open(path, "rb") as stream:
             code = compile(stream.read(), path, "exec", dont_inherit=True)
         sys.modules[module.__name__] = module
-        exec(code, module.__dict__)  # noqa: S102 - a playbook is a program
+        exec(code, module.__dict__)  # noqa: S102  # a playbook is a program
     return built_within(of_file(path, found), root, os.path.dirname(path))

@@ -123,7 +123,7 @@ def foreign(path: Path) -> Any:
     """
     text = scalars.decode(_bytes(path, str(path)), str(path))
     try:
-        return yaml.load(text, _LOADER)  # noqa: S506 - a safe loader
+        return yaml.load(text, _LOADER)  # noqa: S506  # a safe loader
     except yaml.MarkedYAMLError as error:
         raise InvalidInput([scalars.syntax_problem(error, text, str(path))]) from None
     except (ValueError, RecursionError) as error:  # a date or number that is none
@@ -379,7 +379,7 @@ class _Composer:
 
     def _tag(self, event: Any) -> str | None:
         if event.tag is None or event.tag in TAGS:
-            return event.tag  # type: ignore[no-any-return]
+            return event.tag  # type: ignore[no-any-return]  # PyYAML does not type its events
         shown = event.tag.replace("tag:yaml.org,2002:", "!!")
         why = "a tag that makes Python objects is never run" if "python/" in shown else "it is not one of ours"
         help_text = "remove it; quote a value to make it a text. Known: " + ", ".join(TAGS)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def _made(kind: type[T], row: Any) -> T:
-    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})  # type: ignore[arg-type]  # only dataclasses come here
 
 
 def interface(row: Any) -> Interface:

@@ -99,7 +99,11 @@ class Worker:
                 log.exception("a task can't be run: a mistake in statecfg")
                 self._note(problem)
             with self._due:
-                self._due.wait_for(lambda before=before: self._calls != before or self._stop.is_set(), POLL)  # type: ignore[misc]
+                self._wait_for_call(before)
+
+    def _wait_for_call(self, before: int) -> None:
+        """Wait until another call has come or the worker stops; the caller holds the lock of `_due`."""
+        self._due.wait_for(lambda: self._calls != before or self._stop.is_set(), POLL)
 
     def _note(self, problem: Exception) -> None:
         self.problems = [*self.problems[-9:], str(problem)]

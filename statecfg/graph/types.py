@@ -197,7 +197,7 @@ def inspect_function(value: object) -> bool:
 
 def _evaluated(text: str, scope: Mapping[str, Any]) -> Any:
     try:
-        return eval(text, {"__builtins__": builtins.__dict__, **scope})  # noqa: S307 (the annotation of a type's author)
+        return eval(text, {"__builtins__": builtins.__dict__, **scope})  # noqa: S307  # the annotation of a type's author
     except NameError as error:
         help = (
             "import it at run time or define it in this module; names under `if TYPE_CHECKING` exist for editors only"

@@ -155,7 +155,7 @@ def unpack(sha: str, frames: "List[Frame]") -> "Dict[str, Any]":
             modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
         payload = marshal.dumps(modules)
         keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
-    found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302 - its digest is right
+    found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest is right
     return found
 
 
@@ -184,7 +184,7 @@ class Finder:
         """Run a module's code."""
         code = cls.get_code(module.__name__)
         module.__file__ = code.co_filename
-        exec(code, module.__dict__)  # noqa: S102 - what the controller sent
+        exec(code, module.__dict__)  # noqa: S102  # what the controller sent
 
 
 def begin() -> None:

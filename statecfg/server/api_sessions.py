@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from statecfg.entities.model import Principal
 
 routes = Routes()
-ACCESS_TOKEN = "X-VMWARE-VCLOUD-ACCESS-TOKEN"  # noqa: S105 - a header's name
-TOKEN_TYPE = "X-VMWARE-VCLOUD-TOKEN-TYPE"  # noqa: S105 - a header's name
+ACCESS_TOKEN = "X-VMWARE-VCLOUD-ACCESS-TOKEN"  # noqa: S105  # a header's name
+TOKEN_TYPE = "X-VMWARE-VCLOUD-TOKEN-TYPE"  # noqa: S105  # a header's name
 _SESSIONS = "/cloudapi/1.0.0/sessions"
 
 

@@ -22,7 +22,7 @@ CSRF = "x-statecfg-csrf"
 MOST = 1000  # addresses whose failed logins are counted
 LONGEST = 512  # characters of a token
 SAFE = ("GET", "HEAD")
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses to listen at, and never a name that a client calls
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # addresses to listen at, and never a name that a client calls
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Headers in which clients of the original API send their token, besides Authorization.
 HEADERS = ("x-vcloud-authorization", "x-vmware-vcloud-access-token")
@@ -94,7 +94,7 @@ def _name(host: str) -> str:
     try:
         parts = urlsplit(f"//{host}")
         name = parts.hostname or ""
-        parts.port  # noqa: B018 - raises ValueError for an invalid port
+        parts.port  # noqa: B018  # raises ValueError for an invalid port
     except ValueError:
         return ""
     return name if parts.username is None and not (parts.path or parts.query or parts.fragment) else ""

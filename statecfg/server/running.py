@@ -48,7 +48,7 @@ class Connection(H11Protocol):
     _late: asyncio.TimerHandle | None = None
     _full: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own annotation
         """Wait for the first request."""
         super().connection_made(transport)
         self._watch()

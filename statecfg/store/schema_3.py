@@ -64,7 +64,7 @@ def _rebuild(connection: Connection) -> None:
     bindings = connection.execute(text("SELECT * FROM binding")).mappings().all()
     events = connection.execute(text("SELECT id, host FROM event WHERE host IS NOT NULL")).mappings().all()
     connection.exec_driver_sql(_REBUILT)
-    connection.exec_driver_sql(f"INSERT INTO host_3 (project, {_COLUMNS}) SELECT '', {_COLUMNS} FROM host")  # noqa: S608 - constants
+    connection.exec_driver_sql(f"INSERT INTO host_3 (project, {_COLUMNS}) SELECT '', {_COLUMNS} FROM host")
     connection.exec_driver_sql("DROP TABLE host")
     connection.exec_driver_sql("ALTER TABLE host_3 RENAME TO host")
     connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'host'")
@@ -110,14 +110,14 @@ def _copy(connection: Connection, row: Any, project: str) -> None:
     del values["id"]
     names = ", ".join(values)
     marks = ", ".join(f":{name}" for name in values)
-    connection.execute(text(f"INSERT INTO host ({names}) VALUES ({marks})"), values)  # noqa: S608 - names of columns
+    connection.execute(text(f"INSERT INTO host ({names}) VALUES ({marks})"), values)
     asked = text("SELECT id FROM host WHERE project = :project AND name = :name")
     made = connection.execute(asked, {"project": project, "name": row["name"]}).scalar_one()
     for table in ("binding", "event", "invocation"):
-        pairs = text(f"SELECT DISTINCT playbook FROM {table} WHERE host = :id AND playbook IS NOT NULL")  # noqa: S608 - constants
+        pairs = text(f"SELECT DISTINCT playbook FROM {table} WHERE host = :id AND playbook IS NOT NULL")
         for playbook in connection.execute(pairs, {"id": row["id"]}).scalars().all():
             if _project(playbook) == project:
-                move = f"UPDATE {table} SET host = :made WHERE host = :id AND playbook = :playbook"  # noqa: S608 - constants
+                move = f"UPDATE {table} SET host = :made WHERE host = :id AND playbook = :playbook"
                 connection.execute(text(move), {"made": made, "id": row["id"], "playbook": playbook})
 
 

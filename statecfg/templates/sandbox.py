@@ -138,7 +138,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.globals.pop("lipsum", None)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        return self.limited(super()._parse(source, name, filename))  # type: ignore[no-any-return]
+        return self.limited(super()._parse(source, name, filename))  # type: ignore[no-any-return]  # Jinja does not annotate it
 
     def limited(self, tree: nodes.Node) -> Any:
         """Return a parsed tree with the budget put in."""

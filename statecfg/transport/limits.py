@@ -29,7 +29,7 @@ class LimitedPackets:
     need_rekey: Any
 
     def __init__(self, sock: Any) -> None:
-        super().__init__(sock)  # type: ignore[call-arg]
+        super().__init__(sock)  # type: ignore[call-arg]  # a mixin for paramiko's Packetizer
         self.sock = sock
         self.rest = b""
         self.lines = 0

@@ -11,13 +11,14 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from .limits import LimitedPackets
 
 # paramiko loads `invoke`, if it is installed, to run the programs that an ssh_config's Match names. We read
 # ssh_config ourselves, and it is half of the time that paramiko takes to load.
 _invoke = sys.modules.get("invoke")
-sys.modules["invoke"] = None  # type: ignore[assignment]
+sys.modules["invoke"] = None  # type: ignore[assignment]  # so `import invoke` fails
 try:
     import paramiko
     from paramiko.packet import NeedRekeyException, Packetizer
@@ -40,6 +41,7 @@ Feed = Callable[[paramiko.Channel, paramiko.Message], None]
 MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA = 93, 94, 95
 MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST = 97, 98
 
+_PARAMIKO: Any = paramiko.Transport  # its stubs leave out what begins with `_`
 KEX = ("mlkem768x25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "diffie-hellman-group16-sha512")
 CIPHERS = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
 MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512")
@@ -84,15 +86,15 @@ class Transport(paramiko.Transport):
     """A transport that offers what we trust, and no host certificates, since we can't check them."""
 
     packetizer: LimitedPacketizer
-    _preferred_kex: tuple[str, ...] = tuple(k for k in KEX if k in paramiko.Transport._kex_info)  # type: ignore[attr-defined]
+    _preferred_kex: tuple[str, ...] = tuple(k for k in KEX if k in _PARAMIKO._kex_info)
     _preferred_ciphers: tuple[str, ...] = CIPHERS
     _preferred_macs: tuple[str, ...] = MACS
     _preferred_keys: tuple[str, ...] = HOST_KEYS
     _preferred_pubkeys: tuple[str, ...] = HOST_KEYS
 
-    _channel_handler_table = {  # noqa: RUF012 - paramiko's own name
+    _channel_handler_table = {  # noqa: RUF012  # paramiko's own name
         number: _within_window(handler) if number in (MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA) else handler
-        for number, handler in paramiko.Transport._channel_handler_table.items()  # type: ignore[attr-defined]
+        for number, handler in _PARAMIKO._channel_handler_table.items()
     }
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
@@ -112,7 +114,7 @@ class Transport(paramiko.Transport):
         request.add_string("exec")
         request.add_boolean(True)
         request.add_string(command)
-        self._send_user_message(request)  # type: ignore[attr-defined]
+        self._send_user_message(request)  # type: ignore[attr-defined]  # not in its stubs
 
     def _send_message(self, data: paramiko.Message) -> None:
         # Called with paramiko's lock for sending. Its threads may send something about a channel just after another
@@ -124,12 +126,12 @@ class Transport(paramiko.Transport):
                 return
             if packet[0] == MSG_CHANNEL_CLOSE:
                 self._ended_channels.add(channel)
-        super()._send_message(data)  # type: ignore[misc]
+        super()._send_message(data)  # type: ignore[misc]  # not in its stubs
 
     def _parse_channel_open_success(self, message: paramiko.Message) -> None:
         # The server gives numbers of closed channels again; its number stands after ours.
         self._ended_channels.discard(int.from_bytes(message.asbytes()[4:8], "big"))
-        super()._parse_channel_open_success(message)  # type: ignore[misc]
+        super()._parse_channel_open_success(message)  # type: ignore[misc]  # not in its stubs
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:

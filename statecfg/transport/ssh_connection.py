@@ -114,7 +114,7 @@ def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> Host
         except _TurnedAway as refusal:
             now = time.monotonic()
             first_refusal = first_refusal or now
-            delay = 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+            delay = 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311  # spreads retries, hides nothing
             if now + delay - first_refusal > RETRY_FOR:
                 said = f": {refusal}" if str(refusal) else ""
                 raise Unreachable(

@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg.views import safe
 from statecfg.views.as_json import plain
-from statecfg.views.lines import Line, Style, make
+from statecfg.views.lines import Line, Span, Style, make
 from statecfg.views.tally import Node, of_changes, plural
 
 DIFF_LINES = 40
@@ -17,7 +17,7 @@ OBJECTS = 12
 _VALUE = 160
 _DIGEST = re.compile(r"sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)\Z")
 _SIGNS: dict[str, Style] = {"+": "add", "-": "remove", "@": "hunk"}
-_OBJECT_SIGN = {"add": ("+ ", "add"), "destroy": ("- ", "remove"), "replace": ("-/+ ", "change")}
+_OBJECT_SIGN: dict[str, Span] = {"add": ("+ ", "add"), "destroy": ("- ", "remove"), "replace": ("-/+ ", "change")}
 
 
 def change_lines(node: Node, full: bool) -> Iterator[Line]:
@@ -43,10 +43,10 @@ def _object(name: str, changes: Sequence[Mapping[str, Any]], full: bool) -> Iter
     if len(told) == 1 and diff_of(told[0]) is None:
         # One field fits beside its object: a tree of files takes a line for each, not two.
         field = field_line(told[0], 2, len(str(told[0].get("field") or "")))
-        head = make("      ", (sign, style), name, hang=10)  # type: ignore[arg-type]
+        head = make("      ", (sign, style), name, hang=10)
         yield head._replace(spans=(*head.spans, *field.spans))
         return
-    yield make("      ", (sign, style), name, hang=10)  # type: ignore[arg-type]
+    yield make("      ", (sign, style), name, hang=10)
     yield from _fields(changes, 10, full)
 
 

@@ -10,7 +10,7 @@ from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
-from statecfg.views.tally import Fate, Report, count, fates, fold, names, nodes, plural, touched, unresolved
+from statecfg.views.tally import Fate, Kind, Report, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -84,10 +84,10 @@ def _summary(report: Report, seconds: float | None) -> Line:
     hooks = sum(map(units.ran, hosts))
     ran = f", {plural(hooks, 'hook')} of units run" if hooks else ""
     bad: list[tuple[str, Style]] = []
-    for what, style in (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown")):
-        number = kinds[what]  # type: ignore[index]
-        if number:
-            bad.append((f", {number} {what}", style))  # type: ignore[arg-type]
+    troubles: tuple[tuple[Kind, Style], ...] = (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown"))
+    for what, style in troubles:
+        if kinds[what]:
+            bad.append((f", {kinds[what]} {what}", style))
     lost = sum(not touched(host) for host in hosts)
     where: Span = (f" on {plural(len(hosts), 'host')}", "")
     if lost:
@@ -171,9 +171,10 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
     said = goes_as(node, fate.kind) if fate.goes else _DONE.get(fate.kind)
     right = node.get("position") or "" if node["outcome"] != "changed" else ""
-    state = (f"  {unresolved(node)}", "unknown") if unresolved(node) and node["outcome"] != "changed" else ("", "")
-    done = (f"  {said}" if said else "", "dim")
-    yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)  # type: ignore[arg-type]
+    unsure = unresolved(node) if node["outcome"] != "changed" else ""
+    state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")
+    done: Span = (f"  {said}" if said else "", "dim")
+    yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)
     yield from stays(node)
     causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
     yield from reasons(node, said=causes)
@@ -192,10 +193,11 @@ def _action(action: dict[str, Any]) -> Iterator[Line]:
     if status == "not-attempted":
         yield make(("      · not attempted: ", "skip"), action_text(action), hang=8)
         return
-    word, style = ("failed: ", "remove") if status == "error" else ("started, and its end is unknown: ", "unknown")
-    yield make(("      ✗ ", style), (word, style), action_text(action), hang=8)  # type: ignore[arg-type]
+    style: Style = "remove" if status == "error" else "unknown"
+    word = "failed: " if status == "error" else "started, and its end is unknown: "
+    yield make(("      ✗ ", style), (word, style), action_text(action), hang=8)
     for text in safe.block(str(action["reason"])) if action.get("reason") else ():
-        yield make("        ", (text, style), hang=8)  # type: ignore[arg-type]
+        yield make("        ", (text, style), hang=8)
     yield from _log(action)
 
 

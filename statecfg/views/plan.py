@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, units
 from statecfg.views.changes import change_lines
-from statecfg.views.lines import BLANK, Line, Style, make
+from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.tally import (
     SYMBOLS,
     Fate,
@@ -97,10 +97,10 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
         yield make((f"No usable plan for {len(broken)} of {plural(len(hosts), 'host')}: {names(broken)}", "remove"))
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
-    failed = (f", {kinds['failed']} failed", "remove") if kinds["failed"] else ("", "")
+    failed: Span = (f", {kinds['failed']} failed", "remove") if kinds["failed"] else ("", "")
     due = sum(map(units.due, hosts.values()))
     hooks = f", {plural(due, 'hook')} of units to run" if due else ""
-    yield make(("Plan:", "bold"), f" {sentence(kinds)}{hooks}", failed, ".")  # type: ignore[arg-type]
+    yield make(("Plan:", "bold"), f" {sentence(kinds)}{hooks}", failed, ".")
 
 
 def _group(group: Group, detail: Detail) -> Iterator[Line]:
@@ -136,11 +136,11 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     """Yield the lines for one node of a plan: what becomes of it, why, and every difference."""
     node, what, goes = fate
     symbol = f"{SYMBOLS[what]:>3} "
-    after = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
-    state = (f"  {unresolved(node)}", "unknown") if unresolved(node) else ("", "")
-    done = (f"  {goes_as(node, what) or 'to be removed'}", STYLES[what]) if goes else (steps(node), "dim")
-    title = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
-    yield make(*title, hang=6, right=node.get("position") or "")  # type: ignore[arg-type]
+    after: Span = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
+    state: Span = (f"  {unresolved(node)}", "unknown") if unresolved(node) else ("", "")
+    done: Span = (f"  {goes_as(node, what) or 'to be removed'}", STYLES[what]) if goes else (steps(node), "dim")
+    title: tuple[Span, ...] = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
+    yield make(*title, hang=6, right=node.get("position") or "")
     yield from reasons(node)
     yield from stays(node)
     if node.get("shutdown_first"):

@@ -71,9 +71,10 @@ def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
         failed = bool(unit.get("error"))
         if not (failed or any(hook["status"] == "ok" for hook in hooks) or (verbose and hooks)):
             continue
-        sign, style = ("✗", "remove") if failed else ("✓", "add")
+        sign = "✗" if failed else "✓"
+        style: Style = "remove" if failed else "add"
         told = f"  {unit.get('state', '')}  {plural(sum(hook['status'] == 'ok' for hook in hooks), 'hook')} ran"
-        yield make((f"  {sign} ", style), (str(unit["unit"]), style), (told, "dim"), hang=6)  # type: ignore[arg-type]
+        yield make((f"  {sign} ", style), (str(unit["unit"]), style), (told, "dim"), hang=6)
         for hook in hooks:
             mark, colour, meaning = _ENDS.get(str(hook["status"]), ("?", "unknown", str(hook["status"])))
             if verbose or hook["status"] == "failed":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from statecfg.views import hosts as host_lines
-from statecfg.views.lines import BLANK, Line, make
+from statecfg.views.lines import BLANK, Line, Span, make
 from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
 from statecfg.views.tally import Fate, Group, Report, fates, fold, names, nodes, plural, unresolved
 
@@ -27,10 +27,10 @@ def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
         text = f"{len(broken)} of {plural(len(hosts), 'host')} could not be verified: {names(broken)}"
         yield make((text, "remove"))
     by_host, by_definition, pending, sound, failed = _counts(hosts.values())
-    more = (f", {failed} failed", "remove") if failed else ("", "")
+    more: Span = (f", {failed} failed", "remove") if failed else ("", "")
     waiting = f", {pending:,} not applied yet" if pending else ""
     text = f" {by_host} changed on the host, {by_definition} in the definition{waiting}, {sound:,} as defined"
-    yield make(("Drift:", "bold"), text, more, ".")  # type: ignore[arg-type]
+    yield make(("Drift:", "bold"), text, more, ".")
 
 
 def _counts(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int, int, int, int]:

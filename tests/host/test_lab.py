@@ -102,7 +102,7 @@ def test_light_host_has_python_and_terminals(light_host: lab.Host) -> None:
 def test_users_become_root_as_they_may(light_host: lab.Host, sudo: str | None, code: int) -> None:
     """A user added with a kind of sudo right has that one."""
     name = f"user-{sudo}".lower()
-    lab.add_user(light_host, name, sudo=sudo, password="open sesame")  # type: ignore[arg-type]  # parametrized
+    lab.add_user(light_host, name, sudo=sudo, password="open sesame")
     assert light_host.ssh(["sudo", "-n", "id", "-u"], user=name, check=False).returncode == code
     asked = light_host.ssh(["sudo", "-S", "-p", "", "id", "-u"], user=name, stdin="open sesame\n", check=False)
     assert (asked.stdout == "0\n") == (sudo is not None)

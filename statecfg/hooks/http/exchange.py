@@ -69,7 +69,7 @@ class _Line:
 
 def ready() -> None:
     """Load what exchanges need, before a deadline begins: our own imports are not the service's time."""
-    import httpx  # noqa: F401 - used in the threads of exchanges
+    import httpx  # noqa: F401  # used in the threads of exchanges
 
 
 def exchange(

@@ -19,7 +19,7 @@ else:
     class Generic:
         """Stands for `typing.Generic`, which hosts need not pay for."""
 
-        def __class_getitem__(cls, item):  # noqa: ANN001, ANN204  (what checkers read stands above)
+        def __class_getitem__(cls, item):  # noqa: ANN001, ANN204  # type checkers read the definition above
             return cls
 
 
@@ -219,7 +219,7 @@ if TYPE_CHECKING:
 
 else:
 
-    def node_type(function):  # noqa: ANN001, ANN201  (what checkers read stands above)
+    def node_type(function):  # noqa: ANN001, ANN201  # type checkers read the definition above
         """Make the signature of a function a node type.
 
         Positional parameters are the document's arguments; keyword-only parameters without a default are required

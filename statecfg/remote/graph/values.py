@@ -74,9 +74,9 @@ def show(value: object) -> str:
     if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
         return repr(value[: MAX_SHOWN - 5])[: MAX_SHOWN - 2] + "…" + ("'" if isinstance(value, str) else "")
     if type(value).__name__ == "mappingproxy":
-        value = dict(value)  # type: ignore[call-overload]
+        value = dict(value)  # type: ignore[call-overload]  # the name says that it is a map
     elif type(value).__name__ in ("PVector", "pvector"):
-        value = list(value)  # type: ignore[call-overload]
+        value = list(value)  # type: ignore[call-overload]  # the name says that it is a list
     try:
         text = repr(value)
     except Exception as error:  # a value's own repr may do anything, and this is the message about that value

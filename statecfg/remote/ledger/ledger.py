@@ -136,7 +136,7 @@ class Ledger:
 
     def resources(self, playbook: str, name: str = "") -> Dict[str, Dict[str, Any]]:
         """Return a playbook's resources under management, by name; or only the one of this name."""
-        query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(_COLUMNS)  # noqa: S608
+        query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(_COLUMNS)
         return {row[0]: _row(row) for row in self.database.execute(query, (playbook, name))}
 
     def others(self, playbook: str) -> List[Dict[str, Any]]:
@@ -239,9 +239,9 @@ class Ledger:
             self._bring_up(str(self.playbook(run["id"])), run["id"], account, defined or {})
             self._pay(run["id"], account)
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
-            old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT  # noqa: S608
+            old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
-                database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))  # noqa: S608
+                database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))
 
     def _pay(self, run: str, account: Account) -> None:
         rows = self.database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
@@ -266,7 +266,7 @@ class Ledger:
             [(run, playbook, name) for name in defined],
         )
         database.executemany(
-            "UPDATE resource SET %s WHERE playbook = ? AND name = ?"  # noqa: S608
+            "UPDATE resource SET %s WHERE playbook = ? AND name = ?"
             % ", ".join("%s = ?" % column for column in _DEFINED),
             [(*_cells(fields, _DEFINED), playbook, name) for name, fields in defined.items() if fields],
         )
@@ -288,15 +288,14 @@ class Ledger:
             claims = json.dumps(former["claims"])
             database.execute("DELETE FROM resource WHERE playbook = ? AND claims = ?", (playbook, claims))
             for column in ("node", "cause"):
-                query = "UPDATE OR REPLACE owed SET %s = ? WHERE playbook = ? AND %s = ?" % (column, column)  # noqa: S608
+                query = "UPDATE OR REPLACE owed SET %s = ? WHERE playbook = ? AND %s = ?" % (column, column)
                 database.execute(query, (row["name"], playbook, former["name"]))
         there = self.resources(playbook, row["name"]).get(row["name"])
         if there is not None and (there["type"] != row["type"] or distinct(there["claims"], row["claims"])):
             query = "UPDATE OR REPLACE resource SET name = ? WHERE playbook = ? AND name = ?"
             database.execute(query, (displaced(there), playbook, row["name"]))
         database.execute(
-            "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)"  # noqa: S608
-            % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
+            "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)" % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
             (playbook, *_cells(row, _COLUMNS)),
         )
 

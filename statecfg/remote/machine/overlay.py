@@ -68,7 +68,7 @@ class Overlay(Machine):
         self._undecided: Optional[str] = None
 
     @property
-    def triggered_by(self) -> Sequence[str]:  # type: ignore[override]
+    def triggered_by(self) -> Sequence[str]:  # type: ignore[override]  # a property in place of an attribute
         if not self._triggers and self._undecided is not None:
             raise Unknown(self._undecided, "whether it changes is")
         return self._triggers

@@ -424,7 +424,7 @@ class Management:
             edges = row is not None and (list(node.requires), list(node.triggers)) == (row["requires"], row["triggers"])
             if same and name not in fresh and edges:
                 protect = int(bool(node.options.get("protect")))
-                if protect == row["protect"] and list(node.options.get("tags") or ()) == row["tags"]:  # type: ignore[index]
+                if protect == row["protect"] and list(node.options.get("tags") or ()) == row["tags"]:  # type: ignore[index]  # there is a row where `same` holds
                     found[name] = None
                     continue
             after = row["after"] if row is not None and name not in fresh else self.now(node, self.facets)

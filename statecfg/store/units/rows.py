@@ -14,7 +14,7 @@ from statecfg.store.units.records import Json, UnitError, UnitRow
 from statecfg.store.units.relations import identity, unit_name
 from statecfg.units.rules import workflow
 
-SECRET = "secret"  # noqa: S105 - the type of an option whose value is in no store
+SECRET = "secret"  # noqa: S105  # the type of an option whose value is in no store
 
 
 def find(connection: Connection, unit_id: int) -> tuple[Row[Any], Row[Any]]:

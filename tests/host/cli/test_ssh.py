@@ -32,7 +32,7 @@ def fleet() -> Iterator[list[Host]]:
     except lab.Unavailable as reason:
         pytest.skip(f"not run on this machine: {reason}")
     for user, sudo in (("free", "nopasswd"), ("asked", "password"), ("nobodys", None)):
-        add_user(started[0], user, sudo=sudo, password=PASSWORD)  # type: ignore[arg-type]
+        add_user(started[0], user, sudo=sudo, password=PASSWORD)
     yield started
     for host in started:
         host.stop()
@@ -62,7 +62,7 @@ def write(project: Path, more: str) -> None:
 @pytest.fixture
 def cli(project: Path) -> Cli:
     def run(verb: str, *arguments: str, **more: object) -> Ran:
-        return statecfg(verb, *arguments, "--ssh-config", str(project / "ssh_config"), cwd=project, **more)  # type: ignore[arg-type]
+        return statecfg(verb, *arguments, "--ssh-config", str(project / "ssh_config"), cwd=project, **more)
 
     return run
 

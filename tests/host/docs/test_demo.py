@@ -107,6 +107,6 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
         assert demo.returncode == 130, said
     finally:
         if demo.poll() is None:
-            processes.end(demo)  # type: ignore[arg-type]
+            processes.end(demo)
     processes.wait_until(lambda: not mentions(str(scratch)), 30, "everything below the demonstration to end")
     assert not list(scratch.iterdir())

@@ -208,7 +208,7 @@ def test_a_function_is_ended_at_its_deadline_with_all_it_started(site: Site) -> 
     assert message(found) == "sites:slow: it was still running after 3 s, and was stopped"
     assert time.monotonic() - begun < 30
     for pid in map(int, note.read_text().split()):
-        processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"the end of {pid}")  # type: ignore[misc]
+        processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"the end of {pid}")
 
 
 def test_a_function_ends_with_who_runs_it(site: Site) -> None:

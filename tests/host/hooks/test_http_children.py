@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def reshaped(place: Place, change: Callable[[Children], Any], spec: str = "") -> dict[str, dict[str, Any]]:
     """Apply with a hook that changes the children; return the nodes that are left to be applied."""
     watched = Watched()
-    watched.change = lambda request: change(request.children)  # type: ignore[method-assign]
+    watched.change = lambda request: change(request.children)
     with watched.service.serving() as url:
         place.hook(url, spec=spec)
         return nodes(place.apply())
@@ -99,7 +99,7 @@ def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) 
     before = place.plain().jobs[0].definition.digest
     extra = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
     watched = Watched()
-    watched.change = lambda request: request.children.update(extra=extra)  # type: ignore[method-assign]
+    watched.change = lambda request: request.children.update(extra=extra)
     with watched.service.serving() as url:
         place.hook(url)
         assert place.apply().jobs[0].definition.digest == before

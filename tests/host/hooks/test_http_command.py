@@ -72,7 +72,7 @@ def test_what_a_hook_changes_is_applied_and_goes_when_it_lets_it_go(site: Site) 
         if request.children:
             request.children[f"file:{site.out}/motd"]["spec"]["content"] += "looked after\n"
 
-    watched.change = greet  # type: ignore[method-assign]
+    watched.change = greet
     with watched.service.serving() as url:
         site.hook(url)
         site.run("plan", 0)
@@ -170,7 +170,7 @@ def test_hosts_are_asked_for_side_by_side(site: Site) -> None:
     names = ["one", "two", "three"]
     together = threading.Barrier(len(names))
     watched = Watched()
-    watched.change = lambda request: together.wait(20)  # type: ignore[assignment]
+    watched.change = lambda request: together.wait(20)
     (site.root / "inventory.yml").write_text(
         "hosts:\n" + "".join(f"  {name}: {{transport: local}}\n" for name in names)
     )

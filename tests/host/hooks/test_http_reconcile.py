@@ -131,7 +131,7 @@ def test_what_a_hook_is_sent(place: Place, watched: Watched) -> None:
 
 
 def test_a_hook_that_changes_nothing_leaves_the_definition_as_it_is(place: Place, watched: Watched) -> None:
-    watched.change = lambda request: request.children.update(request.children)  # type: ignore[method-assign]
+    watched.change = lambda request: request.children.update(request.children)
     with watched.service.serving() as url:
         place.hook(url)
         assert place.apply().jobs[0].definition.digest == place.plain().jobs[0].definition.digest
@@ -160,7 +160,7 @@ def test_hooks_are_called_by_order_each_with_what_the_last_one_made(place: Place
     def more(request: Request) -> None:
         request.children["file:/etc/motd"]["spec"]["content"] += "more\n"
 
-    first.change = second.change = more  # type: ignore[method-assign]
+    first.change = second.change = more
     with first.service.serving() as one, second.service.serving() as other:
         place.hook(one, "zeta", "order: 1")
         place.hook(other, "alpha", "order: 2\nselect: {types: [file], tags: [text]}")
@@ -185,7 +185,7 @@ def test_hosts_that_there_are_not_are_a_mistake(place: Place) -> None:
 
 
 def test_the_status_is_kept_and_the_generation_is_that_of_the_definition(place: Place, watched: Watched) -> None:
-    watched.change = lambda request: request.status.update(seen=request.status.get("seen", 0) + 1)  # type: ignore[method-assign]
+    watched.change = lambda request: request.status.update(seen=request.status.get("seen", 0) + 1)
     with watched.service.serving() as url:
         place.hook(url)
         place.apply()
@@ -202,7 +202,7 @@ def test_conditions_of_nobody_are_pruned_and_ours_can_not_be_set(place: Place, w
             request.condition(name, True, "SAYSTHEHOOK")
         request.status["conditions"].append("no condition at all")
 
-    watched.change = lie  # type: ignore[method-assign]
+    watched.change = lie
     with watched.service.serving() as url:
         place.hook(url, workload="statusConfiguration: {conditionsFromHook: [{type: Mine}, {type: Later}]}")
         reconciler = place.reconciler()
@@ -423,7 +423,7 @@ def test_one_object_is_reconciled_by_one_run_at_a_time(place: Place, watched: Wa
         with lock:
             inside -= 1
 
-    watched.change = slow  # type: ignore[method-assign]
+    watched.change = slow
     with watched.service.serving() as url:
         place.hook(url)
         place.apply()

@@ -176,7 +176,7 @@ class Machine:
 
     def rows(self, playbook: str = "site") -> dict[str, str]:
         """Return the resources under management, each with its state."""
-        return dict(self.query("SELECT name, state FROM resource WHERE playbook = ? ORDER BY name", playbook))  # type: ignore[arg-type]
+        return dict(self.query("SELECT name, state FROM resource WHERE playbook = ? ORDER BY name", playbook))
 
     def memory(self, name: str, playbook: str = "site") -> Any:
         """Return what is remembered for a resource."""

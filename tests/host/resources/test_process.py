@@ -210,7 +210,7 @@ def test_what_another_user_runs_with_our_rights_is_not_taken_for_it() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a program as another user")
 def test_it_runs_as_the_user_and_group_it_is_given(program: Program) -> None:
     program.path = Path("/bin/sleep")
-    program.node = lambda **more: process(  # type: ignore[method-assign]  # a program that anybody may start
+    program.node = lambda **more: process(
         "/bin/sleep",
         {"user": "nobody", "group": "nogroup", "env": {"COLOUR": "red"}, "args": ["300.25"], "provides": program.name},
         **more,

@@ -32,7 +32,7 @@ def clean(machine: Machine, said: Said) -> None:
 def base(machine: Machine, undo: str, **more: object) -> Graph:
     made = machine.folder / "host/made"
     shell = f"echo {SECRET} > {made}"
-    return command("base", shell=shell, creates=str(made), undo=f"{undo}; rm {made}", **more)  # type: ignore[arg-type]  # a test's own
+    return command("base", shell=shell, creates=str(made), undo=f"{undo}; rm {made}", **more)
 
 
 def test_an_undo_without_a_secret_is_run_although_the_command_has_one(machine: Machine) -> None:

@@ -22,7 +22,7 @@ POINTS = 24
 def cut_at(target: Host, definition: Definition, known_hosts: Path, k: int, way: str, reset: bool = False) -> rig.Done:
     """Apply through a relay that closes after k bytes one way ("from" or "to" the host); check what holds."""
     cut = {"cut_after": k} if way == "from" else {"cut_sent": k}
-    with Relay(target, reset=reset, **cut) as relay:  # type: ignore[arg-type]
+    with Relay(target, reset=reset, **cut) as relay:
         seen = relay.seen(known_hosts)
         done = rig.run(seen, definition)
     report = done.host()
@@ -54,7 +54,7 @@ def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -
     size = received - 600 if way == "from" else sent - 600
     seen: dict[str, int] = {}
     for k in points(size, POINTS, 7):
-        with Relay(target, **({"cut_after": k} if way == "from" else {"cut_sent": k})) as relay:  # type: ignore[arg-type]
+        with Relay(target, **({"cut_after": k} if way == "from" else {"cut_sent": k})) as relay:
             report = rig.run(relay.seen(tmp_path / "known_hosts"), definition).host()
         assert report["status"] in (*TRUE_ENDS, "ok"), (k, report)
         assert report["status"] != "ok" or set(report["summary"]) == {"unchanged"}

@@ -188,7 +188,7 @@ def test_http_hooks_are_asked_again_and_hold_back(site: Site, host: Host, watche
         if request.children:
             request.children[A]["spec"]["content"] = "reshaped"
 
-    watched.change = change  # type: ignore[method-assign]
+    watched.change = change
     site.files(a="1")
     with watched.service.serving() as url:
         site.http(url, onFailure="retry", deadline="PT1M")

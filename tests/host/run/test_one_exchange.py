@@ -55,7 +55,7 @@ def test_a_converged_host_takes_three_round_trips_whatever_the_size(
 
 
 def test_one_connection_with_one_channel_and_no_sftp(make_light_hosts: object, tmp_path: Path) -> None:
-    (host,) = make_light_hosts(1)  # type: ignore[operator]
+    (host,) = make_light_hosts(1)
     text = host.read("/etc/ssh/sshd_config")
     host.write("/etc/ssh/sshd_config", "LogLevel DEBUG1\nMaxSessions 1\n" + text)
     os.kill(host.pid, signal.SIGHUP)

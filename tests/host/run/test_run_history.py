@@ -70,7 +70,7 @@ def slow(place: str, count: int) -> rig.Definition:
 
 def test_a_run_that_was_cut_off_says_what_was_under_way(site: Site, light_host: Host, place: str) -> None:
     def kill(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":  # type: ignore[attr-defined]
+        if event.kind == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(light_host):
                 os.kill(pid, signal.SIGKILL)
 
@@ -92,7 +92,7 @@ def test_a_run_that_is_under_way_is_not_cut_off(site: Site, light_host: Host, pl
     seen: list[str] = []
 
     def look(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":  # type: ignore[attr-defined]
+        if event.kind == "action-started" and event.data["node"] == "command:wait":
             seen.extend(run["status"] for run in site.report("run-history")["history"])
 
     assert rig.run(light_host, slow(place, 1), listen=look).host()["status"] == "ok"
@@ -118,7 +118,7 @@ def test_a_prune_killed_between_is_finished_by_the_next(site: Site, light_host: 
     light_host.write(hold, "")
 
     def kill(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":  # type: ignore[attr-defined]
+        if event.kind == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(light_host):
                 os.kill(pid, signal.SIGKILL)
 

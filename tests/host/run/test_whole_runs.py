@@ -121,7 +121,7 @@ def test_forks_hold_after_the_question_too(fifty: list[Host]) -> None:
 
     def listen(event: object) -> None:
         nonlocal most
-        kind, host = event.kind, event.host  # type: ignore[attr-defined]
+        kind, host = event.kind, event.host
         acting.add(host) if kind == "action-started" else acting.discard(host) if kind == "finished" else None
         most = max(most, len(acting))
 
@@ -187,7 +187,7 @@ def test_a_restart_that_was_cut_off_is_owed_and_done_once(target: Host, place: s
     assert target.read(f"{place}.mark") == "begun\n"
 
     def kill(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":  # type: ignore[attr-defined]
+        if event.kind == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(target):
                 os.kill(pid, signal.SIGKILL)
 

@@ -14,10 +14,10 @@ import time
 import urllib.request
 
 # isort: off
-import cse_python  # noqa: F401 (before the package)
+import cse_python  # noqa: F401  # before the package
 
 # The package's modules import each other in a circle, which this one of them opens.
-import container_service_extension.common.utils.pyvcloud_utils  # noqa: F401
+import container_service_extension.common.utils.pyvcloud_utils  # noqa: F401  # it patches the client when it is imported
 
 # isort: on
 from container_service_extension.exception.exceptions import DefEntityServiceError

@@ -82,7 +82,7 @@ def serving(root: Path, *options: str, **env: str) -> Iterator[Served]:
         served.tokens = {role: token(address, f"a-{role}", role) for role in ROLES}
         yield served
     finally:
-        processes.end(process)  # type: ignore[arg-type]
+        processes.end(process)
 
 
 def _address(process: subprocess.Popen[str]) -> str:

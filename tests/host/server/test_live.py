@@ -44,7 +44,7 @@ def test_many_listen_and_the_store_is_looked_at_once_for_all(opened: Store, monk
         assert parsed(await anext(stream))[0] == "hello"
         greeted.append(topics)
         found = parsed(await asyncio.wait_for(anext(stream), 30))
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         return found
 
     greeted: list[object] = []
@@ -70,7 +70,7 @@ def test_who_is_no_administrator_hears_of_entities_alone(opened: Store, monkeypa
         assert parsed(await anext(stream))[0] == "hello"
         await asyncio.to_thread(hosts.tag, opened, "web1", ["canary"])
         found = parsed(await asyncio.wait_for(anext(stream), 30))
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         return found
 
     assert asyncio.run(heard()) == ("beat", {})
@@ -88,7 +88,7 @@ def test_a_store_that_fails_is_said_and_so_is_its_return(opened: Store) -> None:
         found.append(parsed(await asyncio.wait_for(anext(stream), 30)))
         path.write_bytes(sound)
         found.append(parsed(await asyncio.wait_for(anext(stream), 30)))
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         return found
 
     for topics in (None, OPEN_TOPICS):

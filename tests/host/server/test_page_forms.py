@@ -99,7 +99,7 @@ def test_an_author_creates_changes_and_deletes(
         page.get_by_role("button", name="Save").click()
         expect(page.locator("form")).to_have_count(0)
         expect(page.locator("tr", has_text="spec.size")).to_contain_text("4")
-        assert entity(client, name)["entity"] == {**wanted, "public": True, "spec": {**wanted["spec"], "size": 4}}  # type: ignore[dict-item]
+        assert entity(client, name)["entity"] == {**wanted, "public": True, "spec": {**wanted["spec"], "size": 4}}
 
         page.get_by_role("button", name="Delete").click()
         page.get_by_role("button", name="Delete now").click()

@@ -176,7 +176,7 @@ def test_a_commit_without_an_answer_is_resolved(postgresql: Server, database: st
         url = f"postgresql://ann:{quote(PASSWORD)}@127.0.0.1:{line.port}/{database}"
         with opened(url=url) as store:
             for number in range(1, 21):
-                line.cut_at_commit(when)  # type: ignore[arg-type]  # parametrized
+                line.cut_at_commit(when)
                 assert add(store) == number
                 assert counted(store) == number
                 hosts.bind(store, "web1", f"{number}.yml")

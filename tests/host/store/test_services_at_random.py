@@ -63,7 +63,7 @@ class Model:
 
     def deploy(self, db: list[str], web: list[str], relations: list[object], prune: bool, digest: int) -> None:
         parts = [declared(name, *hosts, digest=str(digest)) for name, hosts in (("db", db), ("web", web))]
-        services.deploy_in(self.connection, PROJECT, PLAYBOOK, parts, relations, {}, prune, 1.0)  # type: ignore[arg-type]
+        services.deploy_in(self.connection, PROJECT, PLAYBOOK, parts, relations, {}, prune, 1.0)
 
     def begin(self, number: int) -> bool:
         """Begin a hook of some unit, or take one away that has none left; return whether there was anything."""

@@ -43,7 +43,7 @@ class Sshd:
             "user": getpass.getuser(),
             "identity_files": (str(self.key),),
         }
-        return Target(name, **(values | changes))  # type: ignore[arg-type]
+        return Target(name, **(values | changes))
 
     def settings(self, **changes: object) -> Settings:
         values: dict[str, object] = {
@@ -52,7 +52,7 @@ class Sshd:
             "use_agent": False,
             "default_keys": False,
         }
-        return Settings(**(values | changes))  # type: ignore[arg-type]
+        return Settings(**(values | changes))
 
     def public_key(self, kind: str = "ed25519") -> str:
         return " ".join((self.root / f"host_{kind}.pub").read_text().split()[:2])

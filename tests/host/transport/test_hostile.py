@@ -52,7 +52,7 @@ class Server:
 
     def pour(self, transport: paramiko.Transport, message: paramiko.Message, most: int) -> None:
         while transport.is_active() and self.sent < most and not self.ends.is_set():
-            transport._send_message(message)  # type: ignore[attr-defined]
+            transport._send_message(message)
             self.sent += len(message.asbytes())
 
     def target(self) -> Target:
@@ -60,7 +60,7 @@ class Server:
 
     def settings(self, **changes: float) -> Settings:
         known = (str(self.root / "known"),)
-        return Settings(ssh_config="none", known_hosts=known, use_agent=False, **changes)  # type: ignore[arg-type]
+        return Settings(ssh_config="none", known_hosts=known, use_agent=False, **changes)
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_nothing_is_sent_about_a_channel_that_was_closed(jump: Sshd) -> None:
     late.add_string("late")
     first.close()
     time.sleep(0.5)  # until the server has forgotten it
-    connection.transport._send_user_message(late)  # type: ignore[attr-defined]
+    connection.transport._send_user_message(late)
     # The number is given again, and then it counts again.
     for _ in range(3):
         assert echoes(connection)

@@ -46,7 +46,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def units_of(store: object, connection: object, name: str) -> int:
-    found = services.units_in(connection, "shop")  # type: ignore[arg-type]
+    found = services.units_in(connection, "shop")
     return next(each.id for each in found if each.name == name)
 
 

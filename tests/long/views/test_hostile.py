@@ -190,5 +190,5 @@ def test_facts_history_and_progress_get_none_either(text: str) -> None:
         event = type("Event", (), {"host": text, "kind": kind, "data": {**data, "status": "error", "level": 40}})
         from statecfg.views import safe
 
-        for line in event_text(event, 2):  # type: ignore[arg-type]  # an event as the fleet makes it
+        for line in event_text(event, 2):
             no_controls(safe.line(line))

@@ -216,6 +216,6 @@ def test_unknown_type_is_named_with_a_suggestion() -> None:
     assert "did you mean `file`?" in found[0].help and "resources/fiel.py" in found[0].help
     assert found[0].places == (HERE,)
     with refused("SC0106") as found:
-        from statecfg.resources import pakage  # noqa: F401
+        from statecfg.resources import pakage  # noqa: F401  # the import is the test
     assert "did you mean `package`?" in found[0].help
     assert found[0].places[0].line == line() - 2 and found[0].places[0].file == __file__

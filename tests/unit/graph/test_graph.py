@@ -79,7 +79,7 @@ def test_merging_nothing_is_an_empty_graph() -> None:
 
 def test_merging_what_is_no_graph_is_refused() -> None:
     with refused("SC0109") as found:
-        merge_graphs(t_plain("a"), [t_plain("b")])  # type: ignore[arg-type]
+        merge_graphs(t_plain("a"), [t_plain("b")])
     assert "got a list" in found[0].detail
 
 
@@ -89,7 +89,7 @@ def test_nothing_can_be_changed() -> None:
         with pytest.raises(AttributeError, match="can't be changed"):
             setattr(thing, field, ())
     with pytest.raises(TypeError):
-        graph.node.attrs["name"] = "b"  # type: ignore[index]
+        graph.node.attrs["name"] = "b"
     with pytest.raises((TypeError, AttributeError)):
         graph.node.attrs["after"].append("y").clear()
     assert list(graph.node.attrs["after"]) == ["x"]
@@ -144,7 +144,7 @@ def test_merging_has_the_nodes_of_all_in_any_order_and_nesting(parts: list[dict[
             kept.setdefault(name, t_plain(name, provides=name, requires=wanted))
     graphs = list(kept.values())
     whole = merge_graphs(*graphs).nodemap
-    rng.shuffle(graphs)  # type: ignore[attr-defined]
+    rng.shuffle(graphs)
     nested = functools.reduce(merge_graphs, graphs)
     assert nested.nodemap == whole
     assert merge_graphs(nested, *graphs).nodemap == whole

@@ -50,7 +50,7 @@ def sent(content: Any) -> bytes:
     return content_of(definition.layers[0][0], definition.blobs)
 
 
-# ruff: noqa: UP031, UP032 - each way to compose text is there on purpose
+# ruff: noqa: UP031, UP032  # each way to compose text is there on purpose
 def in_base64(text: str) -> str:
     """Return a text in base64."""
     return base64.b64encode(text.encode()).decode()
@@ -184,7 +184,7 @@ def test_inside_of_lists_and_maps(token: Secret) -> None:
 
 def test_comparisons_compare_the_value(token: Secret) -> None:
     assert token == VALUE and token != "x" and token == f"{token}"
-    assert token in ["a", VALUE] and "ter" in token and token.startswith("hun") and {VALUE: 1}[token] == 1  # type: ignore[index]
+    assert token in ["a", VALUE] and "ter" in token and token.startswith("hun") and {VALUE: 1}[token] == 1
     assert sorted([Secret("b", "bbbb"), "aaaa"]) == ["aaaa", "bbbb"]
 
 

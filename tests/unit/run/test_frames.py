@@ -55,7 +55,7 @@ def valid(cls: type[Strict]) -> st.SearchStrategy[dict[str, Any]]:
     """Return what makes JSON of a class, with any of the keys that may be left out."""
     hints = typing.get_type_hints(cls, include_extras=True)
     must, may = {}, {}
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # each is a dataclass
+    for field in dataclasses.fields(cls):
         (must if field.default is dataclasses.MISSING else may)[field.name] = of(hints[field.name])
     return st.fixed_dictionaries(must, optional=may)
 

@@ -44,7 +44,7 @@ def hop(tmp_path: Path, text: str, target: Target, **settings: object) -> Hop:
 def hops(tmp_path: Path, text: str, target: Target, **settings: object) -> tuple[Hop, ...]:
     file = tmp_path / "config"
     file.write_text(text)
-    return route(target, Settings(ssh_config=str(file), **settings))  # type: ignore[arg-type]
+    return route(target, Settings(ssh_config=str(file), **settings))
 
 
 def test_tokens_aliases_and_files(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from statecfg.remote.units.tools.catalogue import TOOLS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Dict, Tuple
+    from typing import Any, Dict, Tuple
 
 FOLDER = "tools"
 CURRENT = "current"  # the link to the newest directory
@@ -70,8 +70,8 @@ def _modules() -> Dict[str, Tuple[bool, CodeType]]:
     for name in MODULES:
         spec = find_spec(name)
         assert spec is not None and spec.loader is not None
-        loader: object = spec.loader
-        found[name] = (spec.submodule_search_locations is not None, loader.get_code(name))  # type: ignore[attr-defined]
+        loader: Any = spec.loader
+        found[name] = (spec.submodule_search_locations is not None, loader.get_code(name))
     return found
 
 

@@ -34,7 +34,7 @@ class Finder:
     @classmethod
     def exec_module(cls, module: ModuleType) -> None:
         """Run a module's code."""
-        exec(cls.modules[module.__name__][1], module.__dict__)  # noqa: S102 - ours, from where only we can write
+        exec(cls.modules[module.__name__][1], module.__dict__)  # noqa: S102  # ours, from where only we can write
 
 
 def run(modules: Modules) -> NoReturn:

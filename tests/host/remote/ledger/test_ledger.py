@@ -217,7 +217,7 @@ def test_what_a_run_did_is_told(place: str) -> None:
     ledger.begin(RUN, [("service", "conf", None)])
     for node, status in (("conf", "ok"), ("service", "error")):
         journal.started(node, "write")
-        journal.took(node, "write", {"status": status, "reason": "no room" if status == "error" else ""})  # type: ignore[typeddict-item]
+        journal.took(node, "write", {"status": status, "reason": "no room" if status == "error" else ""})
     journal.finished("conf", "changed")
     ((_, found),) = left_over(place)
     ledger.end(RUN, found, "failed")
