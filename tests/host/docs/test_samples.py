@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 from tests import ROOT
+from tests.host import upgrades
 from tests.host.command import statecfg
 from tests.pages import blocks
 
@@ -38,6 +39,23 @@ def test_the_samples_of_secrets_are_valid(tmp_path: Path) -> None:
     )
     ran = statecfg("validate", "playbook.py", cwd=tmp_path, DB_PASSWORD="correct-horse")
     assert "2 resources on 1 host, nothing wrong" in ran.out
+
+
+def test_the_play_beside_the_one_of_ansible_is_valid(tmp_path: Path) -> None:
+    head, *lines = sample("coming-from.md", "# Ansible").splitlines()
+    (tmp_path / "playbook.yml").write_text("\n".join(line[head.index("# statecfg") :] for line in lines))
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: }\ngroups: {web: {hosts: [web1]}}\n")
+    (tmp_path / "site.conf.j2").write_text("listen {{ port }};\n")
+    assert "3 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
+
+
+def test_a_store_of_0_3_is_upgraded_as_the_page_says(tmp_path: Path) -> None:
+    upgrades.store(tmp_path / "store.db")
+    (shown,) = [block.text for block in blocks(ROOT / "docs/upgrading.md") if block.mark == "upgrade"]
+    lines = shown.splitlines()
+    for command, printed in zip(lines[::2], lines[1::2], strict=True):
+        ran = statecfg(*command.removeprefix("$ statecfg ").split(), cwd=tmp_path)
+        assert ran.out == f"{tmp_path}/{printed}\n"
 
 
 def test_the_sample_of_the_node_types_page_is_valid(tmp_path: Path) -> None:
