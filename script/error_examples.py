@@ -38,6 +38,9 @@ def section(text: str) -> str:
         project = Path(root) / "home/ann/shop"
         project.mkdir(parents=True)
         (project / "statecfg.toml").touch()
+        program = Path(root) / "statecfg"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m statecfg "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
         for language, content in BLOCK.findall(text):
             name = NAME.match(content)
             if language not in ("console", "text") and name:
@@ -61,7 +64,7 @@ def output(command: str, root: Path, project: Path) -> str:
     """Return what a command prints in a project, with the paths and the user that a reader would see."""
     home = root / "home/ann"
     environment = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{root}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "HOME": str(home),
         "USER": "ann",
