@@ -141,7 +141,7 @@ function set(object, name, value) {
 function parsed(input) {
   const { value } = input;
   // An empty field stands for no value, unless the value was empty before.
-  if (input.dataset.type === "string") return [value === "" && !input.required && !("kept" in input.dataset) ? undefined : value];
+  if (input.dataset.type === "string") return [value === "" && !("kept" in input.dataset) ? undefined : value];
   if (value.trim() === "") return [undefined];
   if (input.dataset.type === "number") return [Number(value)];
   try {

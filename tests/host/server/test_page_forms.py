@@ -126,6 +126,32 @@ def test_the_server_says_what_is_wrong_and_the_form_stays(browser: Browser, serv
         expect(page.locator('input[name="name"]')).to_have_value("renamed")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"title": "", "spec": {}},
+        {"title": None, "public": None, "spec": None},
+        {"title": 1, "public": "yes", "spec": []},
+        {"title": "a\r\nb", "spec": {"size": 1.5, "plan": "huge", "ports": {"a": [None]}}},
+        {"title": " a\nb\n", "spec": {"size": 1, "x": {"y": ""}}, "z": {"__proto__": 1, "constructor": "c"}},
+        {"__proto__": {"a": 1}, "title": "\u202e\u200b", "spec": {"size": -1, "plan": ""}},
+    ],
+)
+def test_saving_without_a_change_keeps_the_content(
+    browser: Browser, served: Served, type_id: str, content: dict[str, Any]
+) -> None:
+    with served.client() as client, paged(browser) as page:
+        id = created(client, type_id, "same", content)
+        go(signed_in(page, served), f"#/entities/{id}")
+        page.get_by_role("button", name="Change").click()
+        page.locator("form").evaluate("form => { form.noValidate = true; form.requestSubmit(); }")
+        expect(page.locator("form")).to_have_count(0)
+        found = client.get(f"{API}/entities/{id}")
+        assert found.json()["entity"] == content
+        assert found.headers["etag"] == '"2"', "the form was saved"
+
+
 def test_numbers_that_a_browser_would_change_are_not_edited(browser: Browser, served: Served, type_id: str) -> None:
     with served.client() as client, paged(browser) as page:
         id = created(client, type_id, "large", {"title": "a", "spec": {"size": 2**60}})
