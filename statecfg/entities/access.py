@@ -33,6 +33,18 @@ def to_type(connection: Any, principal: Principal, id: str) -> int:
     return 3 if principal.is_administrator else _granted(connection, principal, id)
 
 
+def to_types(connection: Any, principal: Principal) -> dict[str, int]:
+    """Return type → the rank of what a user may do with it, of all types that the user may see."""
+    types = [row.id for row in records.every(connection, tables.entity_type)]
+    if principal.is_administrator:
+        return dict.fromkeys(types, rank(FULL_CONTROL))
+    ranks: dict[str, int] = {}
+    for row in records.every(connection, tables.grant, object=types, member=[principal.id, principal.org_id]):
+        ranks[row.object] = max(ranks.get(row.object, 0), rank(row.level))
+    most = rank(READ_ONLY) if principal.role == "viewer" else rank(FULL_CONTROL)
+    return {id: min(found, most) for id, found in ranks.items()}
+
+
 def to_entity(connection: Any, principal: Principal, entity: Any) -> int:
     """Return the rank of what somebody may do with an entity (a row of the store)."""
     if principal.is_administrator:

@@ -34,7 +34,6 @@ FIELDS = {
     "accessLevelId": Field("level"),
     "memberId": Field("member"),
 }
-MEMBER = re.compile(r"urn:vcloud:(user|org):[A-Za-z0-9_.@-]{1,128}")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}")
 
 
@@ -144,9 +143,8 @@ class AccessCalls(Calls):
     def levels_of_types(self, principal: Principal) -> dict[str, str]:
         """Return type → the access level of a user, "ReadOnly", "ReadWrite" or "FullControl", of all visible types."""
         with self.store.reading() as connection:
-            types = records.every(connection, tables.entity_type)
-            levels = {row.id: access.name_of(access.to_type(connection, principal, row.id)) for row in types}
-        return {id: level for id, level in levels.items() if level}
+            ranks = access.to_types(connection, principal)
+        return {id: access.name_of(rank) for id, rank in ranks.items()}
 
     def level_of_entity(self, principal: Principal, id: str) -> str:
         """Return the access level of a user to an entity: "ReadOnly", "ReadWrite" or "FullControl".
@@ -225,7 +223,7 @@ def _given(body: Mapping[str, Any]) -> tuple[str, str]:
     if body.get("grantType") not in (None, MEMBERSHIP):
         raise bad(f"grantType has to be {MEMBERSHIP}.")
     member = bodies.text(body, "memberId")
-    if not MEMBER.fullmatch(member):
+    if not urn.MEMBER.fullmatch(member):
         raise bad("memberId has to be the URN of a user or an organization: urn:vcloud:user:… or urn:vcloud:org:….")
     return member, access.level_of(body.get("accessLevelId"))
 

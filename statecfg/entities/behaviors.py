@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.entities import disclosure, functions, playbooks, processes, selection, webhook
-from statecfg.entities.model import Invocation, Outcome
+from statecfg.entities.invocation import Invocation, Outcome
 from statecfg.entities.work import major_code, storable
 from statecfg.playbook.project import Project
 from statecfg.problems import suggest

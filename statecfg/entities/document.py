@@ -1,10 +1,11 @@
-"""Documents of the API, each declared once: its keys with their values, their JSON schemas and their versions."""
+"""Documents of the API, each declared once: from the fields of a class come its JSON and the schemas of that JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, get_type_hints
 
 Schema = dict[str, Any]
 Shape = dict[str, Any]
@@ -17,6 +18,16 @@ OBJECT_OR_NULL: Schema = {"type": ["object", "null"]}
 # Clients send back what they read. These keys have no effect in requests.
 IGNORED: Schema = {**TEXT_OR_NULL, "readOnly": True}
 IGNORED_OBJECT: Schema = {**OBJECT_OR_NULL, "readOnly": True}
+WRITE_ONLY = ("_internal_", "_secure_")
+# The schemas of fields by their Python types.
+_SCHEMAS: Mapping[Any, Schema] = {
+    str: TEXT,
+    str | None: TEXT_OR_NULL,
+    bool: BOOLEAN,
+    Mapping[str, Any]: OBJECT,
+    Mapping[str, Any] | None: OBJECT_OR_NULL,
+    Sequence[str]: {"type": "array", "items": TEXT},
+}
 
 
 def reference(name: str) -> Schema:
@@ -49,41 +60,79 @@ def values_of(name: str) -> Schema:
     return object_of({"values": {"type": "array", "items": reference(name), "maxItems": 1000}}, ("values",))
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of a document.
+def readable(value: Any) -> Any:
+    """Return JSON without the keys that are write-only."""
+    if isinstance(value, Mapping):
+        return {key: readable(item) for key, item in value.items() if not key.startswith(WRITE_ONLY)}
+    return [readable(item) for item in value] if isinstance(value, list) else value
 
-    :param answer: its schema in answers
-    :param value: the attribute of the object that has its value, or a function that returns the value
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Key:
+    """A key of a document: the annotation of a field, or a computed key.
+
+    :param name: "" for the name of the field
+    :param answer: its schema in answers; None for the one of the field's type
     :param request: its schema in requests; None if requests don't have it
     :param changes: whether a request may change it; otherwise only a request that creates the object sets it
     :param since: the first version of the API that has it
+    :param convert: makes the JSON of a field's value
+    :param value: returns the JSON of a computed key from the object
     """
 
-    name: str
-    answer: Schema
-    value: str | Callable[[Any], Any]
+    name: str = ""
+    answer: Schema | None = None
     request: Schema | None = None
     changes: bool = True
     since: float = 0.0
+    convert: Callable[[Any], Any] | None = None
+    value: Callable[[Any], Any] | None = None
 
-    def of(self, item: Any) -> Any:
-        """Return the value of the key."""
-        return getattr(item, self.value) if isinstance(self.value, str) else self.value(item)
+
+@dataclass(frozen=True, slots=True)
+class _BoundKey:
+    """A key with everything that its declaration leaves out."""
+
+    name: str
+    answer: Schema
+    value: Callable[[Any], Any]
+    request: Schema | None
+    changes: bool
+    since: float
+
+
+def _computed(key: Key) -> _BoundKey:
+    if key.answer is None or key.value is None:
+        raise TypeError(f"the computed key {key.name} needs a schema and a value")
+    return _BoundKey(key.name, key.answer, key.value, key.request, key.changes, key.since)
+
+
+def _of_fields(kind: type) -> Iterator[_BoundKey]:
+    """Yield the keys of the fields of a class that are annotated with a `Key`."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        for key in getattr(hint, "__metadata__", ()):
+            answer = _SCHEMAS[hint.__origin__] if key.answer is None else key.answer
+            value = _converted(attrgetter(name), key.convert)
+            yield _BoundKey(key.name or name, answer, value, key.request, key.changes, key.since)
+
+
+def _converted(read: Callable[[Any], Any], convert: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    return read if convert is None else lambda item: convert(read(item))
 
 
 class Document:
-    """The form of one kind of object in answers and requests.
+    """The JSON of a class of objects, in answers and requests.
 
-    :param keys: in the order in which answers have them
+    :param kind: a dataclass whose fields are annotated with `Key`
+    :param computed: further keys
     """
 
-    def __init__(self, *keys: Key) -> None:
-        self.keys = keys
+    def __init__(self, kind: type, *computed: Key) -> None:
+        self.keys = (*_of_fields(kind), *map(_computed, computed))
 
     def shape(self, item: Any, version: float) -> Shape:
         """Return an object with the keys of a version of the API: older clients fail on unknown keys."""
-        return {key.name: key.of(item) for key in self.keys if version >= key.since}
+        return {key.name: key.value(item) for key in self.keys if version >= key.since}
 
     def answer(self, *optional: str) -> Schema:
         """Return the schema of answers. Keys that not every version has are optional."""

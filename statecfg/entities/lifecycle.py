@@ -8,6 +8,7 @@ from typing import Any
 from statecfg.entities import access, bodies, rows, schemas, urn, work
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
+from statecfg.entities.invocation import Outcome
 from statecfg.entities.model import (
     CREATE,
     DELETE,
@@ -27,7 +28,6 @@ from statecfg.entities.model import (
     UPDATE,
     Entity,
     EntityType,
-    Outcome,
     Page,
     Principal,
     Query,

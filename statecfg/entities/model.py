@@ -1,11 +1,30 @@
-"""The objects of the API and their users, as Python values. `shapes` declares their JSON."""
+"""The objects of the API and their users.
+
+A field with a `Key` is in the object's JSON; `shapes` adds the keys that are computed. The other fields are internal.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+
+from statecfg.entities import urn
+from statecfg.entities.document import (
+    BOOLEAN,
+    IGNORED,
+    OBJECT,
+    OBJECT_OR_NULL,
+    TEXT,
+    TEXT_OR_NULL,
+    Key,
+    Schema,
+    object_of,
+    or_null,
+    readable,
+    text,
+)
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -77,16 +96,45 @@ class Principal:
         return self.role == ROLES[0]
 
 
+ENTITY_STATE = 37.1  # since this version, entities have `entityState` besides `state`, a message and dates
+TYPE_HOOKS = 36.0  # since this version, types have hooks and inheritedVersion
+LEVEL = text(128, 1, enum=list(LEVELS))
+EXECUTION = object_of({"id": or_null(text()), "type": text(128, 1, "[A-Za-z][A-Za-z0-9_-]*")}, ("type",))
+INTERFACES: Schema = {"type": ["array", "null"], "items": text(512), "maxItems": 100}
+HOOKS_OR_NULL: Schema = {**OBJECT_OR_NULL, "additionalProperties": TEXT}
+HOOK_IDS: Schema = {
+    **OBJECT_OR_NULL,
+    "properties": {name: or_null(text(512)) for name in HOOKS},
+    "additionalProperties": False,
+}
+STATE = Key(answer={**TEXT, "enum": list(STATES)}, request=or_null(text(32, enum=list(STATES))))
+
+# Fields that several documents have.
+Id = Annotated[str, Key(request=IGNORED)]
+Name = Annotated[str, Key(request=text(256, 1))]
+Description = Annotated[str | None, Key(request=or_null(text(4096)))]
+ExternalId = Annotated[str | None, Key("externalId", request=or_null(text()))]
+Namespace = Annotated[str, Key(request=text(64, 1, urn.NAMESPACE.pattern), changes=False)]
+Version = Annotated[str, Key(request=text(64, 5, urn.VERSION.pattern), changes=False)]
+Flag = Annotated[bool, Key(request=BOOLEAN)]
+Level = Annotated[str, Key("accessLevelId", answer={**TEXT, "enum": list(LEVELS)}, request=LEVEL)]
+
+
+def _or_none(value: Any) -> Any:
+    """Return None instead of an empty value."""
+    return value or None
+
+
 @dataclass(frozen=True, slots=True)
 class Interface:
     """A named set of behaviors that types implement. If `readonly`, it can't be changed or deleted."""
 
-    id: str
-    name: str
-    vendor: str
-    nss: str
-    version: str
-    readonly: bool
+    id: Id
+    name: Name
+    vendor: Namespace
+    nss: Namespace
+    version: Version
+    readonly: Flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +148,11 @@ class Behavior:
     """
 
     owner: str
-    id: str
-    ref: str
-    name: str
-    description: str | None
-    execution: Json
+    id: Id
+    ref: Id
+    name: Annotated[str, Key(request=text(128, 1, urn.BEHAVIOR.pattern), changes=False)]
+    description: Description
+    execution: Annotated[Json, Key(request=EXECUTION, convert=readable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +165,19 @@ class EntityType:
     :param readonly: whether it can't be changed or deleted
     """
 
-    id: str
-    name: str
-    vendor: str
-    nss: str
-    version: str
-    description: str | None
-    external_id: str | None
-    schema: Json
-    interfaces: Sequence[str]
-    hooks: Mapping[str, str]
-    inherited_version: str | None
-    max_implicit_right: str | None
-    readonly: bool
+    id: Id
+    name: Name
+    vendor: Namespace
+    nss: Namespace
+    version: Version
+    description: Description
+    external_id: ExternalId
+    schema: Annotated[Json, Key(request=OBJECT)]
+    interfaces: Annotated[Sequence[str], Key(request=INTERFACES, convert=list)]
+    hooks: Annotated[Mapping[str, str], Key(answer=HOOKS_OR_NULL, request=HOOK_IDS, since=TYPE_HOOKS, convert=_or_none)]
+    inherited_version: Annotated[str | None, Key("inheritedVersion", request=or_null(text(64)), since=TYPE_HOOKS)]
+    max_implicit_right: Annotated[str | None, Key("maxImplicitRight", request=or_null(LEVEL), since=ENTITY_STATE)]
+    readonly: Flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +194,12 @@ class Entity:
     :param created, modified: seconds since 1970
     """
 
-    id: str
-    type: str
-    name: str
-    external_id: str | None
-    content: Json
-    state: str
+    id: Id
+    type: Annotated[str, Key("entityType", request=or_null(text(512)))]
+    name: Name
+    external_id: ExternalId
+    content: Annotated[Json, Key("entity", request=OBJECT)]
+    state: Annotated[str, STATE]
     message: str
     revision: int
     owner: str
@@ -187,20 +235,20 @@ class Task:
     :param started, ended: seconds since 1970; None before
     """
 
-    id: str
+    id: Annotated[str, Key()]
     parent: str
-    name: str
-    operation: str
+    name: Annotated[str, Key("operationName")]
+    operation: Annotated[str, Key()]
     entity: str
     entity_name: str
     user: str
     org: str
-    status: str
-    progress: int
-    details: str
+    status: Annotated[str, Key(answer={**TEXT, "enum": list(STATUSES)})]
+    progress: Annotated[int, Key(answer={"type": "integer", "minimum": 0, "maximum": 100})]
+    details: Annotated[str, Key(answer=TEXT_OR_NULL, convert=_or_none)]
     log: str
     result: Any
-    error: Json | None
+    error: Annotated[Json | None, Key()]
     created: float
     started: float | None
     ended: float | None
@@ -221,10 +269,10 @@ class Grant:
     :param level: one of `LEVELS`
     """
 
-    id: str
-    object: str
-    member: str
-    level: str
+    id: Id
+    object: Annotated[str, Key("objectId")]
+    member: Annotated[str, Key("memberId", request=text(256, 1, urn.MEMBER.pattern), changes=False)]
+    level: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +289,14 @@ class MetadataEntry:
     :param revision: grows by one with every change
     """
 
-    id: str
+    id: Id
     domain: str
     namespace: str
     key: str
     type: str
     value: Any
-    persistent: bool
-    readonly: bool
+    persistent: Flag
+    readonly: Annotated[bool, Key("readOnly", request=BOOLEAN)]
     revision: int
 
     @property
@@ -261,8 +309,8 @@ class MetadataEntry:
 class BehaviorGrant:
     """The access level of an entity that a user needs to invoke a behavior."""
 
-    behavior: str
-    level: str
+    behavior: Annotated[str, Key("behaviorId", request=text(512, 1))]
+    level: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,67 +368,6 @@ class Updated:
     def etag(self) -> str:
         """The ETag header."""
         return self.entity.etag
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """A run of a behavior.
-
-    :param id: equal for all attempts, so that it serves as an idempotency key
-    :param task_id: id of its task executeBehavior
-    :param parent_task_id: id of the task that it belongs to, "" for none
-    :param claimed: id of the task that the worker leased: `parent_task_id` if there is one, otherwise `task_id`
-    :param behavior: the type's override if there is one, otherwise the interface's behavior
-    :param kind: a hook (one of `HOOKS`), or "" if a user invoked it
-    :param execution: the behavior's, including `_internal_*` and `_secure_*`
-    :param entity: the current content of the entity
-    :param arguments, metadata: given by the user; {} for hooks
-    :param user: the user whose request caused it
-    :param rejected: why the content is invalid by the type's schema, "" if it is valid
-    """
-
-    id: str
-    task_id: str
-    parent_task_id: str
-    claimed: str
-    behavior: Behavior
-    kind: str
-    execution: Json
-    entity_id: str
-    entity_name: str
-    type_id: str
-    entity: Json
-    arguments: Json
-    metadata: Json
-    user: Principal
-    rejected: str = ""
-
-    @property
-    def destroys(self) -> bool:
-        """Whether a playbook removes its resources: always in deletion hooks, otherwise if its properties say so."""
-        properties = self.execution.get("execution_properties") or {}
-        return self.kind in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
-
-    @property
-    def applies(self) -> bool:
-        """Whether a playbook is applied, with the content as its variables."""
-        return self.execution.get("type") == "Playbook" and not self.destroys
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a behavior.
-
-    :param ok: whether it succeeded
-    :param result: any JSON value; a string is shown unchanged, any other value as JSON
-    :param error: majorErrorCode (int), minorErrorCode, message; if `ok` is false
-    :param public: the message for users who are not administrators, if `error` has names of hosts or addresses
-    """
-
-    ok: bool
-    result: Any = None
-    error: Json | None = None
-    public: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 from statecfg.entities import rows, urn, work
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
-from statecfg.entities.model import Invocation, Outcome, Page, Principal, Query, Task
+from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.model import Page, Principal, Query, Task
 from statecfg.entities.problems import forbidden
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists

@@ -20,6 +20,7 @@ from statecfg.entities.interfaces import (
     unchanged,
 )
 from statecfg.entities.model import (
+    ENTITY_STATE,
     FULL_CONTROL,
     HOOKS,
     READ_ONLY,
@@ -104,7 +105,7 @@ class TypeCalls(Calls):
             given = bodies.whole(body)
             same_id(given, id)
             unchanged(given, known)
-            values = _values({**shapes.entity_type(known, shapes.ENTITY_STATE), **given})
+            values = _values({**shapes.entity_type(known, ENTITY_STATE), **given})
             if any(getattr(known, key) != value for key, value in values.items()):
                 selection.check_hooks(connection, principal, known.hooks, values["hooks"])
                 may_change(known)

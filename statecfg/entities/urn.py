@@ -7,6 +7,7 @@ import uuid
 
 NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Semantic versioning without build data, which no URN of the original has. Source: https://semver.org
+MEMBER = re.compile(r"urn:vcloud:(user|org):[A-Za-z0-9_.@-]{1,128}")
 VERSION = re.compile(
     r"(?=.{1,64}$)(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
 )

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from statecfg.entities import disclosure, payload
-from statecfg.entities.model import Invocation, Outcome
+from statecfg.entities.invocation import Invocation, Outcome
 from statecfg.entities.work import major_code
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.entities import model, rows, schemas, selection, urn
+from statecfg.entities.invocation import Invocation, Outcome
 from statecfg.entities.model import (
     DELETE,
     ERROR,
@@ -30,8 +31,6 @@ from statecfg.entities.model import (
     SUCCESS,
     Behavior,
     EntityType,
-    Invocation,
-    Outcome,
     Principal,
 )
 from statecfg.store import records

@@ -14,7 +14,8 @@ import uuid
 from typing import Any
 
 from statecfg.entities import behaviors, disclosure
-from statecfg.entities.model import Invocation, Outcome, Principal, Task
+from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.model import Principal, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
 from statecfg.entities.tasks import LEASE

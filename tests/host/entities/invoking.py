@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.entities import behaviors
-from statecfg.entities.model import Behavior, Invocation, Outcome, Principal
+from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.model import Behavior, Principal
 from statecfg.playbook import project
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000000"

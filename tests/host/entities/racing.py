@@ -6,7 +6,7 @@ import os
 import signal
 from multiprocessing.connection import Connection as Pipe
 
-from statecfg.entities.model import Outcome
+from statecfg.entities.invocation import Outcome
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
 from statecfg.store import opened

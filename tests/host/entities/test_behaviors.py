@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from statecfg.entities import behaviors
-from statecfg.entities.model import Outcome
+from statecfg.entities.invocation import Outcome
 from statecfg.playbook import project
 from statecfg.store import hosts, opened, runs
 from tests.host.command import reach

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.entities.model import IN_DELETION, RESOLVED, Invocation, Outcome, Query
+from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.model import IN_DELETION, RESOLVED, Query
 from statecfg.entities.operations import Operations
 from statecfg.entities.tasks import LEASE
 from statecfg.store import opened

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from statecfg.entities.model import Outcome, Query
+from statecfg.entities.invocation import Outcome
+from statecfg.entities.model import Query
 from statecfg.entities.operations import Operations
 from statecfg.entities.tasks import LEASE
 from statecfg.store import opened

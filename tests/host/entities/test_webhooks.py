@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from statecfg.entities import behaviors, payload
-from statecfg.entities.model import Outcome
+from statecfg.entities.invocation import Outcome
 from statecfg.entities.webhook import signature
 from statecfg.playbook import project
 from tests.host.entities.invoking import BEHAVIOR, TOKEN, TYPE, Site, invocation, message
@@ -241,6 +241,13 @@ def test_an_answer_that_is_an_error(site: Site, talk: Callable[..., None], said:
         found = site.run(invocation(hook(server.url, _secure_token="t0psecret")))
     assert said in message(found)
     assert not found.ok and len(server.asked) == 1
+
+
+def test_only_administrators_read_the_address_of_a_webhook_that_does_not_answer(site: Site) -> None:
+    with serving(lambda line, asked: line.close()) as server:
+        found = site.run(invocation(hook(server.url)))
+    assert server.url in message(found)
+    assert found.public == "The webhook did not answer. Administrators see the reasons in the task's details."
 
 
 def parts(*bodies: str, blank: str = "\r\n", kind: str = TASK) -> str:

@@ -138,6 +138,23 @@ def test_tenants_see_what_they_were_given(define: Any, served: Served) -> None:
         refused(tenant.get(path), 403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN")
 
 
+def test_users_read_which_behavior_it_is_and_not_how_it_runs(define: Any, served: Served) -> None:
+    client, of, kind = define
+    path = f"{API}/interfaces/{of['id']}/behaviors/urn:vcloud:behavior-interface:ask:acme:{of['nss']}:1.0.0"
+    execution = {"type": "WebHook", "id": "hook", "href": "https://inside.example/", "_internal_key": "k"}
+    changed = client.put(path, json={**client.get(path).json(), "execution": execution})
+    assert changed.json()["execution"] == {"type": "WebHook", "id": "hook", "href": "https://inside.example/"}
+    given = {"grantType": "MembershipAccessControlGrant", "memberId": user_id("a-author", "acme")}
+    level = {"accessLevelId": LEVEL + "FullControl"}
+    assert client.post(f"{API}/entityTypes/{kind['id']}/accessControls", json={**given, **level}).status_code == 201
+    with served.client("author") as tenant:
+        of_type = f"{API}/entityTypes/{kind['id']}/behaviors"
+        found = [tenant.get(path), tenant.get(of_type), tenant.get(f"{of_type}/{changed.json()['id']}")]
+    for answer in found:
+        assert answer.status_code == 200 and "inside.example" not in answer.text, answer.text
+    assert found[0].json()["execution"] == {"type": "WebHook", "id": "hook"}
+
+
 @pytest.mark.parametrize(("version", "new"), [("36.0", False), ("37.0", False), ("37.1", True), ("39.1", True)])
 def test_versions_have_their_keys(define: Any, served: Served, version: str, new: bool) -> None:
     client, _, kind = define

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from statecfg.entities import model
-from statecfg.entities.model import Entity, EntityType, Outcome, Principal, Query, Task
+from statecfg.entities.invocation import Outcome
+from statecfg.entities.model import Entity, EntityType, Principal, Query, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
 from statecfg.store import opened

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg.entities.model import RESOLUTION_ERROR, RESOLVED, EntityType, Outcome
+from statecfg.entities.invocation import Outcome
+from statecfg.entities.model import RESOLUTION_ERROR, RESOLVED, EntityType
 from tests.unit.entities.scenes import INTERFACE, ROOT, Scene, behavior
 
 PLAYBOOK = {"type": "Playbook", "id": "playbooks/site.yml"}

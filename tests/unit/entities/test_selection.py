@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg.entities.model import FULL_CONTROL, READ_ONLY, READ_WRITE, EntityType, Outcome
+from statecfg.entities.invocation import Outcome
+from statecfg.entities.model import FULL_CONTROL, READ_ONLY, READ_WRITE, EntityType
 from tests.unit.entities.scenes import ALL, ANN, INTERFACE, ROOT, Scene, behavior, refused
 
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
