@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, Node, Result
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import AbsolutePath, Argv, Name, Seconds, Text, UserName, WorkingDirectory
+    from statecfg.remote.graph.values import (
+        AbsolutePath,
+        Argv,
+        Name,
+        NodeOptions,
+        Seconds,
+        Text,
+        UserName,
+        WorkingDirectory,
+    )
     from statecfg.remote.machine.world import Machine, World
 
 FACETS = ("packages", "units", "users", "groups")

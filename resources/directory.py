@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, ActionSpec, Node, Result
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import AbsolutePath, LocalPath, Mode, Owner, OwnerGroup
+    from statecfg.remote.graph.values import AbsolutePath, LocalPath, Mode, NodeOptions, Owner, OwnerGroup
     from statecfg.remote.machine.world import Machine, World
 
 

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, ActionSpec, Node, Result
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import AbsolutePath, Argv, Content, LocalPath, Mode, Owner, OwnerGroup, Suffix
+    from statecfg.remote.graph.values import (
+        AbsolutePath,
+        Argv,
+        Content,
+        LocalPath,
+        Mode,
+        NodeOptions,
+        Owner,
+        OwnerGroup,
+        Suffix,
+    )
     from statecfg.remote.machine.world import Machine, World
 
 CONTENT = ("content", "source", "template")

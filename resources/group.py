@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, Node, Result
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import GroupName, Id, UserName
+    from statecfg.remote.graph.values import GroupName, Id, NodeOptions, UserName
     from statecfg.remote.machine.world import Machine, World
 
 

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, ActionSpec, Node, Result
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import AbsolutePath, Argv, Line, Mode, Owner, OwnerGroup, Pattern, Suffix
+    from statecfg.remote.graph.values import (
+        AbsolutePath,
+        Argv,
+        Line,
+        Mode,
+        NodeOptions,
+        Owner,
+        OwnerGroup,
+        Pattern,
+        Suffix,
+    )
     from statecfg.remote.machine.world import Machine, World
 
 

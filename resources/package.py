@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Node
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import PackageName, Text
+    from statecfg.remote.graph.values import NodeOptions, PackageName, Text
     from statecfg.remote.machine.world import World
 
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, Node
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import Name, Pause
+    from statecfg.remote.graph.values import Name, NodeOptions, Pause
     from statecfg.remote.machine.world import World
 
 UP = _systemd.UP

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from statecfg.remote.graph.model import Action, Node
-    from statecfg.remote.graph.nodetype import NodeOptions
-    from statecfg.remote.graph.values import AbsolutePath, GroupName, Id, Line, UserName
+    from statecfg.remote.graph.values import AbsolutePath, GroupName, Id, Line, NodeOptions, UserName
     from statecfg.remote.machine.world import World
 
 BREAKING = frozenset(":\r\n")  # what ends a field or an entry of passwd(5) and shadow(5)

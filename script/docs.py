@@ -130,6 +130,8 @@ ELSEWHERE = {
     "ledger. The executor creates it. Tests and the demo set it so that they don't use the machine's own ledger",
     "XDG_STATE_HOME": "on hosts, for users other than root: the parent of the state directory `statecfg/`, which "
     "contains the executor, the lock and the ledger (default `~/.local/state`; root uses `/var/lib/statecfg`)",
+    "XDG_CACHE_HOME": "on the controller: the parent of the directory `statecfg/`, which keeps the executor's source "
+    "prepared for hosts (default `~/.cache`)",
     "STATECFG_CHILD": "set by the executor in the programs that it starts, to find processes that they leave running",
     "STATECFG_HOOK": "set in the programs of exec hooks; if such a program runs statecfg, that statecfg does not wait "
     "for hooks",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from statecfg.problems.positions import SourceLocation
     from statecfg.remote.graph.borg import make_validators
     from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Keyword, Unknown, error, ok
-    from statecfg.remote.graph.model import Result as Result
-    from statecfg.remote.graph.nodetype import NodeOptions as NodeOptions
     from statecfg.remote.graph.nodetype import NodeType, node_type, table
     from statecfg.remote.graph.ops import op
     from statecfg.remote.graph.values import (
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
         Mode,
         Name,
         Names,
+        NodeOptions,
         NoNul,
         Owner,
         OwnerGroup,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         Pattern,
         Pause,
         Port,
+        Result,
         Seconds,
         Suffix,
         Text,
@@ -78,6 +78,7 @@ _HOMES = {
     "Names": "statecfg.remote.graph.values",
     "NoNul": "statecfg.remote.graph.values",
     "Node": "statecfg.graph.graph",
+    "NodeOptions": "statecfg.remote.graph.values",
     "NodeType": "statecfg.remote.graph.nodetype",
     "Owner": "statecfg.remote.graph.values",
     "OwnerGroup": "statecfg.remote.graph.values",
@@ -88,6 +89,7 @@ _HOMES = {
     "Play": "statecfg.playbook.plays",
     "Port": "statecfg.remote.graph.values",
     "Problem": "statecfg.problems",
+    "Result": "statecfg.remote.graph.values",
     "Seconds": "statecfg.remote.graph.values",
     "Secret": "statecfg.playbook.secrets",
     "Suffix": "statecfg.remote.graph.values",
@@ -150,6 +152,7 @@ __all__ = [
     "Names",
     "NoNul",
     "Node",
+    "NodeOptions",
     "NodeType",
     "Owner",
     "OwnerGroup",
@@ -159,6 +162,7 @@ __all__ = [
     "Play",
     "Port",
     "Problem",
+    "Result",
     "Seconds",
     "Secret",
     "SourceLocation",

@@ -21,7 +21,7 @@ WAIT = 60.0  # seconds for the next bytes: a controller that is gone without a w
 OLD = 30 * 86400  # seconds after which an executor of another version is thrown away
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
     Frame = Tuple[Dict[str, Any], bytes]
 
@@ -116,33 +116,44 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
             os.unlink(trial)
 
 
-def fetch(sha: str, kept: bytes, frames: "List[Frame]") -> bytes:
-    """Return the executor, from the controller where what is kept is not it; other frames are put aside."""
+def ask(sha: str, frames: "List[Frame]") -> "Iterator[bytes]":
+    """Ask the controller for a part of the executor; yield its pieces, and put other frames aside."""
+    text = json.dumps({"type": "need", "bundle": sha}).encode()
+    os.write(sink, struct.pack(">IIB", len(text), 0, 0) + text)
+    last = False
+    while not last:
+        header, body = receive()
+        if header["type"] == "bundle":
+            yield body
+            last = header["last"]
+        elif header["type"] != "beat":
+            frames.append((header, body))
+
+
+def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> bytes:
+    """Return a part of the executor; ask the controller for its pieces if the one kept here is missing or damaged."""
     if hashlib.sha256(kept).hexdigest() == sha:
         return kept
     if kept:
         warnings.append("the executor kept on this host was damaged; it was sent anew")
-    text = json.dumps({"type": "need", "bundle": sha}).encode()
-    os.write(sink, struct.pack(">IIB", len(text), 0, 0) + text)
-    bundle, last = b"", False
-    while not last:
-        header, body = receive()
-        if header["type"] == "bundle":
-            bundle, last = bundle + body, header["last"]
-        elif header["type"] != "beat":
-            frames.append((header, body))
+    bundle = b"".join(pieces(sha))
     if hashlib.sha256(bundle).hexdigest() != sha:
         sys.stderr.write("the executor arrived damaged\n")
         sys.exit(95)
     return bundle
 
 
-def unpack(sha: str, frames: "List[Frame]") -> "Dict[str, Any]":
-    """Return the executor's modules: name → is it a package, its code. Both forms are kept: as sent, and compiled."""
+def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, Any]":
+    """Return the modules of a part of the executor: name → is it a package, its code.
+
+    Both forms are kept: as sent, and compiled.
+
+    :param pieces: asks the controller for a part, and yields its pieces
+    """
     folder = cache()
     place = os.path.join(folder or "/nonexistent", sha)
     kept = load(place)
-    bundle = fetch(sha, kept, frames)
+    bundle = fetch(sha, kept, pieces)
     if bundle is not kept:
         keep(folder, sha, bundle)
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
@@ -192,10 +203,10 @@ def begin() -> None:
     hello = receive()[0]
     os.write(sink, hello["nonce"].encode() + b"\n")
     frames: "List[Frame]" = []
-    Finder.modules = unpack(hello["bundle"], frames)
+    Finder.modules = unpack(hello["bundle"], lambda sha: ask(sha, frames))
     finder: "Any" = Finder
     sys.meta_path.insert(0, finder)
-    hello.update(warnings=warnings, modules=Finder.modules)
+    hello.update(warnings=warnings, modules=Finder.modules, unpack=unpack)
     import_module("statecfg.remote.session").main(source, sink, hello, frames)
 
 

@@ -23,7 +23,7 @@ from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
     from statecfg.remote.graph.model import Node
     from statecfg.remote.run.planning import Plan
@@ -63,7 +63,7 @@ class Session:
         self.managed: Optional[Management] = None
         self.units: Optional[Units] = None
         self.expect: Dict[str, str] = {}
-        self.warnings: List[str] = list(hello.get("warnings", ()))
+        self.warnings: List[str] = hello.setdefault("warnings", [])
 
     def run(self) -> Tuple[str, Dict[str, Any]]:
         """Do what the controller asks for; return the status and what else END is to say."""
@@ -168,6 +168,8 @@ class Session:
             frame, _ = self.channel.receive("nodes", "expect", "begin")
             if frame["type"] == "begin":
                 order.update((key, value) for key, value in frame.items() if key != "type")
+                for sha256 in frame.get("parts", ()):
+                    self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
                 return layers
             if frame["type"] == "expect":
                 self.expect.update(frame["nodes"])
@@ -175,6 +177,15 @@ class Session:
             while len(layers) <= frame["layer"]:
                 layers.append([])
             layers[frame["layer"]] += [decode_node(found, self.blobs) for found in frame["nodes"]]
+
+    def part(self, sha256: str) -> Iterator[bytes]:
+        """Ask for a part of the executor that only some hosts need; yield its pieces."""
+        self.channel.send({"type": "need", "bundle": sha256})
+        last = False
+        while not last:
+            header, body = self.channel.receive("bundle")
+            yield body
+            last = header["last"]
 
     def take_lock(self, order: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """Take the host for this run, or, for a plan, see that nobody else is changing it; return who does."""

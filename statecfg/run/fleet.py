@@ -139,7 +139,6 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         options.patience,
         options.password,
     )
-    packed = bundle.build({name for job in jobs for name in job.definition.types})
     slots = threading.Semaphore(max(1, options.forks))
     gate = Gate(slots) if options.confirm is not None else None
     joined = _Joined()
@@ -148,7 +147,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             job.host,
             job.definition,
             job.owner or job.playbook,
-            packed,
+            bundle.build(job.definition.types),
             order,
             partial(emit, job.host.name),
             None if options.expect is None else options.expect.get(job.host.name, {}),

@@ -16,7 +16,7 @@ from statecfg.playbook.inventory import Host
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.wire import frames as wire
 from statecfg.run import frames
-from statecfg.run.bundle import Bundle, command, modules_of
+from statecfg.run.bundle import Bundle, Part, command, modules_of, parts
 from statecfg.run.host_report import SUSPICIOUS, Broken, HostReport
 from statecfg.run.listening import AGAIN, Listening
 from statecfg.run.new_login import aside, by_ssh
@@ -157,12 +157,13 @@ class HostSession:
         self.nonce = secrets.token_hex(16)
         self.said = HostReport(definition, order.mode, emit)
         self.report = self.said.report
-        self.answered = self.told = self.entered = self.supplied = self.asking = self.typed = False
+        self.answered = self.told = self.entered = self.asking = self.typed = False
         self.permit: _Permit | None = None
         self.address = ""
         self.hooks = 0  # of units, that run there now
         self.running: dict[int, Json] = {}  # by the number of their order
         self.given: set[str] = set()
+        self.parts: dict[str, Part] = {bundle.sha256: bundle}  # of the executor, by digest
         self.writing = threading.Lock()
         self.outbox: Outbox | None = None
         self.waiting = threading.Event()
@@ -303,7 +304,7 @@ class HostSession:
         if frame.types is not None:
             self.supply_types(stream, frame.types)
         elif frame.bundle is not None:
-            self.supply_bundle(stream)
+            self.supply_part(stream, frame.bundle)
         for sha256 in frame.blobs or ():
             blob = self.definition.blobs.get(sha256)
             if blob is None or sha256 in self.given:
@@ -317,16 +318,14 @@ class HostSession:
             except (OSError, wire.ProtocolError) as problem:
                 raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem
 
-    def supply_bundle(self, stream: Stream) -> None:
-        """Send the executor."""
-        if self.supplied:
-            raise Broken("it asks for the executor a second time", SUSPICIOUS)
-        self.supplied = True
-        data = self.bundle.data
-        self.emit("uploading", {"bytes": len(data)})
+    def supply_part(self, stream: Stream, sha256: str) -> None:
+        """Send a part of the executor."""
+        if sha256 not in self.parts or sha256 in self.given:
+            raise Broken("it asks for the executor a second time, or for another one", SUSPICIOUS)
+        self.given.add(sha256)
+        self.emit("uploading", {"bytes": len(data := self.parts[sha256].data)})
         for start in range(0, len(data), PIECE):
-            last = start + PIECE >= len(data)
-            self.say(stream, plain({"type": "bundle", "last": last}, data[start : start + PIECE]))
+            self.say(stream, plain({"type": "bundle", "last": start + PIECE >= len(data)}, data[start : start + PIECE]))
 
     def supply_types(self, stream: Stream, names: Sequence[str]) -> None:
         """Send node types of what left the definition, as far as they are still known here."""
@@ -458,8 +457,9 @@ class HostSession:
         try:
             if self.late is not None:
                 self.definition, self.more, self.events = self.late()
+            self.parts |= (more := parts(self.more))
             with contextlib.suppress(TransportError):
-                self.say(stream, wire.encode({**self.more, "type": "begin"}))
+                self.say(stream, wire.encode({**self.more, "type": "begin", "parts": list(more)}))
             Listening(self, stream).run()
         finally:
             over.set()

@@ -126,7 +126,9 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
             if reshape is not None and not wrong:
                 jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
             # What travels with them is checked, too; the run finds it made.
-            bundle.build({name for job in jobs for name in job.definition.types})
+            bundle.check()
+            for job in jobs:
+                bundle.build(job.definition.types)
             project_inputs.note(project, found[0])
         if wrong:
             raise InvalidInput(sorted(wrong, key=_order))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import get_origin
 
 import pytest
 
@@ -42,7 +43,8 @@ def check(node, world):
 
 @pytest.mark.parametrize("name", statecfg.__all__)
 def test_each_is_there_and_says_what_it_is(name: str) -> None:
-    assert getattr(statecfg, name).__doc__, name
+    value = getattr(statecfg, name)
+    assert value.__doc__ or get_origin(value) is dict, name
     assert name in dir(statecfg)
 
 

@@ -231,19 +231,6 @@ else:
         )
 
 
-if TYPE_CHECKING:
-    from typing_extensions import TypedDict
-
-    class NodeOptions(TypedDict, total=False):
-        """What every node takes beside its type's own attributes."""
-
-        provides: str
-        requires: Sequence[Any]
-        restart_on: Sequence[Any]
-        tags: Sequence[str]
-        protect: bool
-
-
 OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import Any, Dict, List, Sequence, TypedDict
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional
+    from typing import Callable, Optional
 
 if TYPE_CHECKING or sys.version_info >= (3, 9):
     from typing import Annotated
@@ -21,6 +22,20 @@ else:
 
         def __class_getitem__(cls, item: Any) -> Any:
             return item[0]
+
+
+Result = Dict[str, Any]
+"""The result of a step: `status`, with `reason` if it failed, and `log`, the output of its program."""
+
+
+class NodeOptions(TypedDict, total=False):
+    """What every node takes beside its type's own attributes."""
+
+    provides: str
+    requires: Sequence[Any]
+    restart_on: Sequence[Any]
+    tags: Sequence[str]
+    protect: bool
 
 
 MAX_NAME = 255  # bytes in one component of a path: NAME_MAX of Linux

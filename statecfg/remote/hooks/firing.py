@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 
-from statecfg.remote.hooks.result import why
 from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
@@ -73,7 +72,7 @@ class Firing:
     def _here(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
         """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
         begun = time.monotonic()
-        from statecfg.remote.hooks.result import judge, not_executable, shortened
+        from statecfg.remote.hooks.result import judge, not_executable, shortened, why
         from statecfg.remote.hooks.run import executable, handler, invoke
 
         ledger = self.managed.ledger

@@ -170,7 +170,7 @@ class Management:
         """Load the types of what left the definition; return the names of those that are not here."""
         from importlib import import_module
 
-        missing = []
+        missing: List[str] = []
         kept = self.following.kept if self.following is not None else ()
         for former in (*self.formers(looked_at=True), *kept):
             if former.type in REGISTRY or former.type in missing:
@@ -178,7 +178,8 @@ class Management:
             try:
                 import_module(former.row["module"])
             except ImportError:
-                missing.append(former.type)
+                # A file of resources/ may define types of other names than its own.
+                missing += {former.type, former.row["module"].rpartition(".")[2]}
         return missing
 
     def follow(self) -> None:

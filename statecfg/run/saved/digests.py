@@ -29,10 +29,10 @@ _FIELDS = ("address", "port", "user", "proxy_jump", "become", "become_user", "py
 
 
 def executor(jobs: Iterable[Job]) -> str:
-    """Return the digest of the executor with the node types of all jobs."""
+    """Return the digest of the executor with all node types that it may need for these jobs."""
     from statecfg.run import bundle
 
-    return bundle.build({name for job in jobs for name in job.definition.types}).sha256
+    return bundle.digest({name for job in jobs for name in job.definition.types})
 
 
 def definitions(jobs: Iterable[Job], secrets: Mapping[str, str]) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from statecfg.dialects.modules import module_name
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.borg import unmangled, written_at
 from statecfg.resources import process
+from statecfg.run import host_modules
 from tests import ROOT
 
 PYENV = Path.home() / ".pyenv" / "versions"
@@ -44,20 +45,10 @@ print(json.dumps(sorted(set(sys.modules) & {"hy", "funcparserlib", "statecfg.gra
 """
 
 
-def host_modules() -> dict[str, tuple[bool, str, str]]:
-    found = {"statecfg": (True, "statecfg/__init__.py", ""), "statecfg.resources": (True, "resources/__init__.py", "")}
-    for package, folder in (("statecfg.remote", "statecfg/remote"), ("statecfg.resources", "resources")):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            inside = path.relative_to(ROOT / folder).with_suffix("")
-            name = ".".join((package, *inside.parts)).removesuffix(".__init__")
-            if name not in found:
-                found[name] = (path.stem == "__init__", f"{folder}/{inside}.py", path.read_text())
-    return found
-
-
 def on_host(python: str, name: str, code: str) -> list[str]:
     """Import a module as a host does, run `code` there, and return its lines of output."""
-    given = json.dumps([{**host_modules(), **bundle_modules(name)}, name, code])
+    memory = host_modules.closure(["statecfg.remote.machine.memory"])
+    given = json.dumps([{**host_modules.core(), **memory, **host_modules.of_types([name])}, name, code])
     command = [python, "-I", "-S", "-c", HOST]
     done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,10 +1,24 @@
-"""The bundle: what travels to hosts is made for the oldest Python there."""
+"""The bundle: each host gets what it needs, made for the oldest Python that hosts may have."""
 
 from __future__ import annotations
 
+import ast
+import json
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 
+import pytest
+
+from statecfg import resources
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.run import bundle, host_modules
 from tests.host.command import statecfg
+
+PYENV = Path.home() / ".pyenv" / "versions"
+PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
+LARGEST_CORE, LARGEST = 65_000, 100_000  # bytes: of the core, and with ten node types
 
 NEWER = """\
 from statecfg import node_type
@@ -20,6 +34,110 @@ def check(node, world):
             return []
 """
 
+# Annotations need Python 3.12, and names that hosts don't have.
+MODERN = """\
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Action, HostNode, Machine, Mode, NodeOptions, Result, World, node_type, op
+
+
+@node_type
+def note(path: AbsolutePath, *, mode: Mode | None = None, **options: Unpack[NodeOptions]) -> None:
+    \"\"\"A note.\"\"\"
+
+
+@op
+def put(machine: Machine, path: str, fields: Mapping[str, Any] | None = None) -> Result:
+    return machine.write(path, "noted")
+
+
+@note.check
+def check(node: HostNode, world: World) -> list[Action]:
+    path: str = node.attrs["path"]
+    return [put(path)] if world.stat(path) is None else []
+"""
+
+IMPORT_ALL = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+for name in json.load(sys.stdin):
+    importlib.import_module(name)
+print("typing" in sys.modules)
+"""
+
+
+def modules(part: bundle.Part) -> dict[str, tuple[bool, str, str]]:
+    return json.loads(zlib.decompress(part.data))
+
+
+def ours() -> list[str]:
+    return [name for name in resources.available() if getattr(resources, name).module == f"statecfg.resources.{name}"]
+
+
+def write(found: dict[str, tuple[bool, str, str]], folder: Path) -> None:
+    for name, (package, _, text) in found.items():
+        path = folder.joinpath(*name.split("."))
+        path = path / "__init__.py" if package else path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def test_the_core_and_ten_node_types_are_small() -> None:
+    types = ours()
+    core, all_types = len(bundle.build([]).data), len(bundle.build(types).data)
+    print(f"bundle: core {core:,} bytes, with {len(types)} node types {all_types:,} bytes")
+    assert len(types) == 10
+    assert core <= LARGEST_CORE
+    assert all_types <= LARGEST
+
+
+def test_a_host_gets_only_the_node_types_of_its_definition() -> None:
+    _ = resources.file
+    found = set(modules(bundle.build(["file"])))
+    types = {name.rpartition(".")[2] for name in found if name.startswith("statecfg.resources.")}
+    assert types.intersection(resources.available()) == {"file"}
+    assert not [name for name in found if name.startswith(("statecfg.remote.units", "statecfg.remote.hooks.run"))]
+    assert "statecfg.remote.graph.values" not in found
+
+
+def test_code_for_hooks_and_units_goes_to_hosts_that_have_some() -> None:
+    assert bundle.parts({}) == bundle.parts({"hooks": [{"where": "controller"}]}) == {}
+    (hooks,) = bundle.parts({"hooks": [{"where": "controller"}, {"where": "host"}]}).values()
+    assert "statecfg.remote.hooks.run" in modules(hooks)
+    (units,) = bundle.parts({"units": {"units": []}}).values()
+    assert "statecfg.remote.units.units" in modules(units)
+    assert not set(modules(units)) & set(host_modules.core())
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
+def test_every_module_that_is_sent_can_be_imported(python: str, tmp_path: Path) -> None:
+    found = modules(bundle.build(ours()))
+    for part in map(bundle._part, host_modules.PARTS):
+        found.update(modules(part))
+    write(found, tmp_path)
+    names = [name for name in found if name != "statecfg.remote.units.tools.start"]  # a program, not a module
+    done = subprocess.run(
+        [python, "-I", "-S", "-B", "-c", IMPORT_ALL, str(tmp_path)],
+        input=json.dumps(names), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_sent_source_keeps_its_lines() -> None:
+    root = Path(host_modules.__file__).parents[1]
+    for name, (package, _, text) in host_modules.core().items():
+        if not name.startswith("statecfg.remote"):
+            continue
+        path = root.joinpath(*name.split(".")[1:])
+        source = (path / "__init__.py" if package else path.with_suffix(".py")).read_text()
+        assert source.count("\n") == text.count("\n"), name
+        there = {(node.name, node.lineno) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+        here = {(node.name, node.lineno) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
+        assert there <= here, name
+
 
 def test_a_node_type_that_hosts_can_not_run_is_refused_before_they_are_asked(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").write_text("")
@@ -31,3 +149,46 @@ def test_a_node_type_that_hosts_can_not_run_is_refused_before_they_are_asked(tmp
         assert "SC0516" in ran.err
         assert "resources/modern.py:11:22" in ran.err
         assert "node types run on hosts: write it for Python 3.8" in ran.err
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
+def test_annotations_of_a_node_type_may_be_newer_than_the_hosts_python(python: str, tmp_path: Path) -> None:
+    folder = tmp_path / "resources"
+    folder.mkdir()
+    (folder / "note.py").write_text(MODERN)
+    before = list(resources.__path__)
+    resources.add_directory(str(folder))
+    try:
+        write({**host_modules.core(), **host_modules.of_types(["statecfg.resources.note"])}, tmp_path)
+    finally:
+        resources.__path__[:] = before
+    done = subprocess.run(
+        [python, "-I", "-S", "-B", "-c", IMPORT_ALL, str(tmp_path)],
+        input='["statecfg.resources.note"]', capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_the_type_of_an_orphan_is_sent_on_request_without_the_core() -> None:
+    REGISTRY.pop("symlink", None)
+    found, types = bundle.modules_of(["symlink", "no_such_type"])
+    assert types == {"symlink": "statecfg.resources.symlink"}
+    assert "statecfg.resources.symlink" in found
+    assert not set(found) & set(host_modules.core())
+
+
+def test_an_orphan_of_a_type_that_the_definition_does_not_use_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "statecfg.toml").touch()
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "resources/note.py").write_text(MODERN)
+    kept = f"  - file: {tmp_path}/kept\n    content: x\n"
+    orphans = f"  - symlink: {tmp_path}/link\n    target: kept\n  - note: {tmp_path}/note\n"
+    play = tmp_path / "play.yml"
+    play.write_text(f'hosts: "@local"\nresources:\n{kept}{orphans}')
+    statecfg("apply", "play.yml", "--yes", cwd=tmp_path, STATECFG_STATE_DIR=str(tmp_path / "state"))
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "note").exists()
+    play.write_text(f'hosts: "@local"\nresources:\n{kept}')
+    ran = statecfg("apply", "play.yml", "--yes", "--prune", cwd=tmp_path, STATECFG_STATE_DIR=str(tmp_path / "state"))
+    assert not (tmp_path / "link").is_symlink()
+    assert "its type has no undo" in ran.out
+    assert (tmp_path / "kept").read_text() == "x"

@@ -6,11 +6,13 @@ import hashlib
 import json
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+import statecfg.resources
+from statecfg.run import bundle
 
 PYENV = Path.home() / ".pyenv" / "versions"
 PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
@@ -50,13 +52,13 @@ print(json.dumps([loaded, said]))
 
 @pytest.fixture
 def host_half(tmp_path: Path) -> Path:
-    """What a host gets: the executor and the node types, with empty packages around them."""
-    for package, source in (("statecfg/remote", "statecfg/remote"), ("statecfg/resources", "resources")):
-        for path in (ROOT / source).rglob("*.py"):
-            copy = tmp_path / package / path.relative_to(ROOT / source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.touch() if copy.name == "__init__.py" else copy.symlink_to(path)
-    (tmp_path / "statecfg/__init__.py").touch()
+    """Return a folder with what a host gets for a playbook of files."""
+    _ = statecfg.resources.file
+    for name, (package, _, text) in json.loads(zlib.decompress(bundle.build(["file"]).data)).items():
+        path = tmp_path.joinpath(*name.split("."))
+        path = path / "__init__.py" if package else path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     return tmp_path
 
 

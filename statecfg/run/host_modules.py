@@ -1,0 +1,203 @@
+"""Find the modules that a host needs: from a few names, all that they import, stripped for the way."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import statecfg
+from statecfg import resources
+from statecfg.problems import InvalidInput, problem
+from statecfg.problems.positions import SourceLocation
+from statecfg.remote import MOVED, OLDEST
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.run.stripping_cache import cache
+
+Module = tuple[bool, str, str]
+"""Whether it is a package, the file name in tracebacks, and the source."""
+
+# What only some hosts need: the part of the bundle → modules and packages.
+PARTS = {
+    "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
+    "units": ("statecfg.remote.units",),
+}
+
+_PACKAGE = Path(statecfg.__file__).parent
+_OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())
+_SESSION = "statecfg.remote.session"
+_RESOURCES = "statecfg.resources"
+_HY = ("hy", "funcparserlib")  # the run time of Hy, which is sent as it is
+
+
+@lru_cache(maxsize=1)
+def core() -> dict[str, Module]:
+    """Return the modules that every host needs: those that a session imports, but for `PARTS`."""
+    empty = (True, "resources/__init__.py", "")
+    return {"statecfg": (True, "statecfg/__init__.py", _public_names()), _RESOURCES: empty, **closure([_SESSION])}
+
+
+@lru_cache(maxsize=len(PARTS))
+def of_part(part: str) -> dict[str, Module]:
+    """Return the modules of a part (see `PARTS`) and those that they import, without the core."""
+    files = (_PACKAGE / "remote").rglob("*.py")
+    names = [".".join(("statecfg", *path.relative_to(_PACKAGE).with_suffix("").parts)) for path in files]
+    names = [name.removesuffix(".__init__") for name in names]
+    return _without_core(closure([name for name in names if _is_of(name, PARTS[part])], with_parts=True))
+
+
+def of_types(modules: Iterable[str]) -> dict[str, Module]:
+    """Return the modules that define node types and those that they import, without the core.
+
+    :param modules: names of modules. Those written in Hy, and playbooks, must be loaded.
+    :raises InvalidInput: if a module can't be sent
+    """
+    from statecfg.dialects.host_source import bundle_modules
+
+    names: list[str] = []
+    own: dict[str, Module] = {}
+    for module in modules:
+        if _path(module) is not None:
+            names.append(module)
+            continue
+        for name, (package, file, text) in bundle_modules(module).items():
+            if name.partition(".")[0] not in _HY:
+                text, imported = cache().get(text)
+                names += _absolute(name, package, imported)
+            own[name] = (package, file, text)
+    return {**_without_core(closure(names)), **own}
+
+
+def type_modules(types: Iterable[str]) -> dict[str, str]:
+    """Return node type → the module that defines it, for those of the types that there are.
+
+    :raises InvalidInput: if a file written in Hy is wrong
+    """
+    found = {}
+    available = resources.available()
+    for name in types:
+        module = f"{_RESOURCES}.{name}"
+        if name in available and name not in REGISTRY and _path(module) is None:
+            getattr(resources, name)
+        if name in REGISTRY:
+            found[name] = REGISTRY[name].module
+        elif name in available:
+            found[name] = module
+    return found
+
+
+def python_types() -> dict[str, str]:
+    """Return node type → module of all that are written in Python; the other ones would have to be loaded."""
+    modules = {name: f"{_RESOURCES}.{name}" for name in resources.available()}
+    return {name: module for name, module in modules.items() if _path(module) is not None}
+
+
+def check_syntax() -> None:
+    """Check that every Python file among the project's node types compiles on hosts.
+
+    :raises InvalidInput: if one does not
+    """
+    for folder in resources.__path__:
+        for path in sorted(Path(folder).glob("*.py")):
+            _source(path)
+
+
+def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]:
+    """Return modules of the host's half and all that they import.
+
+    :param names: full names; those that name no module are ignored
+    :param with_parts: whether to follow imports to the modules of `PARTS`
+    """
+    found: dict[str, Module] = {}
+    waiting = list(names)
+    skipped = () if with_parts else [name for names in PARTS.values() for name in names]
+    while waiting:
+        name = _home(waiting.pop())
+        path = _path(name) if name not in found and not _is_of(name, skipped) else None
+        if path is None:
+            continue
+        package = path.stem == "__init__"
+        text, imported = _source(path)
+        folder = name if package else name.rpartition(".")[0]
+        shown = folder.replace(".", "/").removeprefix("statecfg/" if folder.startswith(_RESOURCES) else "")
+        found[name] = (package, f"{shown}/{path.name}", text)
+        waiting += [*_absolute(name, package, imported), name.rpartition(".")[0]]
+    return found
+
+
+def _without_core(modules: dict[str, Module]) -> dict[str, Module]:
+    return {name: module for name, module in modules.items() if name not in core()}
+
+
+def _is_of(name: str, modules: Iterable[str]) -> bool:
+    """Return whether a name is that of a module, or in one."""
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)
+
+
+def _home(name: str) -> str:
+    """Return the name of the module that has a name: public names of `statecfg` and names of 0.3 have another one."""
+    package, _, last = name.rpartition(".")
+    if package == "statecfg":
+        return statecfg._HOMES.get(last, name)
+    if package == "statecfg.remote" and last in MOVED:
+        return f"{package}.{MOVED[last]}"
+    return name
+
+
+def _path(name: str) -> Path | None:
+    """Return the Python file of a module of the host's half, None for any other name."""
+    package, *below = name.split(".")
+    if package != "statecfg" or not below or not all(part.isidentifier() for part in below):
+        return None
+    if below[0] not in ("remote", "resources"):
+        return None
+    folders = [_PACKAGE / "remote"] if below[0] == "remote" else [Path(folder) for folder in resources.__path__]
+    for folder in folders:
+        inside = folder.joinpath(*below[1:])
+        for path in (inside.with_suffix(".py"), inside / "__init__.py"):
+            if below != ["resources"] and path.is_file():
+                return path
+    return None
+
+
+def _absolute(module: str, package: bool, imported: Iterable[str]) -> list[str]:
+    """Return full names for the names that a module imports."""
+    found = []
+    for name in imported:
+        relative = name.lstrip(".")
+        up = len(name) - len(relative) - package
+        above = module.split(".")[: -up or None] if up >= 0 and relative != name else []
+        found.append(".".join([*above, *filter(None, [relative])]))
+    return found
+
+
+def _source(path: Path) -> tuple[str, list[str]]:
+    """Return a file's source as hosts get it, and what it imports.
+
+    :raises InvalidInput: if a file of the project does not compile for the oldest Python that hosts may have
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        short, imported = cache().get(text)
+        if not any(path.resolve().is_relative_to(folder) for folder in _OURS):
+            ast.parse(short, feature_version=OLDEST)
+    except SyntaxError as error:
+        help = "node types run on hosts: write it for Python 3.8, they may have nothing newer"
+        where = SourceLocation(os.path.relpath(path), error.lineno or 1, error.offset)
+        raise InvalidInput([problem("SC0516", str(error.msg), help, where)]) from None
+    return short, imported
+
+
+def _public_names() -> str:
+    """Return the source of `statecfg` on hosts: of its names, those whose homes are there, imported when first used."""
+    homes = sorted({**statecfg._HOMES, **statecfg._CALLED}.items())
+    kept = {name: home for name, home in homes if home.startswith("statecfg.remote.")}
+    return f"""from importlib import import_module
+_HOMES = {kept!r}
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError("statecfg has no %s on hosts" % name)
+    return getattr(import_module(_HOMES[name]), name)
+"""

@@ -1,0 +1,256 @@
+"""Remove from Python source what hosts don't need: annotations, docstrings, comments and imports for annotations.
+
+Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
+class stay, because dataclasses and named tuples are made of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+# Imports from these modules go as soon as nothing but annotations uses them.
+_FOR_ANNOTATIONS = frozenset({"typing", "typing_extensions", "collections.abc"})
+_WORD = re.compile(r"[^\W\d]\w*")
+_EQUALS = re.compile(rb"[ \t]*=[ \t]*\Z")
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def stripped(text: str) -> str:
+    """Return Python source without what hosts don't need.
+
+    :param text: the source of a module
+    :returns: the source with the same number of lines. Source in an unusual form is returned as it is.
+    :raises SyntaxError: if the source does not compile
+    """
+    short = _Stripping(text).text()
+    try:
+        ast.parse(short)
+    except SyntaxError:
+        return text
+    return short
+
+
+def imports(text: str) -> list[str]:
+    """Return the names of the modules that source imports, also inside functions.
+
+    `from a import b` gives `a` and `a.b`, since `b` may be a module. Relative imports begin with dots.
+    """
+    names: dict[str, None] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names.update(dict.fromkeys(item.name for item in node.names))
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            dot = "" if module.endswith(".") else "."
+            names.update(dict.fromkeys([module, *(f"{module}{dot}{item.name}" for item in node.names)]))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+            argument = node.args[0]
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                names[argument.value] = None
+    return list(names)
+
+
+class _Stripping(ast.NodeVisitor):
+    """Finds the parts of one source that go, and cuts them out.
+
+    :ivar cuts: (start, end, replacement) in bytes of the source
+    """
+
+    def __init__(self, text: str) -> None:
+        self.source = text.encode()
+        lines = self.source.splitlines(keepends=True)
+        self.starts = [0]
+        for line in lines:
+            self.starts.append(self.starts[-1] + len(line))
+        self.cuts: list[tuple[int, int, bytes]] = []
+        self.used: set[str] = set()
+        self.annotated: set[str] = set()
+        self.imported: list[ast.Import | ast.ImportFrom] = []
+        self.in_class = False
+        self.tree = ast.parse(text)
+
+    def text(self) -> str:
+        """Return the source without the parts that go."""
+        self.docstring(self.tree)
+        self.visit(self.tree)
+        for statement in self.imported:
+            self.cut_import(statement)
+        self.cuts.extend(self.comments())
+        pieces, at = [], 0
+        for start, end, replacement in sorted(self.cuts):
+            if start >= at:  # a cut inside another cut is gone already
+                pieces += [self.source[at:start], replacement]
+                at = end
+        return b"".join([*pieces, self.source[at:]]).decode()
+
+    def offset(self, line: int, column: int) -> int:
+        """Return the position of a line (from 1) and column in bytes."""
+        return self.starts[line - 1] + column
+
+    def span(self, node: ast.stmt | ast.expr | ast.arg) -> tuple[int, int]:
+        """Return where a node begins and ends."""
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+    def cut(self, start: int, end: int, replacement: bytes = b"", newline: bytes = b"\n") -> None:
+        """Cut a part out; its line breaks stay.
+
+        :param newline: how a line break is written there: a backslash comes first where a statement goes on
+        """
+        if not replacement and self.source[end : end + 1] in (b"\n", b""):
+            start = self.without_blanks(start)
+        self.cuts.append((start, end, replacement + newline * self.source.count(b"\n", start, end)))
+
+    def without_blanks(self, at: int) -> int:
+        """Return the position before the blanks that end at a position."""
+        while self.source[at - 1 : at] in (b" ", b"\t"):
+            at -= 1
+        return at
+
+    # What goes
+
+    def visit_FunctionDef(self, node: _Function) -> None:
+        """Cut annotations of parameters and of the result, and the docstring."""
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        for argument in filter(None, every):
+            self.cut_parameter(argument)
+        if node.returns is not None:
+            start, end = self.span(node.returns)
+            arrow = self.without_blanks(start)
+            if self.source[arrow - 2 : arrow] == b"->":
+                self.note(node.returns)
+                self.cut(self.without_blanks(arrow - 2), end, newline=b"\\\n")
+            else:
+                self.visit(node.returns)
+        for child in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
+            self.visit(child)
+        self.docstring(node)
+        self.body(node.body, in_class=False)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def cut_parameter(self, argument: ast.arg) -> None:
+        """Cut the annotation of a parameter."""
+        if argument.annotation is None:
+            return
+        start, end = self.span(argument)
+        name = argument.arg.encode()
+        if self.source[start : start + len(name)] == name:
+            self.note(argument.annotation)
+            self.cut(start + len(name), end)
+        else:  # the name is written in another form of Unicode
+            self.visit(argument.annotation)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Cut the docstring, and what goes inside."""
+        for child in (*node.decorator_list, *node.bases, *node.keywords):
+            self.visit(child)
+        self.docstring(node)
+        self.body(node.body, in_class=True)
+
+    def body(self, statements: list[ast.stmt], in_class: bool) -> None:
+        """Visit the statements of a class or function."""
+        outside, self.in_class = self.in_class, in_class
+        for statement in statements:
+            self.visit(statement)
+        self.in_class = outside
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """Cut the annotation of a variable, but not in the body of a class."""
+        end_of_name = self.span(node.target)[1]
+        if self.in_class or not self.source[end_of_name:].lstrip().startswith(b":"):
+            self.generic_visit(node)
+            return
+        self.visit(node.target)
+        if node.value is None:
+            self.note(node.annotation)
+            self.cut(*self.span(node), b"pass")
+            return
+        self.visit(node.value)
+        start = self.span(node.value)[0]
+        after = self.span(node.annotation)[1]
+        if _EQUALS.match(self.source[after:start]):
+            self.note(node.annotation)
+            self.cut(end_of_name, after, newline=b"\\\n")
+        else:
+            self.visit(node.annotation)
+
+    def visit_If(self, node: ast.If) -> None:
+        """Cut what is only for type checkers."""
+        if ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            self.generic_visit(node)
+        elif not node.orelse:
+            self.cut(*self.span(node), b"pass")
+        else:
+            first = node.body[0]
+            start = min([self.span(first)[0], *(self.span(each)[0] - 1 for each in decorators(first))])
+            self.cut(start, self.span(node.body[-1])[1], b"pass")
+            self.visit(node.test)
+            for statement in node.orelse:
+                self.visit(statement)
+
+    def docstring(self, node: ast.Module | ast.ClassDef | _Function) -> None:
+        """Cut the docstring."""
+        if ast.get_docstring(node, clean=False) is not None:
+            alone = len(node.body) == 1 and not isinstance(node, ast.Module)
+            self.cut(*self.span(node.body[0]), b"pass" if alone else b"")
+
+    def comments(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the cuts of comments, each with the blanks before it."""
+        lines = self.source.decode().splitlines(keepends=True)
+        for token in tokenize.generate_tokens(io.StringIO(self.source.decode()).readline):
+            if token.type == tokenize.COMMENT:
+                line, column = token.start
+                start = self.offset(line, len(lines[line - 1][:column].encode()))
+                yield self.without_blanks(start), start + len(token.string.encode()), b""
+
+    # Imports
+
+    def note(self, annotation: ast.expr) -> None:
+        """Note the names that an annotation uses, also inside strings."""
+        for node in ast.walk(annotation):
+            if isinstance(node, ast.Name):
+                self.annotated.add(node.id)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                self.annotated.update(_WORD.findall(node.value))
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Note a name that is used."""
+        self.used.add(node.id)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Note the names in a string: it may be in `__all__`, or an annotation of a class."""
+        if isinstance(node.value, str) and node.value.isidentifier():
+            self.used.add(node.value)
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Note an import."""
+        self.imported.append(node)
+
+    visit_ImportFrom = visit_Import
+
+    def cut_import(self, statement: ast.Import | ast.ImportFrom) -> None:
+        """Cut the names that only annotations use."""
+        kept = [item for item in statement.names if not self.unneeded(statement, item)]
+        if len(kept) == len(statement.names):
+            return
+        start, end = self.span(statement)
+        statement.names = kept
+        self.cut(start, end, ast.unparse(statement).encode() if kept else b"pass")
+
+    def unneeded(self, statement: ast.Import | ast.ImportFrom, item: ast.alias) -> bool:
+        """Return whether only annotations use an imported name."""
+        module = statement.module if isinstance(statement, ast.ImportFrom) else item.name
+        name = (item.asname or item.name).partition(".")[0]
+        return name not in self.used and (name in self.annotated or module in _FOR_ANNOTATIONS)
+
+
+def decorators(node: ast.stmt) -> list[ast.expr]:
+    """Return the decorators of a statement."""
+    return node.decorator_list if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else []

@@ -1,0 +1,51 @@
+"""Stripping: what hosts don't need goes from source, and all else stays on its line."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from statecfg.run.stripping import imports, stripped
+
+CASES = {
+    "def f(a: int, *b: str, c: 'X' = 1, **d: Any) -> Dict[str,\n  int]:\n    return a": (
+        "def f(a, *b, c = 1, **d)\\\n:\n    return a"
+    ),
+    "def f():\n    '''One.\n\n    Two.\n    '''\n    return 1": "def f():\n\n\n\n\n    return 1",
+    "def f():\n    'One.'": "def f():\n    pass",
+    "class A:\n    'One.'\n    x: int\n    y: int = 1": "class A:\n\n    x: int\n    y: int = 1",
+    "x: int = 1  # one\ny: List[\n  int\n] = []\nz: int": "x = 1\ny\\\n\\\n = []\npass",
+    "self.x: int = 1": "self.x = 1",
+    "from typing import Any, cast\nx: Any = cast(str, 1)": "from typing import cast\nx = cast(str, 1)",
+    "from a import (\n    b,\n    c,\n)\ndef f(x: b): return c": "from a import c\n\n\n\ndef f(x): return c",
+    "from a import b\n__all__ = ['b']\nx: b = 1": "from a import b\n__all__ = ['b']\nx = 1",
+    "if TYPE_CHECKING:\n    import a\n\n    b = 1\nc = 1": "pass\n\n\n\nc = 1",
+    "if TYPE_CHECKING:\n    @a\n    def b(): ...\nelse:\n    c = 1": (
+        "if TYPE_CHECKING:\n    pass\n\nelse:\n    c = 1"
+    ),
+    "s = '# no comment'  # é comment\n# more": "s = '# no comment'\n",
+    "x = '''\n  # text  \n'''": "x = '''\n  # text  \n'''",
+    "import a\nx = 1": "import a\nx = 1",
+}
+
+
+@pytest.mark.parametrize("source", CASES)
+def test_source_loses_what_hosts_do_not_need(source: str) -> None:
+    short = stripped(source)
+    assert short == CASES[source]
+    assert short.count("\n") == source.count("\n")
+    ast.parse(short)
+
+
+def test_source_in_an_unusual_form_stays() -> None:
+    source = "'''One.'''; x = 1\n"
+    assert stripped(source) == source
+
+
+def test_imports_are_found_everywhere() -> None:
+    source = (
+        "import a.b\nfrom c import d\nfrom . import e\nfrom ..f import g\n"
+        "def h():\n    import i\n    import_module('j.k')\n    import_module(name)\n"
+    )
+    assert set(imports(source)) == {"a.b", "c", "c.d", ".", ".e", "..f", "..f.g", "i", "j.k"}
