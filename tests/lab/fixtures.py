@@ -25,7 +25,8 @@ NOT_RUN = "not run on this machine: "
 
 
 @contextmanager
-def _or_skip() -> Iterator[None]:
+def or_skip() -> Iterator[None]:
+    """Skip the test, with the reason, if this machine can't have such hosts."""
     try:
         yield
     except lab.Unavailable as reason:
@@ -35,7 +36,7 @@ def _or_skip() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.PlainSshd]:
     """Give a loopback sshd that the whole session shares."""
-    with _or_skip():
+    with or_skip():
         server = lab.plain_sshd(tmp_path_factory.mktemp("sshd"))
     yield server
     server.stop()
@@ -47,7 +48,7 @@ def make_sshd(tmp_path: Path) -> Iterator[Callable[..., lab.PlainSshd]]:
     started: list[lab.PlainSshd] = []
 
     def make(**options: Any) -> lab.PlainSshd:
-        with _or_skip():
+        with or_skip():
             started.append(lab.plain_sshd(tmp_path, **options))
         return started[-1]
 
@@ -59,7 +60,7 @@ def make_sshd(tmp_path: Path) -> Iterator[Callable[..., lab.PlainSshd]]:
 @pytest.fixture(scope="module")
 def light_host() -> Iterator[lab.Host]:
     """Give a light host that the tests of the module share."""
-    with _or_skip():
+    with or_skip():
         (host,) = lab.light_hosts(1)
     yield host
     host.stop()
@@ -71,7 +72,7 @@ def make_light_hosts() -> Iterator[Callable[[int], list[lab.Host]]]:
     started: list[lab.Host] = []
 
     def make(n: int) -> list[lab.Host]:
-        with _or_skip():
+        with or_skip():
             fresh = lab.light_hosts(n)
         started.extend(fresh)
         return fresh
@@ -84,7 +85,7 @@ def make_light_hosts() -> Iterator[Callable[[int], list[lab.Host]]]:
 @pytest.fixture(scope="module")
 def booted(apt_packages: lab.AptRepository) -> Iterator[lab.Host]:
     """Give a booted host, with the local packages as its only source, that the tests of the module share."""
-    with _or_skip():
+    with or_skip():
         host = lab.booted_host()
     try:
         apt_packages.use(host)
@@ -99,7 +100,7 @@ def make_booted_host() -> Iterator[Callable[[], lab.Host]]:
     started: list[lab.Host] = []
 
     def make() -> lab.Host:
-        with _or_skip():
+        with or_skip():
             started.append(lab.booted_host(f"booted{len(started) + 1}"))
         return started[-1]
 
@@ -111,5 +112,5 @@ def make_booted_host() -> Iterator[Callable[[], lab.Host]]:
 @pytest.fixture(scope="session")
 def apt_packages(tmp_path_factory: pytest.TempPathFactory) -> lab.AptRepository:
     """Give the repository of small packages."""
-    with _or_skip():
+    with or_skip():
         return lab.apt_repository(tmp_path_factory.mktemp("apt"))

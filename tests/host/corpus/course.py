@@ -6,14 +6,12 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests import ROOT, lab
 from tests.host.command import reach
 from tests.host.corpus import debian, snapshot
 from tests.host.corpus.roles import ROLES, Role
 from tests.host.corpus.states import Count, Runner
-from tests.lab.fixtures import NOT_RUN
+from tests.lab.fixtures import or_skip
 
 PROJECT = Path(__file__).parent / "project"
 PAGE = ROOT / "docs" / "measured.md"
@@ -26,10 +24,8 @@ def run(name: str, directory: Path) -> str:
     Skips the test, with the reason, if this machine can't have such a host.
     """
     role = next(role for role in ROLES if role.name == name)
-    try:
+    with or_skip():
         host = lab.booted_host(name, bare=debian.bare())
-    except lab.Unavailable as reason:
-        pytest.skip(f"{NOT_RUN}{reason}")
     try:
         return _course(role, host, directory)
     finally:

@@ -21,7 +21,7 @@ import statecfg as statecfg_package
 from statecfg import remote
 from tests import ROOT, lab
 from tests.host.command import reach, statecfg
-from tests.lab.fixtures import NOT_RUN
+from tests.lab.fixtures import NOT_RUN, or_skip
 from tests.pages import Block, Reader, blocks, pages
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -90,10 +90,8 @@ def test_blocks_of_python_and_toml_can_be_parsed() -> None:
 @contextmanager
 def running(start: Callable[[], Any]) -> Iterator[Any]:
     """Start a host for the block; skip the test where this machine can't."""
-    try:
+    with or_skip():
         host = start()
-    except lab.Unavailable as reason:
-        pytest.skip(f"{NOT_RUN}{reason}")
     try:
         yield host
     finally:

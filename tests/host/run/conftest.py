@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from tests import lab
-from tests.lab.fixtures import NOT_RUN
-
-
-@contextmanager
-def or_skip() -> Iterator[None]:
-    """Skip the test, with the reason, where this machine can't have such hosts."""
-    try:
-        yield
-    except lab.Unavailable as reason:
-        pytest.skip(f"{NOT_RUN}{reason}")
+from tests.lab.fixtures import or_skip
 
 
 @pytest.fixture(scope="session")

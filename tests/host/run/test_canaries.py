@@ -19,9 +19,9 @@ from urllib.parse import quote
 import pytest
 
 from tests import lab
-from tests.host.run.conftest import or_skip
 from tests.host.run.hooked import NOTE, RESOURCES, Site
 from tests.lab import Host
+from tests.lab.fixtures import or_skip
 
 CANARIES = [
     "canary-plain-7f3a91",

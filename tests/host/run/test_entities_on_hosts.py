@@ -14,8 +14,8 @@ from statecfg.entities.model import Query
 from statecfg.store import runs
 from tests import ROOT
 from tests.host.entities.sites import ME, PLAYBOOK, Sites, behavior
-from tests.host.run.conftest import or_skip
 from tests.lab import Host, light_hosts, processes
+from tests.lab.fixtures import or_skip
 
 FUNCTIONS = """
 def refuse(entity, arguments, context):

@@ -20,8 +20,8 @@ from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
 from tests import lab
 from tests.host.run import rig
-from tests.host.run.conftest import or_skip
 from tests.lab import Host, PlainSshd
+from tests.lab.fixtures import or_skip
 
 EVIL = Path(__file__).with_name("evil.py")
 LOOK = "Look at the host"

@@ -20,9 +20,9 @@ from tests import ROOT, lab
 from tests.host.hooks.http.servers import Asked, answer, serving
 from tests.host.hooks.test_http_bad_services import HEAD, drip, stall
 from tests.host.run import hooked, rig
-from tests.host.run.conftest import or_skip
 from tests.host.run.hooked import Site
 from tests.lab import Host, processes
+from tests.lab.fixtures import or_skip
 
 BIG = 1 << 20
 PROGRAMS = {

@@ -19,9 +19,9 @@ from statecfg.hooks.service import HookError
 from tests import ROOT, lab
 from tests.host.hooks.http.projects import Watched
 from tests.host.run import hooked, rig
-from tests.host.run.conftest import or_skip
 from tests.host.run.hooked import FAIL, NOTE, USER, Site, causes, fired, outcomes, states
 from tests.lab import Host, processes
+from tests.lab.fixtures import or_skip
 
 A, B, C = "file:/srv/site-a", "file:/srv/site-b", "file:/srv/site-c"
 HELD = (

@@ -10,8 +10,8 @@ import pytest
 
 from tests import lab
 from tests.host.run import hooked
-from tests.host.run.conftest import or_skip
 from tests.host.run.hooked import Site, fired, outcomes, states
+from tests.lab.fixtures import or_skip
 
 POLICIES = ("abort", "continue", "retry")
 CASES = [(event, policy) for event in hooked.RESOURCES for policy in POLICIES]

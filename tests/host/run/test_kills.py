@@ -8,52 +8,19 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from statecfg.run import fleet
-from tests import lab
 from tests.host.run import crashes, lives, rig
-from tests.host.run.conftest import or_skip
+from tests.host.run.side_by_side import Found, given, side_by_side
 from tests.lab import Host, processes
 
 # `script/soak` tries as many as one likes.
 POINTS = 10
 LIVES = 5
-
-
-Found = dict[str, Any]  # what each of several works gave, or the exception that ended it
-
-
-def side_by_side(prefix: str, works: Mapping[str, Callable[[Host], Any]]) -> Iterator[Found]:
-    """Do each work on a host of its own, all at the same time: most of what they do is to wait."""
-    with or_skip():
-        machines = lab.light_hosts(len(works), prefix=prefix)
-    found: Found = {}
-
-    def work(name: str, host: Host) -> None:
-        try:
-            found[name] = works[name](host)
-        except BaseException as problem:
-            found[name] = problem
-
-    threads = [threading.Thread(target=work, args=pair) for pair in zip(works, machines, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    yield found
-    for host in machines:
-        host.stop()
-
-
-def given(found: Found, name: str) -> Any:
-    """Return what a work gave, or raise what ended it."""
-    if isinstance(found[name], BaseException):
-        raise found[name]
-    return found[name]
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ CANARIES = ["canary-first-0123456789", "canary \"quoted\" 'two' \\n %s", "canär
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
     from tests import lab
-    from tests.host.run.conftest import or_skip
+    from tests.lab.fixtures import or_skip
 
     with or_skip():
         (found,) = lab.light_hosts(1, prefix="sudo")

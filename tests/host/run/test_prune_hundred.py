@@ -14,8 +14,8 @@ from statecfg.resources import command, directory, file, group, line_in_file, pa
 from statecfg.run import fleet
 from tests import ROOT, lab
 from tests.host.run import rig
-from tests.host.run.conftest import or_skip
 from tests.lab import Host
+from tests.lab.fixtures import or_skip
 
 SEEDS = (1, 2)  # many leave, and a few
 LINES = "/srv/lines"

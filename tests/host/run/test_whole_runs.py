@@ -15,8 +15,8 @@ from statecfg.resources import command, file
 from statecfg.run import bundle
 from tests import lab
 from tests.host.run import rig
-from tests.host.run.conftest import or_skip
 from tests.lab import Host, processes
+from tests.lab.fixtures import or_skip
 
 
 def prints(done: rig.Done, host: Host) -> dict[str, dict[str, str]]:

@@ -10,17 +10,14 @@ import pytest
 from statecfg.store import opened
 from statecfg.store.database import Store
 from tests.host.store.postgresql import Server, start
-from tests.lab import Unavailable
-from tests.lab.fixtures import NOT_RUN
+from tests.lab.fixtures import or_skip
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
     """Give a PostgreSQL server that the whole session shares."""
-    try:
+    with or_skip():
         server = start()
-    except Unavailable as reason:
-        pytest.skip(f"{NOT_RUN}{reason}")
     yield server
     server.stop()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import charmhelpers
 import pytest
 import yaml
 
-from tests import lab
 from tests.host.units.fabric import Fabric, hooks
 from tests.host.units.test_charmhelpers import PAGE, PROGRAM, RECORDS, values
 from tests.lab import Host
@@ -126,14 +124,6 @@ def charm(fabric: Fabric, name: str) -> None:
     (root / "hooks/hooks.py").chmod(0o755)
     for hook in names:
         (root / "hooks" / hook).symlink_to("hooks.py")
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[list[Host]]:
-    found = lab.light_hosts(2)
-    yield found
-    for host in found:
-        host.stop()
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import lab
 from tests.host.units.fabric import Fabric, hooks
 from tests.lab import Host
 
@@ -19,20 +17,9 @@ PLAY = """
 """
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[list[Host]]:
-    """Give two hosts that the tests of this module share."""
-    found = lab.light_hosts(2)
-    yield found
-    for host in found:
-        host.stop()
-
-
 @pytest.fixture
-def fabric(tmp_path: Path, pair: list[Host]) -> Fabric:
-    for host in pair:
-        host.run(["sh", "-c", "rm -rf /srv/* /var/lib/statecfg"])
-    made = Fabric(tmp_path, pair)
+def fabric(tmp_path: Path, bare_pair: list[Host]) -> Fabric:
+    made = Fabric(tmp_path, bare_pair)
     made.charm("web", {})
     made.play(PLAY.format("light*"))
     return made

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import lab
 from tests.host.units.fabric import Fabric, hooks
 from tests.lab import Host
 
@@ -43,23 +41,12 @@ PLAY = """
 """
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[list[Host]]:
-    """Give two hosts that the tests of this module share."""
-    found = lab.light_hosts(2)
-    yield found
-    for host in found:
-        host.stop()
-
-
 @pytest.fixture
-def fabric(tmp_path: Path, pair: list[Host]) -> Fabric:
-    for host in pair:
-        host.run(["rm", "-rf", "/srv/noted", "/srv/web.conf", "/srv/db", "/srv/web", "/var/lib/statecfg"])
-    made = Fabric(tmp_path, pair)
+def fabric(tmp_path: Path, bare_pair: list[Host]) -> Fabric:
+    made = Fabric(tmp_path, bare_pair)
     made.charm("db", DB, ["db"])
     made.charm("web", WEB, ["db"])
-    made.play(PLAY.format(pair[0].name, pair[1].name))
+    made.play(PLAY.format(*(host.name for host in bare_pair)))
     return made
 
 

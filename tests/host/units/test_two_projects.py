@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import lab
 from tests.host import upgrades
 from tests.host.units.fabric import Fabric, hooks
 from tests.lab import Host
@@ -22,19 +20,7 @@ PLAY = """
 """
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[list[Host]]:
-    """Give two hosts that the tests of this module share."""
-    found = lab.light_hosts(2)
-    yield found
-    for host in found:
-        host.stop()
-
-
-@pytest.fixture(autouse=True)
-def bare(pair: list[Host]) -> None:
-    for host in pair:
-        host.run(["sh", "-c", f"rm -rf /srv/* {STATE}"])
+pytestmark = pytest.mark.usefixtures("bare_pair")
 
 
 def project(base: Path, pair: list[Host], name: str) -> Fabric:
