@@ -416,10 +416,10 @@ def test_a_hook_of_a_project_is_called_for_it_alone_and_as_it_says_now(shop: Wor
     declared = Registration("Mine", "exec", (BOOTED,), type="counter")
     shop.engine.hooks.adopt(declared, "alice")
     other = Engine(shop.store, shop.engine.types)
-    assert other.trigger(BOOTED, shop.host) == other.registrations() == []
-    assert [each.name for each in other.registrations(["mine"])] == ["Mine"]
+    assert other.trigger(BOOTED, shop.host) == other.hooks.registrations() == []
+    assert [each.name for each in other.hooks.registrations(["mine"])] == ["Mine"]
     assert len(shop.engine.trigger(BOOTED, shop.host)) == 1
-    other.adopt(Registration("Mine", "exec", (BOUND,), type="counter"), "alice")
+    other.hooks.adopt(Registration("Mine", "exec", (BOUND,), type="counter"), "alice")
     assert other.trigger(BOOTED, shop.host) == []
     assert len(other.trigger(BOUND, shop.host)) == 1
 
