@@ -13,6 +13,7 @@ from statecfg import dialects
 from statecfg.cli import exit_codes, options
 from statecfg.cli.hook.store import HookStore
 from statecfg.cli.options import Command, Group
+from statecfg.remote.hooks.on_failure import RULES
 
 if TYPE_CHECKING:
     from statecfg.views.lines import Line
@@ -98,7 +99,7 @@ def types(as_json: bool, no_color: bool) -> int:
 @click.option("--deadline", metavar="DURATION", help="Maximum duration of one call, as ISO 8601. Default: PT30S.")
 @click.option(
     "--on-failure",
-    type=click.Choice(["abort", "continue", "retry"]),
+    type=click.Choice(list(RULES)),
     help="What to do if the hook fails at an event of a resource. An event of a host always continues. Default: abort.",
 )
 @click.pass_obj

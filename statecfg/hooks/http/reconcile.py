@@ -27,6 +27,7 @@ from statecfg.hooks.http.held import Held
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import HttpHook, Registration
 from statecfg.problems import InvalidInput
+from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import Busy, objects
 from statecfg.store.objects import Reconciled
@@ -151,7 +152,7 @@ class Reconciler:
             except InvalidInput as error:
                 first = error.problems[0]
                 reply = Reply(error=Failure(first.detail, permanent=True))
-                if hook.on_failure != "continue":
+                if not RULES[hook.on_failure].continues:
                     self._note(hook, PRE_RECONCILE, known, "failed", first.detail)
                     raise
         self._judged(hook, PRE_RECONCILE, known, reply, tries)
@@ -242,7 +243,7 @@ class Reconciler:
                 reply = http_hooks.call(url, seconds, _http(hook).form_factor, phase, given, children, key[:32])
             tries += 1
             failed, wait = reply.error, wait_after(tries)
-            if failed is None or failed.proceed or failed.permanent or hook.on_failure != "retry":
+            if failed is None or failed.proceed or failed.permanent or not RULES[hook.on_failure].repeats:
                 return reply, tries
             if time.monotonic() + wait >= end or self.cancel.wait(wait):
                 return reply, tries
@@ -256,7 +257,7 @@ class Reconciler:
             self._note(hook, phase, known, "ok")
             return
         message = error.message or "it gave no message"
-        goes_on = error.proceed or hook.on_failure == "continue"
+        goes_on = error.proceed or RULES[hook.on_failure].continues
         again = None
         if not error.proceed and not error.permanent:
             owed = objects.owe(self.store, known, hook.name, phase, tries, wait_after(max(tries, 1)), message)

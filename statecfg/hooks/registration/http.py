@@ -11,6 +11,7 @@ from statecfg.hooks.registration import model
 from statecfg.hooks.registration.model import HttpHook, Reference, Registration
 from statecfg.hooks.registration.values import map_of, text_of, texts_of
 from statecfg.problems import Problem, durations, problem, report, suggest
+from statecfg.remote.hooks.on_failure import RETRY
 
 HOOK_KEYS = ("version", "address", "timeout", "capabilities")
 REF_KEYS = ("apiVersion", "kind", "name", "namespace")
@@ -46,7 +47,7 @@ def read(spec: Mapping) -> Registration:
         "http",
         made.capabilities,
         deadline=model.HTTP_DEADLINE,
-        on_failure="retry",
+        on_failure=RETRY,
         http=made,
         warnings=tuple(sorted(warnings, key=lambda item: item.places)),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from statecfg.problems import Problem, durations
 from statecfg.problems.positions import NOWHERE, SourceLocation
+from statecfg.remote.hooks.on_failure import ABORT
 
 HOST_EVENTS = (
     "node-registered",
@@ -21,7 +22,6 @@ HOST_EVENTS = (
 RESOURCE_EVENTS = ("pre-reconcile", "post-create", "post-update", "pre-delete", "finalize", "post-delete")
 EVENTS = (*HOST_EVENTS, *RESOURCE_EVENTS)
 CAPABILITIES = ("pre-reconcile", "finalize")
-FAILURES = ("abort", "continue", "retry")
 PLACES = ("controller", "host")
 
 DEADLINE = 30.0  # seconds: a program
@@ -91,7 +91,7 @@ class Registration:
     :param where: "controller" or "host"
     :param order: hooks of one event are called by order, then by name
     :param deadline: seconds; of an HTTP hook, for all tries of one event together
-    :param on_failure: what follows a failure: "abort" the host's run, "continue" it, or "retry" and abort in the end
+    :param on_failure: the failure rule, one of `on_failure.RULES`
     :param full_control: users who may pass it by with `--no-hooks`
     :param position: where it is written
     :param type: of an exec hook, the name of its type
@@ -107,7 +107,7 @@ class Registration:
     where: str = "controller"
     order: int = ORDER
     deadline: float = DEADLINE
-    on_failure: str = "abort"
+    on_failure: str = ABORT
     full_control: tuple[str, ...] = ()
     position: SourceLocation = NOWHERE
     type: str = ""

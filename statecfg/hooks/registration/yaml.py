@@ -14,6 +14,7 @@ from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.hooks.registration.values import choice_of, map_of, text_of, texts_of
 from statecfg.problems import durations, problem, report
 from statecfg.problems.positions import SourceLocation
+from statecfg.remote.hooks.on_failure import RULES
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
 TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -77,7 +78,7 @@ def _shared(made: Registration, spec: Mapping) -> Registration:
         where=where,
         order=_order(spec),
         deadline=_deadline(spec, made.deadline),
-        on_failure=choice_of(spec, "onFailure", model.FAILURES) or made.on_failure,
+        on_failure=choice_of(spec, "onFailure", tuple(RULES)) or made.on_failure,
         full_control=texts_of(spec, "fullControl"),
     )
 

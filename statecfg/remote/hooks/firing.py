@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Protocol
 
+    from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.wire.channel import Channel
 
@@ -21,14 +22,12 @@ if TYPE_CHECKING:
         """What the run has under management, as far as hooks need it."""
 
         order: Dict[str, Any]
+        place: str
         playbook: str
         ledger: Optional[Ledger]
 
         def mask(self, value: Any) -> Any:
             """Return a value with its secrets masked."""
-
-        def folder(self, hook: Mapping[str, Any]) -> str:
-            """Return the directory of a hook that runs on this host."""
 
 
 class Firing:
@@ -45,17 +44,17 @@ class Firing:
         self.node = dict(managed.order.get("node") or {}, facts=gather())
         self.count = 0
 
-    def call(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
+    def call(self, hook: HookOrder, event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
         """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks.
 
         `waited` says how many seconds passed before the hook was started: for its turn on the controller, or for our
         own preparations here.
         """
         resource = dict(self.managed.mask(resource), playbook=self.managed.playbook)
-        if hook["where"] == "host":
+        if hook.where == "host":
             return self._here(hook, event, resource, seconds)
         self.count += 1
-        question = {"type": "hook", "id": self.count, "hook": hook["name"], "event": event, "seconds": seconds}
+        question = {"type": "hook", "id": self.count, "hook": hook.name, "event": event, "seconds": seconds}
         self.channel.send(dict(question, resource=resource))
         try:
             while True:
@@ -69,7 +68,7 @@ class Firing:
         """Tell the controller what was fired."""
         self.channel.send(dict(fired, type="fired"))
 
-    def _here(self, hook: Mapping[str, Any], event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+    def _here(self, hook: HookOrder, event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
         """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
         begun = time.monotonic()
         from statecfg.remote.hooks.result import judge, not_executable, shortened, why
@@ -77,17 +76,17 @@ class Firing:
 
         ledger = self.managed.ledger
         assert ledger is not None
-        folder = self.managed.folder(hook)
+        folder = hook.folder(self.managed.place)
         program = handler(folder, event)
         if not program:
             return {"ok": True}
         if not executable(program):
             refused = not_executable(event, program)
             return {"ok": False, "entry": refused.entry, "severity": refused.severity, "error": why(refused)}
-        base = hashlib.sha256(json.dumps(hook["configuration"], sort_keys=True).encode()).hexdigest()
-        kept = ledger.hook(hook["name"], base)
-        configuration = dict(hook["configuration"]) if kept is None else kept
-        told = {"id": hook.get("id"), "name": hook["name"], "type": hook["type"], "configuration": configuration}
+        base = hashlib.sha256(json.dumps(hook.configuration, sort_keys=True).encode()).hexdigest()
+        kept = ledger.hook(hook.name, base)
+        configuration = dict(hook.configuration) if kept is None else kept
+        told = {"id": hook.id, "name": hook.name, "type": hook.type, "configuration": configuration}
         given = {
             "hook": {**{key: value for key, value in told.items() if value is not None}, "cause": event},
             "node": self.node,
@@ -95,13 +94,13 @@ class Firing:
             "resource": resource,
         }
         metadata = self.node.get("metadata") or {}
-        about = {"hook": hook["name"], "event": event, "name": resource["name"], "seconds": seconds}
+        about = {"hook": hook.name, "event": event, "name": resource["name"], "seconds": seconds}
         self.channel.send(dict(about, type="calling"))
         waited = time.monotonic() - begun
         ended = invoke(folder, event, given, seconds)
-        judged = judge(event, hook["schema"], configuration, metadata, ended)
+        judged = judge(event, hook.schema, configuration, metadata, ended)
         if judged.configuration != configuration:
-            ledger.set_hook(hook["name"], base, judged.configuration)
+            ledger.set_hook(hook.name, base, judged.configuration)
         answer: Dict[str, Any] = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}
         if judged.metadata is not None and judged.metadata != metadata:
             self.node["metadata"] = answer["metadata"] = judged.metadata

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from statecfg.remote.hooks.on_failure import FAILED, OK, OWED
 from statecfg.remote.ledger.ledger import IN_DELETION, PRE_CREATED, RESOLUTION_ERROR, RESOLVED
 from statecfg.remote.machine.changes import shown
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Protocol
 
     from statecfg.remote.graph.model import Node
+    from statecfg.remote.hooks.order import HookOrder
 
     class Record(Protocol):
         """Where entities are written down, durably."""
@@ -30,7 +32,6 @@ PRE_RECONCILE, POST_CREATE, POST_UPDATE = "pre-reconcile", "post-create", "post-
 PRE_DELETE, FINALIZE, POST_DELETE = "pre-delete", "finalize", "post-delete"
 EVENTS = (PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE)
 ALL_HOOKS = 120.0  # seconds that all hooks of one event of one resource may take together
-OK, FAILED, CONTINUED, OWED = "ok", "failed", "continued", "owed"  # how a hook ended, by what its failure means
 
 
 class Entity:
@@ -53,16 +54,16 @@ class Lifecycle:
     """The entities of one run, and what is fired around them.
 
     :param entities: by node name; of nodes that left the definition, too
-    :param hooks: what may fire, in order: `name`, `events`, `select` (types, names, tags), `on_failure`, `deadline`
+    :param hooks: the hooks that may be called, in order
     """
 
-    def __init__(self, entities: Dict[str, Entity], hooks: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, entities: Dict[str, Entity], hooks: Sequence[HookOrder]) -> None:
         self.entities, self.hooks = entities, hooks
 
     def attach(
         self,
         record: Record,
-        call: Callable[[Mapping[str, Any], str, Dict[str, Any], float], Mapping[str, Any]],
+        call: Callable[[HookOrder, str, Dict[str, Any], float], Mapping[str, Any]],
         tell: Callable[[Dict[str, Any]], None],
         row: Callable[[Node], Dict[str, Any]],
     ) -> None:
@@ -186,7 +187,7 @@ class Lifecycle:
             events.append(POST_CREATE)
         elif changed:
             events.append(POST_UPDATE)
-        return any(fires(hook, event, node) for hook in self.hooks for event in events)
+        return any(hook.fires(event, node) for hook in self.hooks for event in events)
 
     def would_fire(self, node: Node, acts: bool, removal: bool) -> List[Dict[str, Any]]:
         """Return what a node's turn would fire: hook, event, name, where."""
@@ -201,10 +202,10 @@ class Lifecycle:
             elif acts or entity.owing:
                 events.append(POST_UPDATE)
         return [
-            {"hook": hook["name"], "event": event, "name": node.provides, "where": hook["where"]}
+            {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
             for event in events
             for hook in self.hooks
-            if fires(hook, event, node)
+            if hook.fires(event, node)
         ]
 
     def fire(self, event: str, node: Node, outcome: str, only: Any = None) -> str:
@@ -216,41 +217,26 @@ class Lifecycle:
         end = time.monotonic() + ALL_HOOKS
         entity = self.entity(node)
         for hook in self.hooks:
-            if not fires(hook, event, node) or (only is not None and hook["name"] not in only):
+            if not hook.fires(event, node) or (only is not None and hook.name not in only):
                 continue
             left = end - time.monotonic()
             if left <= 0:
                 answer: Mapping[str, Any] = {"ok": False, "error": "the event's hooks took %g s together" % ALL_HOOKS}
             else:
-                answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook["deadline"]))
+                answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook.deadline))
                 end += answer.get("waited", 0.0)  # while hooks of other hosts had their turn
-            status = OK if answer["ok"] else {"abort": FAILED, "continue": CONTINUED, "retry": OWED}[hook["on_failure"]]
-            told: Dict[str, Any] = {"hook": hook["name"], "event": event, "name": node.provides, "where": hook["where"]}
+            status = OK if answer["ok"] else hook.on_failure.status
+            told: Dict[str, Any] = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
             told["status"] = status
             told.update((key, answer[key]) for key in ("error", "severity", "entry", "metadata") if answer.get(key))
             self.tell(told)
-            said = "the %s hook %s failed: %s" % (event, hook["name"], answer.get("error") or "it gave no reason")
+            said = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
             if status == OWED:
-                entity.owing.append([event, hook["name"]])
+                entity.owing.append([event, hook.name])
                 entity.why = said
             elif status == FAILED:
                 return said
         return ""
-
-
-def fires(hook: Mapping[str, Any], event: str, node: Node) -> bool:
-    """Tell whether a hook is for an event of a node."""
-    if event not in hook["events"]:
-        return False
-    select = hook.get("select") or {}
-    if select.get("types") and node.type not in select["types"]:
-        return False
-    if select.get("names"):
-        from fnmatch import fnmatchcase
-
-        if not any(fnmatchcase(node.provides, glob) for glob in select["names"]):
-            return False
-    return not select.get("tags") or bool(set(select["tags"]).intersection(node.options.get("tags") or ()))
 
 
 def resource(node: Node, state: str, outcome: str) -> Dict[str, Any]:

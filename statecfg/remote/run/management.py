@@ -15,7 +15,7 @@ from statecfg.remote.ledger.orphans import Leaving, Orphan, claims, contents, ke
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.following import Following, Kept
 from statecfg.remote.run.report import step_report
-from statecfg.remote.wire.frames import decode_value, encode_value
+from statecfg.remote.wire.frames import encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Blob
     from statecfg.remote.hooks.lifecycle import Lifecycle
+    from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.planning import Plan, Step
     from statecfg.remote.wire.channel import Channel
@@ -56,9 +57,7 @@ class Management:
         self.digests: Dict[str, str] = {}
         self.known: Dict[str, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
         self.memories: Dict[str, Dict[str, Any]] = {}  # of what came under management in this run
-        self.hooks: List[Dict[str, Any]] = sorted(
-            order.get("hooks", ()), key=lambda each: (each["order"], each["name"])
-        )
+        self.hooks = _hooks(order.get("hooks", ()))
         self.mask: Callable[[Any], Any] = lambda value: value
         self.mask_values = self.mask_written = self.mask
         if order.get("secrets"):
@@ -275,36 +274,12 @@ class Management:
 
     def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
         """Return the files of hooks that run on this host and are not here yet."""
-        found: List[Blob] = []
-        for hook in self.hooks if self.acting else ():
-            if hook["where"] == "host" and not os.path.isdir(self.folder(hook)):
-                hook["decoded"] = {
-                    name: (mode, decode_value(body, blobs)) for name, (mode, body) in hook["files"].items()
-                }
-                found += [blob for _, blob in hook["decoded"].values()]
-        return found
-
-    def folder(self, hook: Mapping[str, Any]) -> str:
-        """Return where a hook's files are kept on this host: a directory for each state of them."""
-        return os.path.join(self.place, state.HOOKS, hook["digest"], hook["type"] + ".hook")
+        return [blob for hook in self.hooks if self.acting for blob in hook.missing(self.place, blobs)]
 
     def install(self) -> None:
-        """Put the files of hooks in their place, all of a hook's or none. Raises StateError."""
+        """Install the missing files of hooks. Raises StateError."""
         for hook in self.hooks:
-            for_good = self.folder(hook) if hook.get("decoded") else ""
-            if not for_good or os.path.isdir(for_good):
-                continue
-            trial = "%s.%d" % (os.path.dirname(for_good), os.getpid())
-            try:
-                for name, (mode, blob) in sorted(hook["decoded"].items()):
-                    path = os.path.join(trial, name)
-                    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                    storing.write(path, blob, mode)
-                os.makedirs(os.path.dirname(for_good), 0o700, exist_ok=True)
-                os.rename(trial, for_good)
-            except OSError as problem:
-                text = "the files of the hook %s can't be kept in %s: %s"
-                raise state.StateError(text % (hook["name"], for_good, problem.strerror)) from None
+            hook.install(self.place)
 
     # The run
 
@@ -460,6 +435,15 @@ class Management:
         """Let go of the ledger."""
         if self.ledger is not None:
             self.ledger.close()
+
+
+def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:
+    """Return the hooks that may be called on this host, in their order."""
+    if not orders:
+        return []
+    from statecfg.remote.hooks.order import HookOrder
+
+    return sorted((HookOrder.from_json(order) for order in orders), key=lambda hook: (hook.order, hook.name))
 
 
 def _digest(lineage: str, value: Any) -> str:

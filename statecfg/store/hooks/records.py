@@ -8,6 +8,8 @@ from typing import Any, Self
 
 from sqlalchemy import Row
 
+from statecfg.remote.hooks.on_failure import ABORT
+
 DEADLINE = "PT30S"
 
 
@@ -23,7 +25,7 @@ class Spec:
     :param where: "controller" or "host"
     :param order: hooks of one resource event are called by order, then by name
     :param deadline: of one call, ISO 8601
-    :param on_failure: the failure rule, "abort", "continue" or "retry"
+    :param on_failure: the failure rule, one of `on_failure.RULES`
     :param declared: whether a project declares the hook; it is called only while a project does
     """
 
@@ -35,7 +37,7 @@ class Spec:
     where: str = "controller"
     order: int = 100
     deadline: str = DEADLINE
-    on_failure: str = "abort"
+    on_failure: str = ABORT
     declared: bool = False
 
     @classmethod

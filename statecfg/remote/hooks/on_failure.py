@@ -1,0 +1,35 @@
+"""The failure rules of hooks, and what each of them means. To add a rule, add it here and to `docs/hooks.md`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict
+
+ABORT, CONTINUE, RETRY = "abort", "continue", "retry"
+OK, FAILED, CONTINUED, OWED = "ok", "failed", "continued", "owed"  # how a hook has ended, as reports show it
+
+
+class Rule:
+    """What follows if a hook fails.
+
+    :param status: how the failed hook has ended: FAILED stops the host's run, OWED repeats the event in the next run
+    :param repeats: an HTTP hook is called again until its deadline
+    """
+
+    __slots__ = ("repeats", "status")
+
+    def __init__(self, status: str, repeats: bool = False) -> None:
+        self.status, self.repeats = status, repeats
+
+    @property
+    def continues(self) -> bool:
+        """Whether the host's run continues as if the hook had succeeded."""
+        return self.status == CONTINUED
+
+
+RULES: Dict[str, Rule] = {
+    ABORT: Rule(FAILED),
+    CONTINUE: Rule(CONTINUED),
+    RETRY: Rule(OWED, repeats=True),
+}
