@@ -106,7 +106,7 @@ LIMITS = (
     ("statecfg.run.declared", "LARGEST", "settings of a service, as JSON", "bytes"),
     ("statecfg.playbook.services", "TIMEOUT", "default timeout of the hooks of a unit", "s"),
     ("statecfg.units.next_hooks", "MOST", "calls of one unit hook for the same remote unit in one run", ""),
-    ("statecfg.remote.units.context", "MOST", "all changes of one unit hook, as JSON", "bytes"),
+    ("statecfg.remote.units.settings", "MOST", "all changes of one unit hook, as JSON", "bytes"),
     ("statecfg.remote.units.hooks", "MOST", "all data that one unit hook may send", "bytes"),
     ("statecfg.remote.units.hooks", "HELD", "time to read the output of processes that a hook left running", "s"),
     ("statecfg.remote.units.agent", "MOST", "concurrent connections to the socket of a unit", ""),

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from statecfg.remote.units import context as unit_context
+from statecfg.remote.units.settings import MOST as MOST_SETTINGS
 from statecfg.run.strict import Free, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host
 HOOK = 8 << 20  # bytes of memory for what one hook says, and for the attributes of the resource it is about
-SETTINGS = 4 * unit_context.MOST  # bytes of memory for what a unit's hook changes: its limit counts JSON
+SETTINGS = 4 * MOST_SETTINGS  # bytes of memory for what a unit's hook changes: its limit counts JSON
 ARGUMENTS = 4 << 20  # bytes of memory for the arguments of an action, and for each side of a change
 HELD_BY = 16 << 10  # bytes of memory for what the holder of a host's lock wrote of itself
 

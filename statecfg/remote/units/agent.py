@@ -47,7 +47,8 @@ import time
 
 from statecfg.remote.ledger import state
 from statecfg.remote.units import amp
-from statecfg.remote.units.context import COMMANDS, UnitError, integer
+from statecfg.remote.units.context import COMMANDS, integer
+from statecfg.remote.units.settings import UnitError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import selectors
     import subprocess
-    from typing import Any, Callable, Dict, List, Mapping, Optional
+    from typing import Callable, Dict, List, Mapping, Optional
+
+    from statecfg.remote.units.step import Step
 
 HELD = 5.0  # seconds that the output of what a hook left running is still read; the original's
 MOST = 64 << 20  # bytes that a hook may say in all
@@ -196,12 +198,12 @@ class _Said:
             self.log(self.level, text)
 
 
-def environment(step: Mapping[str, Any], charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
+def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
     """Return the environment of a hook: a closed set, with the names of the document and those of the original.
 
     Those of juju 2 are there as well for the hooks of charms that were built for it.
 
-    :param step: what is run, as the controller sent it
+    :param step: the hook
     :param charm: the charm's directory
     :param tools: the directory of the command-line tools
     :param token: the client id
@@ -211,38 +213,38 @@ def environment(step: Mapping[str, Any], charm: str, tools: str, socket: str, to
         "DEBIAN_FRONTEND": "noninteractive",
         "APT_LISTCHANGES_FRONTEND": "none",
         "CHARM_DIR": charm,
-        "JUJU_CHARM": step["charm"],
-        "JUJU_SERVICE": step["service"],
-        "JUJU_UNIT_NAME": step["unit"],
-        "JUJU_LOCAL_UNIT": step["unit"],
+        "JUJU_CHARM": step.charm,
+        "JUJU_SERVICE": step.service,
+        "JUJU_UNIT_NAME": step.unit,
+        "JUJU_LOCAL_UNIT": step.unit,
         "JUJU_SOCKET": socket,
         "JUJU_AGENT_SOCKET": socket,
         CLIENT: token,
     }
-    relation = step.get("relation")
-    if relation:
-        found["JUJU_RELATION"], found["JUJU_RELATION_ID"] = relation["name"], relation["id"]
-        found["JUJU_REMOTE_UNIT"] = "" if relation.get("broken") else relation.get("remote") or ""
-        found["JUJU_MEMBERS"] = " ".join(relation.get("members") or ())
+    relation = step.relation
+    if relation is not None:
+        found["JUJU_RELATION"], found["JUJU_RELATION_ID"] = relation.name, relation.id
+        found["JUJU_REMOTE_UNIT"] = "" if relation.broken else relation.remote
+        found["JUJU_MEMBERS"] = " ".join(relation.members)
     if any(os.path.lexists(os.path.join(charm, name)) for name in BUILT):
         found.update(_newer(step, charm))
     return found
 
 
-def _newer(step: Mapping[str, Any], charm: str) -> Dict[str, str]:
+def _newer(step: Step, charm: str) -> Dict[str, str]:
     """Return the variables that juju 2 has added."""
-    hook = step["hook"]
+    hook = step.hook
     found = {
         "JUJU_HOOK_NAME": hook,
         "JUJU_DISPATCH_PATH": "hooks/" + hook,
         "JUJU_CHARM_DIR": charm,
         "JUJU_VERSION": LIKE,
     }
-    relation = step.get("relation")
-    if relation:
-        found["JUJU_REMOTE_APP"] = step["services"][relation["id"]]
+    relation = step.relation
+    if relation is not None:
+        found["JUJU_REMOTE_APP"] = step.services[relation.id]
         if hook.endswith("-relation-departed"):
-            found["JUJU_DEPARTING_UNIT"] = relation["remote"]
+            found["JUJU_DEPARTING_UNIT"] = relation.remote
     return found
 
 

@@ -17,7 +17,9 @@ from statecfg.remote.units import files as unit_files
 from statecfg.remote.units import home as unit_home
 from statecfg.remote.units import hooks as unit_hooks
 from statecfg.remote.units.agent import Agent
-from statecfg.remote.units.context import DEBUG, INFO, Context, UnitError
+from statecfg.remote.units.context import DEBUG, INFO, Context
+from statecfg.remote.units.settings import UnitError
+from statecfg.remote.units.step import Step
 from statecfg.remote.wire.frames import decode_value
 
 TYPE_CHECKING = False
@@ -120,7 +122,8 @@ class Units:
     def _do(self, frame: Mapping[str, Any]) -> None:
         """Do what a `unit` frame says, and tell how it ended: whatever happens, the controller hears of it."""
         begun = time.monotonic()
-        unit = frame["step"]["unit"] if frame["do"] == "hook" else frame["unit"]
+        step = Step.from_json(frame["step"]) if frame["do"] == "hook" else None
+        unit = step.unit if step is not None else frame["unit"]
         done: Dict[str, Any] = {"type": "unit-done", "id": frame["id"], "ok": False, "ran": False, "changes": {}}
         with self._turn:
             free = unit not in self._busy
@@ -128,11 +131,11 @@ class Units:
         try:
             if not free:
                 done["error"] = "a hook of %s is still running" % unit
-            elif frame["do"] == "remove":
+            elif step is None:
                 unit_files.remove(self.home, unit)
                 done.update(ok=True, error="")
             else:
-                done.update(self._hook(frame["id"], frame["step"]))
+                done.update(self._hook(frame["id"], step))
         except (OSError, state.StateError) as problem:
             where = getattr(problem, "filename", None) or unit_files.folder(self.home, unit)
             done["error"] = "%s: %s" % (where, getattr(problem, "strerror", None) or problem)
@@ -146,13 +149,13 @@ class Units:
             done["error"] = self.channel.mask(done["error"])
         self.channel.send(dict(done, seconds=round(time.monotonic() - begun, 3)), exact=True)
 
-    def _hook(self, number: int, step: Mapping[str, Any]) -> Dict[str, Any]:
+    def _hook(self, number: int, step: Step) -> Dict[str, Any]:
         """Run a hook; return how it ended. Raises OSError and StateError where it can't be run here."""
-        unit = step["unit"]
+        unit = step.unit
         context = Context(step, self._asking(number), lambda frame: self.channel.send(dict(frame, id=number)))
         self._install(step)
         charm = unit_files.charm_dir(self.home, unit)
-        paths = [os.path.join(charm, HOOKS, name) for name in step["hooks"]]
+        paths = [os.path.join(charm, HOOKS, name) for name in step.hooks]
         dispatch = os.path.join(charm, unit_hooks.DISPATCH)
         paths = [dispatch] if os.path.lexists(dispatch) else paths
         path = next((each for each in paths if os.path.lexists(each)), "")
@@ -171,22 +174,22 @@ class Units:
             agent.end(token)
 
         environment = unit_hooks.environment(step, charm, self._tools, agent.path, token)
-        hook = unit_hooks.Hook(path, charm, step["hook"], float(step["timeout"]), context.log)
+        hook = unit_hooks.Hook(path, charm, step.hook, step.timeout, context.log)
         try:
             error = hook.run(environment, started, ended)
         finally:
             agent.end(token)
         if error:
             return {"ok": False, "ran": True, "error": error, "changes": {}}
-        for text in context.flushed():
+        for text in context.settings.described(step.hook):
             context.log(DEBUG, text)
         return {"ok": True, "ran": True, "error": "", "changes": changes}
 
-    def _install(self, step: Mapping[str, Any]) -> None:
+    def _install(self, step: Step) -> None:
         """Put a unit's charm in its place where the hook is for that, or where it has none."""
-        unit, service = step["unit"], step["service"]
+        unit, service = step.unit, step.service
         digest = unit_files.installed(self.home, unit)
-        if digest and step["hook"] not in FRESH:
+        if digest and step.hook not in FRESH:
             return
         if service not in self._charms:
             if digest:

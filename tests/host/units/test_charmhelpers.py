@@ -93,7 +93,7 @@ def hook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, list
         leader={"k": "v"},
         addresses={"private-address": "10.0.0.9", "public-address": "10.0.0.9"},
     )
-    environment = unit_hooks.environment(scene.step, str(charm), scene.tools, scene.agent.path, scene.token)
+    environment = unit_hooks.environment(scene.context.step, str(charm), scene.tools, scene.agent.path, scene.token)
     run = unit_hooks.Hook(str(path), str(charm), "db-relation-changed", 120, scene.context.log)
     try:
         failed = run.run(environment, lambda pid: None, lambda: None)

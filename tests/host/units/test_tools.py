@@ -18,6 +18,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from statecfg.remote.units.step import StepRelation
 from statecfg.remote.units.tools import install as tool_files
 from statecfg.remote.units.tools import yaml_text as tool_yaml
 from statecfg.remote.units.tools.catalogue import TOOLS, main
@@ -329,7 +330,7 @@ def test_a_broken_relation_is_passed_over(tmp_path: Path) -> None:
     """As by the original, whose charms' hooks ask all the same; a library takes it for "nothing there"."""
     relation = {"id": "db:0", "number": 0, "name": "db", "remote": "", "broken": True, "members": []}
     scene = Scene(tmp_path, hook="db-relation-broken")
-    scene.context.relation = relation
+    scene.context.step.relation = StepRelation(**relation)
     try:
         called = scene.call("relation-get", "--format=json", "-", JUJU_REMOTE_UNIT="")
         assert called[:2] == (0, "") and called.err.endswith("Cannot access other units in broken relation\n")
@@ -461,7 +462,7 @@ def test_a_long_message_is_logged_in_pieces(scene: Scene) -> None:
 def test_the_leader_sets_and_others_read(tmp_path: Path) -> None:
     leader = Scene(tmp_path / "one", leader={"old": "1"})
     other = Scene(tmp_path / "two", leader={"k": "v"})
-    other.context.leader = False
+    other.context.step.leader = False
     try:
         assert leader.call("leader-set", "k=v", "old=") == (0, "", "")
         assert leader.call("leader-get").out == '{"k": "v"}\n'

@@ -1,0 +1,130 @@
+"""The settings that a hook reads and changes: each node is read once, and changes take effect when the hook ends."""
+
+from __future__ import annotations
+
+import json
+
+from statecfg.remote.graph.errors import StatecfgError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import threading
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+    Ask = Callable[[List[str], threading.Event], Dict[str, Any]]
+    Node = Tuple[str, ...]  # CONFIG, LEADER, or ("relation", id of the relation, name of a unit)
+
+MOST = 2 << 20  # bytes of JSON: all changes of a hook, and the settings of one unit in one relation
+SHOWN = 100  # characters of a value in the log
+SECRET = ("password", "passwd", "secret", "token", "key", "credential")  # settings with such names are not logged
+CONFIG, LEADER = ("config",), ("leader",)
+
+
+class UnitError(StatecfgError):
+    """A command of a hook failed.
+
+    :param code: of the protocol
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+class Settings:
+    """The settings that one hook sees.
+
+    :param ask: gets a node from the controller; gives up, with UnitError, once its event is set
+    :param over: set when the hook has ended
+    """
+
+    def __init__(self, ask: Ask, over: threading.Event) -> None:
+        self._ask, self._over = ask, over
+        self._read: Dict[Node, Dict[str, Any]] = {}
+        self._now: Dict[Node, Dict[str, Any]] = {}
+
+    def get(self, *node: str) -> Dict[str, Any]:
+        """Return the settings of a node, with the changes of this hook. Raises UnitError."""
+        if node not in self._read:
+            self._read[node] = self._ask(list(node), self._over)
+        return self._now.get(node, self._read[node])
+
+    def change(self, node: Node, blob: str) -> None:
+        """Set and delete settings of a node, all of them or none. Raises UnitError.
+
+        :param blob: a JSON object: name → new value; a blank value deletes the setting
+        """
+        try:
+            given = json.loads(blob)
+        except (ValueError, RecursionError):
+            raise UnitError("UNKNOWN", "Unknown Error") from None
+        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+            raise UnitError("UNKNOWN", "Unknown Error")
+        now = dict(self.get(*node))
+        for key, value in given.items():
+            _check(key, value)
+            if not value.strip():
+                now.pop(key, None)
+            else:
+                now[key] = value
+        rest = sum(_size(self._changed(other)) for other in self._now if other != node)
+        mine = {key: value for key, value in now.items() if self._read[node].get(key) != value}
+        if rest + _size(mine) > MOST or _size(now) > MOST:
+            raise UnitError("TooLong", "a hook may change settings of %d bytes in all, and these are more" % MOST)
+        self._now[node] = now
+
+    def _changed(self, node: Node) -> Dict[str, Optional[str]]:
+        """Return the changed settings of a node; deleted settings are None."""
+        before, now = self._read[node], self._now[node]
+        found: Dict[str, Optional[str]] = {key: value for key, value in now.items() if before.get(key) != value}
+        found.update((key, None) for key in before if key not in now)
+        return found
+
+    def changes(self) -> Dict[str, Any]:
+        """Return all changes as the controller reads them."""
+        found: Dict[str, Any] = {"relations": {}, "leader": {"set": {}, "delete": []}}
+        for node in self._now:
+            changed = self._changed(node)
+            if changed and node == LEADER:
+                found["leader"] = _parts(changed)
+            elif changed:
+                found["relations"][node[1]] = _parts(changed)
+        return found
+
+    def described(self, hook: str) -> List[str]:
+        """Return lines for the log about all changes. Values that look like secrets are left out."""
+        found = []
+        for node in sorted(self._now):
+            changed = self._changed(node)
+            if changed:
+                lines = ["Flushed values for hook %r on %r" % (hook, node[1] if node != LEADER else "leader")]
+                for key in sorted(changed):
+                    old, new = (_shown(key, value) for value in (self._read[node].get(key), changed[key]))
+                    if changed[key] is None:
+                        lines.append("    Setting deleted: %r (was %s)" % (key, old))
+                    else:
+                        lines.append("    Setting changed: %r=%s (was %s)" % (key, new, old))
+                found.append("\n".join(lines))
+        return found
+
+
+def _parts(changed: Mapping[str, Optional[str]]) -> Dict[str, Any]:
+    sets = {key: value for key, value in changed.items() if value is not None}
+    return {"set": sets, "delete": sorted(key for key in changed if key not in sets)}
+
+
+def _size(settings: Mapping[str, Any]) -> int:
+    return len(json.dumps(settings, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _check(key: str, value: str) -> None:
+    """Raise UnitError for characters that no database stores."""
+    if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in key + value):
+        raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be kept in a text" % key)
+
+
+def _shown(key: str, value: Optional[str]) -> str:
+    """Return a setting's value for the log."""
+    if value is None:
+        return "unset"
+    return "…" if any(word in key.lower() for word in SECRET) else repr(value[:SHOWN])

@@ -1,0 +1,76 @@
+"""A hook that is due for a unit, as the controller orders it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Mapping, Optional, Sequence
+
+
+class StepRelation:
+    """The relation of a hook.
+
+    :param id: NAME:NUMBER
+    :param name: as the unit's service calls it
+    :param remote: the remote unit; "" for a broken relation
+    :param members: the units that the hook sees, sorted
+    :param broken: whether the relation ends with this hook
+    """
+
+    __slots__ = ("broken", "id", "members", "name", "remote")
+
+    def __init__(
+        self,
+        id: str,
+        name: str,
+        remote: str = "",
+        members: Sequence[str] = (),
+        broken: bool = False,
+        number: int = 0,
+        key: int = 0,
+    ) -> None:
+        self.id, self.name, self.remote, self.members, self.broken = id, name, remote, list(members), broken
+
+
+class Step:
+    """A hook to run. The parameters are described in `store.units.records.Step`, and `addresses` of the host."""
+
+    __slots__ = (
+        *("addresses", "charm", "goal", "hook", "hooks", "leader", "ports", "relation", "relations"),
+        *("service", "services", "status", "timeout", "unit"),
+    )
+
+    def __init__(
+        self,
+        unit: str,
+        service: str,
+        charm: str,
+        hook: str,
+        hooks: Sequence[str] = (),
+        relation: Optional[Mapping[str, Any]] = None,
+        relations: Optional[Mapping[str, List[str]]] = None,
+        services: Optional[Mapping[str, str]] = None,
+        leader: bool = False,
+        timeout: float = 0.0,
+        ports: Sequence[str] = (),
+        status: Optional[Mapping[str, str]] = None,
+        goal: Optional[Mapping[str, Any]] = None,
+        addresses: Optional[Mapping[str, str]] = None,
+        unit_id: int = 0,
+        failed_before: bool = False,
+        last: bool = False,
+        digest: str = "",
+        config: str = "",
+        upto: int = 0,
+    ) -> None:
+        self.unit, self.service, self.charm, self.hook, self.hooks = unit, service, charm, hook, hooks
+        self.relation = None if relation is None else StepRelation(**relation)
+        self.relations, self.services, self.leader = relations or {}, services or {}, leader
+        self.timeout, self.ports, self.addresses = timeout, list(ports), addresses or {}
+        self.status = status or {"status": "", "message": ""}
+        self.goal = goal or {"units": {}, "relations": {}}
+
+    @classmethod
+    def from_json(cls, step: Mapping[str, Any]) -> Step:
+        """Return the step that the controller describes. Raises TypeError for an unknown or a missing key."""
+        return cls(**step)
