@@ -26,7 +26,7 @@ class StoreError(StatecfgError):
 
 
 class Busy(StoreError):
-    """Somebody else has what was waited for: the turn, or the right to write."""
+    """Another process holds the lock, or is writing."""
 
 
 def opened(project: Project | None = None, url: str | None = None) -> Store:

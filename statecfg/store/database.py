@@ -22,7 +22,7 @@ from statecfg.store import Busy, StoreError, migrations, postgresql, sqlite, tab
 
 if TYPE_CHECKING:
     from statecfg.store.address import Address
-    from statecfg.store.turns import Turn
+    from statecfg.store.locks import Lock
 
 T = TypeVar("T")
 BUSY = sqlite.BUSY
@@ -131,17 +131,16 @@ class Store:
                 time.sleep(pause * secrets.randbelow(1000) / 1000)
         return results[-1]
 
-    def turn(self, name: str, wait: float) -> contextlib.AbstractContextManager[Turn]:
-        """Have the turn of a name: one holder at a time, over all processes and threads.
+    def lock(self, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
+        """Hold the lock of a name: one holder at a time, over all processes and threads.
 
-        :param name: what there is one turn for
         :param wait: seconds to wait for it
-        :raises Busy: somebody else still had it then
+        :raises Busy: another process or thread still holds it then
         """
-        from statecfg.store import turns
+        from statecfg.store import locks
 
         self._same_process()
-        return turns.taken(self, name, wait)
+        return locks.taken(self, name, wait)
 
     def schema(self) -> int:
         """Return the version of the schema that the store has."""

@@ -1,4 +1,4 @@
-"""One at a time: the turn of a name, held by a lock of the kernel beside a SQLite file, or by a lease in PostgreSQL."""
+"""Locks by name: a lock of the kernel beside a SQLite file, or a lease in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ LEASE = 30.0
 RENEW = 10.0
 
 
-class Turn:
-    """A turn that is held.
+class Lock:
+    """A lock that is held.
 
-    :param token: in PostgreSQL, larger than that of every earlier holder; 0 in SQLite, where the kernel holds it
+    :param token: in PostgreSQL, larger than that of every earlier holder; 0 in SQLite, where the kernel has the lock
     """
 
     def __init__(self, token: int = 0) -> None:
         self.token = token
 
     def hold(self, connection: Connection) -> None:
-        """Make sure, inside a transaction that writes, that the turn is still ours until it ends.
+        """Ensure, inside a transaction that writes, that this process holds the lock until the transaction ends.
 
-        Raises StoreError where it was lost: nothing of the transaction may be kept then.
+        Raises StoreError if the lock was lost. The transaction must then be rolled back.
         """
 
 
-def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[Turn]:
-    """Return the turn of a name as a context. Entering raises Busy after `wait` seconds."""
+def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
+    """Return the lock of a name as a context manager. Entering raises Busy after `wait` seconds."""
     return _leased(store, name, wait) if store.shared else _locked(store, name, wait)
 
 
 def _pauses(wait: float, first: float, longest: float) -> Iterator[None]:
-    """Yield at once, and then after ever longer pauses, until `wait` seconds are over."""
+    """Yield immediately, then after increasing pauses, until `wait` seconds have passed."""
     deadline = time.monotonic() + wait
     yield
     while (left := deadline - time.monotonic()) > 0:
@@ -63,15 +63,15 @@ def _pauses(wait: float, first: float, longest: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(store: Store, name: str, wait: float) -> Iterator[Turn]:
+def _locked(store: Store, name: str, wait: float) -> Iterator[Lock]:
     assert store.address.path is not None
     path = f"{store.address.path}-turn-{quote(name, safe='')}"
-    said = "somebody"
+    holder = "somebody"
     for _ in _pauses(wait, 0.001, 0.05):
         handle = _open(path)
         try:
             if not _flock(handle):
-                said = _said(handle)
+                holder = _holder(handle)
                 continue
             if not _is_at(handle, path):
                 continue  # the last holder removed the file between our open and our lock
@@ -79,13 +79,13 @@ def _locked(store: Store, name: str, wait: float) -> Iterator[Turn]:
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(me).encode(), 0)  # for the messages of others only: the lock decides
             try:
-                yield Turn()
+                yield Lock()
             finally:
                 os.unlink(path)  # while the lock is held: nobody else can have locked this file
             return
         finally:
             os.close(handle)
-    raise _busy(store, name, said)
+    raise _busy(store, name, holder)
 
 
 def _open(path: str) -> int:
@@ -113,7 +113,7 @@ def _flock(handle: int) -> bool:
     return True
 
 
-def _said(handle: int) -> str:
+def _holder(handle: int) -> str:
     try:
         found = json.loads(os.pread(handle, 4096, 0))
         return f"{found['who']} (process {found['pid']})"
@@ -122,15 +122,15 @@ def _said(handle: int) -> str:
 
 
 def _busy(store: Store, name: str, who: str) -> Busy:
-    return Busy(f"{store.shown}: it is not our turn for {name}: {who} has it", "wait until that one is done, or end it")
+    return Busy(f"{store.shown}: {who} holds the lock {name}", "wait until that one is done, or end it")
 
 
 def _who() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-class _Lease(Turn):
-    """A row that says who has the turn, until when; renewed by a thread for as long as it is held."""
+class _Lease(Lock):
+    """A row with the holder of the lock and the end of its lease, which a thread renews while the lock is held."""
 
     def __init__(self, store: Store, name: str) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class _Lease(Turn):
         self.thread = threading.Thread(target=self._renew, daemon=True)
 
     def take(self) -> bool:
-        """Take the lease if nobody has it, or if we have it: an answer may have been lost."""
+        """Take the lease if nobody has it, or if this process has it: the response may have been lost."""
         from sqlalchemy.dialects.postgresql import insert
 
         mine = {"holder": self.holder, "who": _who(), "expires": server_time() + LEASE}
@@ -158,16 +158,16 @@ class _Lease(Turn):
         return True
 
     def hold(self, connection: Connection) -> None:
-        """Make sure that nobody took the lease since; nobody can before the transaction is over."""
+        """Ensure that nobody took the lease meanwhile; nobody can before the transaction ends."""
         held = select(self.row.c.token).where(self.mine).with_for_update()
         if connection.execute(held).scalar() != self.token:
             raise StoreError(
-                f"{self.store.shown}: the turn for {self.name} was lost: it was not renewed for {LEASE:.0f} s",
-                "run the same again",
+                f"{self.store.shown}: the lock {self.name} was lost: it was not renewed for {LEASE:.0f} s",
+                "run the command again",
             )
 
     def _renew(self) -> None:
-        """Push the end of the lease out every 10 s. Where the store does not answer, it ends by itself."""
+        """Renew the lease every 10 s. If the store does not respond, the lease expires."""
         while not self.ended.wait(RENEW):
             with contextlib.suppress(StoreError):
                 self._expire(server_time() + LEASE)
@@ -184,7 +184,7 @@ class _Lease(Turn):
 
 
 @contextlib.contextmanager
-def _leased(store: Store, name: str, wait: float) -> Iterator[Turn]:
+def _leased(store: Store, name: str, wait: float) -> Iterator[Lock]:
     lease = _Lease(store, name)
     for _ in _pauses(wait, 0.02, 0.25):
         if lease.take():

@@ -52,7 +52,7 @@ schema_version = Table(
     Column("version", Integer, nullable=False),
 )
 
-# PostgreSQL: who has the turn (see `turns`). `expires` by the server's clock, seconds since 1970.
+# PostgreSQL: the holder of a lock (see `locks`). `expires` by the server's clock, seconds since 1970.
 lease = Table(
     "lease",
     metadata,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.exec.types import HookType, HookTypes
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
-    from statecfg.store.turns import Turn
+    from statecfg.store.locks import Lock
 
 MOST = 10  # times that a call is started: a program that kills its worker each time would block the queue forever
 
@@ -61,10 +61,10 @@ class Caller:
             return None, result.not_executable(item.event, path)
         return (type if path else None), None
 
-    def call(self, turn: Turn, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged:
+    def call(self, lock: Lock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged:
         """Run the program of a call and store its result.
 
-        :param turn: held during the call
+        :param lock: held during the call
         :param deadline: seconds; None for the deadline of the hook
         :param keep: which of "input" and "output" the log keeps as well
         """
@@ -76,10 +76,10 @@ class Caller:
             wrong = _failed(item.event, f"the program {item.event} is gone from the hook type {item.hook.type}")
         if wrong is not None or type is None:
             assert wrong is not None
-            return self._store(turn, item, _unchanged(wrong))
-        return self._run(turn, self._fresh(item), type, deadline, keep)
+            return self._store(lock, item, _unchanged(wrong))
+        return self._run(lock, self._fresh(item), type, deadline, keep)
 
-    def _run(self, turn: Turn, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]) -> Judged:
+    def _run(self, lock: Lock, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]) -> Judged:
         own = {"hook": input.hook(item.hook, item.event)}
         given = {"node": item.given.get("node"), **own, "policy": item.given.get("policy"), **item.given}
         seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
@@ -98,9 +98,9 @@ class Caller:
                     judged.entry[name] = texts[name].decode("utf-8", "replace")
             return judged
 
-        return self._store(turn, item, judge)
+        return self._store(lock, item, judge)
 
-    def _store(self, turn: Turn, item: Queued, judge: queue.Judge) -> Judged:
+    def _store(self, lock: Lock, item: Queued, judge: queue.Judge) -> Judged:
         def about(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
             judged = judge(configuration, metadata)
             if item.given.get("resource"):
@@ -108,7 +108,7 @@ class Caller:
             return judged
 
         def store(connection: Connection) -> Judged:
-            turn.hold(connection)
+            lock.hold(connection)
             return queue.finish(connection, item, about)
 
         return self.store.attempt(store)

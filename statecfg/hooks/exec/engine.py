@@ -14,7 +14,7 @@ from statecfg import dialects
 from statecfg.hooks.exec import input, types
 from statecfg.hooks.exec.call import Caller
 from statecfg.hooks.exec.hooks import ExecHooks
-from statecfg.hooks.exec.line import Line, never
+from statecfg.hooks.exec.lock import HookLock, never
 from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
 from statecfg.problems import InvalidInput, problem, suggest
 from statecfg.remote.hooks import run
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
-    from statecfg.store.turns import Turn
+    from statecfg.store.locks import Lock
 
 BUDGET = 120.0  # seconds for all hooks of one event
-WAIT = 1800.0  # seconds that a waiting host waits for the turn: hooks of other hosts must not fail it
+WAIT = 1800.0  # seconds that a host waits for the lock: hooks of other hosts must not fail it
 Within = Callable[[str, str], bool]
 
 
@@ -68,7 +68,7 @@ class Engine:
         keep: frozenset[str] = frozenset(),
     ) -> None:
         self.store, self.types, self.within = store, types, within
-        self.line = Line(store)
+        self.lock = HookLock(store)
         self.hooks = ExecHooks(store, types)
         self.caller = Caller(store, types, path, keep)
         self.over = threading.Event()  # once it is set, no further queued call is started
@@ -136,14 +136,14 @@ class Engine:
             return done
         with contextlib.suppress(Busy):
             while not self.over.is_set():
-                # One turn for each call: a host may be waiting for a hook of its own.
-                with self._turn(end - time.monotonic(), self.over.is_set) as turn:
+                # Take the lock for each call: a host may be waiting for a hook of its own.
+                with self._locked(end - time.monotonic(), self.over.is_set) as lock:
                     if time.monotonic() >= end:
                         break
                     item = self.store.attempt(lambda connection: queue.begin(connection, upto))
                     if item is None:
                         break
-                    done.append((item, self.caller.call(turn, item, None, self.caller.keep)))
+                    done.append((item, self.caller.call(lock, item, None, self.caller.keep)))
         return done
 
     def run(
@@ -161,8 +161,8 @@ class Engine:
         playbook = input.playbook_of(host, policy)
         keep = self.caller.keep | {"input", "output"} if debug else self.caller.keep
         item = self._item(name, event, self.caller.given(host, playbook), playbook)
-        with self._alone(BUDGET) as turn:
-            return self._now(turn, item, None, keep)
+        with self._alone(BUDGET) as lock:
+            return self._now(lock, item, None, keep)
 
     def resource(
         self,
@@ -183,32 +183,32 @@ class Engine:
         """
         policy = given.get("policy") or {}
         item = self._item(name, event, given, policy.get("name"))
-        with self._alone(WAIT, stopped) as turn:
+        with self._alone(WAIT, stopped) as lock:
             begun()
-            return self._now(turn, item, deadline, self.caller.keep)
+            return self._now(lock, item, deadline, self.caller.keep)
 
     def _item(self, name: str, event: str, given: Mapping[str, Any], playbook: str | None) -> Queued:
         node = given.get("node") or {}
         return Queued(0, self.hooks.find(name), event, node.get("id"), dict(given), playbook)
 
-    def _now(self, turn: Turn, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
+    def _now(self, lock: Lock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
         if self.caller.ready(item) == (None, None):
             return None
-        return self.caller.call(turn, item, deadline, keep)
+        return self.caller.call(lock, item, deadline, keep)
 
     @contextlib.contextmanager
-    def _alone(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Turn]:
+    def _alone(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
         if run.RUNNING in os.environ:
             raise Busy("a hook started this, and hooks run one at a time", "let the event that you cause call the hook")
-        with self._turn(wait, stopped) as turn:
-            yield turn
+        with self._locked(wait, stopped) as lock:
+            yield lock
 
     @contextlib.contextmanager
-    def _turn(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Turn]:
-        """Hold the turn. End the programs that a killed engine left running in its turn."""
-        with self.line.turn(wait, stopped) as turn:
+    def _locked(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
+        """Hold the lock. End the programs that a killed engine left running."""
+        with self.lock.held(wait, stopped) as lock:
             run.end_left(self.store.shown)
-            yield turn
+            yield lock
 
     def _selects(self, spec: Spec, event: str, host: str) -> bool:
         return (not spec.events or event in spec.events) and (spec.hosts is None or self.within(spec.hosts, host))

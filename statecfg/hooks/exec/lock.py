@@ -1,4 +1,4 @@
-"""Waiting for the turn to run a hook: the threads of a process in a line, and its first one among other processes'."""
+"""The lock for running exec hooks: threads of a process wait in order, and the first one waits for other processes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from statecfg.store import Busy
 
 if TYPE_CHECKING:
     from statecfg.store.database import Store
-    from statecfg.store.turns import Turn
+    from statecfg.store.locks import Lock
 
-TURN = "hooks"
-NEXT = "hooks-next"  # who has it gets the turn next: whoever just had the turn can't take it again and again
-LOOK = 1.0  # seconds after which who waits looks whether to go on waiting
+RUN = "hooks"
+NEXT = "hooks-next"  # its holder gets the lock next: so the last holder can't take the lock again and again
+LOOK = 1.0  # seconds after which a waiting thread asks whether to continue waiting
 GIVEN_UP = "it was stopped before its turn came"
 
 
 def never() -> bool:
-    """Say that nobody stops."""
+    """Return False: nobody stops."""
     return False
 
 
-class Line:
-    """The threads of this process that wait for the turn of a store, first come first served."""
+class HookLock:
+    """The lock of a store for running hooks. It serves the threads of this process in the order in which they came."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -35,44 +35,48 @@ class Line:
         self.moved = threading.Condition()
 
     @contextlib.contextmanager
-    def turn(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Turn]:
-        """Have the turn, over all threads and processes.
+    def held(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
+        """Hold the lock, over all threads and processes.
 
         :param wait: seconds
-        :param stopped: tells whether to wait no longer
-        :raises Busy: others had it for so long, or it was stopped
+        :param stopped: returns whether to stop waiting
+        :raises Busy: others held it for that time, or it was stopped
         """
         end, me = time.monotonic() + wait, object()
         with self.moved:
             self.waiting.append(me)
         try:
-            with self.moved:
-                while self.waiting[0] is not me:
-                    if stopped():
-                        raise Busy(GIVEN_UP)
-                    if time.monotonic() >= end:
-                        raise Busy(f"others ran hooks for {wait:g} s", "wait until they are done")
-                    self.moved.wait(min(LOOK, max(end - time.monotonic(), 0.001)))
+            self._come_first(me, wait, end, stopped)
             with contextlib.ExitStack() as ours:
-                with self._held(NEXT, end, stopped):
-                    turn = ours.enter_context(self._held(TURN, end, stopped))
-                yield turn
+                with self._lock(NEXT, end, stopped):
+                    lock = ours.enter_context(self._lock(RUN, end, stopped))
+                yield lock
         finally:
             with self.moved:
                 self.waiting.remove(me)
                 self.moved.notify_all()
 
+    def _come_first(self, me: object, wait: float, end: float, stopped: Callable[[], bool]) -> None:
+        """Wait until no other thread of this process came before. Raises Busy."""
+        with self.moved:
+            while self.waiting[0] is not me:
+                if stopped():
+                    raise Busy(GIVEN_UP)
+                if time.monotonic() >= end:
+                    raise Busy(f"others ran hooks for {wait:g} s", "wait until they are done")
+                self.moved.wait(min(LOOK, max(end - time.monotonic(), 0.001)))
+
     @contextlib.contextmanager
-    def _held(self, name: str, end: float, stopped: Callable[[], bool]) -> Iterator[Turn]:
+    def _lock(self, name: str, end: float, stopped: Callable[[], bool]) -> Iterator[Lock]:
         with contextlib.ExitStack() as stack:
             while True:
                 left = end - time.monotonic()
                 try:
-                    turn = stack.enter_context(self.store.turn(name, min(LOOK, max(left, 0.0))))
+                    lock = stack.enter_context(self.store.lock(name, min(LOOK, max(left, 0.0))))
                     break
                 except Busy:
                     if stopped():
                         raise Busy(GIVEN_UP) from None
                     if left <= LOOK:
                         raise
-            yield turn
+            yield lock

@@ -124,7 +124,7 @@ class Reconciler:
         definition = digest(spec, graph, secrets)
         with ExitStack() as stack:
             try:
-                stack.enter_context(self._turn(host.name, playbook))
+                stack.enter_context(self._locked(host.name, playbook))
             except Busy as error:
                 text = f"another run reconciles it: {error.detail}"
                 raise HookFailure(hooks[0].name, host.name, PRE_RECONCILE, text, None) from None
@@ -166,7 +166,7 @@ class Reconciler:
         """
         hooks = self.hooks_of(host, FINALIZE)
         ok, before = True, len(self.fired.get(host, ()))
-        with self._turn(host, playbook):
+        with self._locked(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is None:
                 return Finalized(True, [], [])
@@ -198,7 +198,7 @@ class Reconciler:
         """Enter how the run of a playbook on a host ended: the conditions Applied and Ready."""
         if objects.get(self.store, playbook, host) is None:
             return
-        with self._turn(host, playbook):
+        with self._locked(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is not None:
                 status = conditions.applied(known.status, ok, _types(self.hooks_of(host)), message)
@@ -206,7 +206,7 @@ class Reconciler:
 
     def forget(self, host: str, playbook: str) -> None:
         """Take the object out of the store without calling any hook, as `--no-hooks` has it."""
-        with self._turn(host, playbook):
+        with self._locked(host, playbook):
             known = objects.get(self.store, playbook, host)
             if known is not None:
                 objects.forget(self.store, known)
@@ -273,10 +273,10 @@ class Reconciler:
             return known
         return objects.keep_status(self.store, known, conditions.returned(status, known.status, types))
 
-    def _turn(self, host: str, playbook: str) -> AbstractContextManager[object]:
-        """Let nobody else reconcile the same object meanwhile. Raises Busy when somebody does for too long."""
+    def _locked(self, host: str, playbook: str) -> AbstractContextManager[object]:
+        """Lock an object against reconciliation by other runs. Raises Busy if another run holds the lock too long."""
         name = hashlib.sha256(f"{playbook}\0{host}".encode()).hexdigest()[:32]
-        return self.store.turn(f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
+        return self.store.lock(f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
 
     def _note(self, hook: Registration, phase: str, known: Reconciled, status: str, error: str = "") -> None:
         entry = self._enter(known.host, hook.name, phase, status, error)

@@ -381,7 +381,7 @@ def test_what_is_not_begun_in_time_stays_queued(shop: Workshop) -> None:
 def test_whoever_waits_too_long_for_its_turn_leaves_it_queued(shop: Workshop) -> None:
     shop.simple("h", QUIET)
     shop.engine.trigger(BOOTED, shop.host)
-    with shop.store.turn("hooks", 0):
+    with shop.store.lock("hooks", 0):
         assert shop.engine.drain(0.2) == []
     assert queue.waiting(shop.store) == 1
 

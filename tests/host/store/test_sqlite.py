@@ -60,7 +60,7 @@ def test_how_it_is_written(path: Path) -> None:
 
 def test_an_odd_name(tmp_path: Path) -> None:
     path = tmp_path / "a #%41 é\n.db"
-    with opened(url=str(path)) as store, store.turn("x", 0):
+    with opened(url=str(path)) as store, store.lock("x", 0):
         hosts.tag(store, "web1", ["a"])
         assert sorted(item.name for item in tmp_path.iterdir()) == [path.name, f"{path.name}-turn-x"]
     assert [item.name for item in tmp_path.iterdir()] == [path.name]

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from statecfg.store import Busy, StoreError, hosts, migrations, opened, turns
+from statecfg.store import Busy, StoreError, hosts, locks, migrations, opened
 from statecfg.store.database import Store
 from tests.host.store import workers
 
@@ -81,19 +81,19 @@ def test_one_has_the_turn(url: str, tmp_path: Path) -> None:
 
 
 def test_a_turn_is_one_also_between_threads(store: Store) -> None:
-    with store.turn("a", 1) as turn:
-        with pytest.raises(Busy, match=r"it is not our turn for a: .*@"), store.turn("a", 0.2):
+    with store.lock("a", 1) as lock:
+        with pytest.raises(Busy, match=r"@.* holds the lock a"), store.lock("a", 0.2):
             raise AssertionError
-        with store.turn("b/../c", 0):
-            store.attempt(turn.hold)
-    with store.turn("a", 0):
+        with store.lock("b/../c", 0):
+            store.attempt(lock.hold)
+    with store.lock("a", 0):
         assert hosts.every(store) == []
 
 
 def test_waiting_for_a_turn_ends(store: Store) -> None:
-    with store.turn("a", 0):
+    with store.lock("a", 0):
         before = time.monotonic()
-        with pytest.raises(Busy), store.turn("a", 0.5):
+        with pytest.raises(Busy), store.lock("a", 0.5):
             raise AssertionError
         assert 0.5 <= time.monotonic() - before < 20
 
@@ -183,13 +183,13 @@ def test_turns_outlive_nobody(url: str) -> None:
         with opened(url=url) as store:
             before = time.monotonic()
             if not store.shared:
-                with store.turn("killed", 20):
+                with store.lock("killed", 20):
                     assert time.monotonic() - before < 15
                 return
             os.kill(stopped.pid, signal.SIGSTOP)
-            with store.turn("killed", turns.LEASE + 30), store.turn("stopped", 30) as turn:
-                assert time.monotonic() - before < turns.LEASE + 30
+            with store.lock("killed", locks.LEASE + 30), store.lock("stopped", 30) as lock:
+                assert time.monotonic() - before < locks.LEASE + 30
                 os.kill(stopped.pid, signal.SIGCONT)
                 pipe.send("still?")
-                assert "the turn for stopped was lost" in workers.heard(pipe)
-                store.attempt(turn.hold)
+                assert "the lock stopped was lost" in workers.heard(pipe)
+                store.attempt(lock.hold)

@@ -96,7 +96,7 @@ def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
     """Take the turn again and again; fail where somebody else has it at the same time."""
     with opened(url=url) as store:
         for _ in range(times):
-            with store.turn("marker", 60):
+            with store.lock("marker", 60):
                 os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
                 time.sleep(0.002)
                 os.unlink(marker)
@@ -104,12 +104,12 @@ def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
 
 def hold_turn(pipe: Pipe, url: str, name: str) -> None:
     """Take the turn and say so; then, for each word heard, say whether it is still ours."""
-    with opened(url=url) as store, store.turn(name, 60) as turn:
+    with opened(url=url) as store, store.lock(name, 60) as lock:
         pipe.send("held")
         while True:
             pipe.recv()
             try:
-                store.attempt(turn.hold)
+                store.attempt(lock.hold)
                 pipe.send("ours")
             except StoreError as problem:
                 pipe.send(str(problem))
