@@ -460,7 +460,7 @@ def test_no_room_for_a_hook(machine: Machine, host: Path, small: Callable[[int],
     (place / "ballast").write_bytes(b"\0" * (1024 - 450) * 1024)
     (place / "more").write_bytes(b"\0" * 300_000)
     done = machine.run(file(str(host / "f"), content="x"), hooks=[counter])
-    assert done.end["status"] == "failed" and "of the hook counter can't be kept" in done.end["error"], done.end
+    assert done.end["status"] == "failed" and "of the hook counter can't be stored" in done.end["error"], done.end
     assert "No space left" in done.end["error"] and not (host / "f").exists()
     (place / "more").unlink()
     fine(machine.run(file(str(host / "f"), content="x"), hooks=[counter]))
