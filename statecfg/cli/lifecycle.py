@@ -111,7 +111,7 @@ def bus(
 
         who = f"{getpass.getuser()}@{socket.gethostname()}"
         made = Bus(project, dialects.inventory(project, file), run, who, no_hooks, store)
-        made.reconciler.tell = lambda text: click.echo(text, err=True)
+        made.reconciler.asking.tell = lambda text: click.echo(text, err=True)
         made.begin(mode, playbook)
         _warn(made)
         return made

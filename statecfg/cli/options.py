@@ -65,11 +65,11 @@ class ConnectionOptions:
     keep_going: bool | None = None
     lock_timeout: float | None = None
 
-    def settled(self, settings: Any) -> ConnectionOptions:
-        """Return this with what was not given on the command line taken from the project's settings."""
+    def with_settings(self, settings: Any) -> ConnectionOptions:
+        """Return these options, with the project's settings for those that were not given on the command line."""
         given = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
-        stands = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}
-        return replace(self, **{**_DEFAULTS, **stands, **given})
+        configured = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}
+        return replace(self, **{**_DEFAULTS, **configured, **given})
 
 
 _DEFAULTS: dict[str, Any] = {"forks": 16, "lock_timeout": 0.0}

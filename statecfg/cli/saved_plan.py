@@ -99,14 +99,14 @@ def _refuse_secrets(chosen: Selection, secrets: Mapping[str, str]) -> None:
 
 def _choices(chosen: Selection, how: ConnectionOptions, project: Project) -> Json:
     variables = ["@" + _portable(text[1:], project) if text.startswith("@") else text for text in chosen.extra_vars]
-    settled = how.settled(project.settings)
+    complete = how.with_settings(project.settings)
     config = how.ssh_config
     return {
         **asdict(chosen),
         "tags": list(chosen.tags),
         "extra_vars": variables,
         "inventory": _portable(chosen.inventory, project) if chosen.inventory else None,
-        **{key: getattr(settled, key) for key in _REMEMBERED},
+        **{key: getattr(complete, key) for key in _REMEMBERED},
         "ssh_config": _portable(config, project) if config and config != "none" else config,
     }
 

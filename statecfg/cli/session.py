@@ -179,7 +179,7 @@ def converse(
 
     show.check_files(output.json_into, output.markdown_into)
     work = replace(work, jobs=[replace(job, host=_as_asked(job.host, how, work.project.settings)) for job in work.jobs])
-    how = how.settled(work.project.settings)
+    how = how.with_settings(work.project.settings)
     password = _password(work) if how.ask_become_pass else None
     interrupts = Interrupts()
     talk = _Talk(work, output, interrupts)

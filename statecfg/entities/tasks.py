@@ -39,9 +39,9 @@ FIELDS = {
 class TaskCalls(Calls):
     """Calls about tasks.
 
-    A worker's round: `claim` a task; while `advance` gives an invocation, run that (with `renew` every third of
-    `LEASE`) and `settle` what came of it. What a worker that died had is claimed by another when its lease is over;
-    the step it was at is then run again, under the same invocation id.
+    A worker claims a task with `claim`. While `advance` returns an invocation, the worker runs it (with `renew` every
+    third of `LEASE`) and reports its outcome with `enter_outcome`. If a worker dies, another one claims the task when
+    the lease expires, and runs the current step again, with the same invocation id.
     """
 
     def get_task(self, principal: Principal, id: str) -> Task:
@@ -101,17 +101,17 @@ class TaskCalls(Calls):
 
         return self.store.attempt(step)
 
-    def settle(self, task_id: str, invocation_id: str, outcome: Outcome) -> bool:
-        """Enter what came of an invocation, and do what follows from it, in one transaction.
+    def enter_outcome(self, task_id: str, invocation_id: str, outcome: Outcome) -> bool:
+        """Enter the outcome of an invocation, and what follows from it, in one transaction.
 
-        :param task_id: the claimed one
-        :returns: whether it was this that was waited for; False where it was entered before
+        :param task_id: the claimed task
+        :returns: whether the task waited for this invocation; False if its outcome was entered before
         """
         now = self.clock()
 
         def enter(connection: Any) -> bool:
             task = records.find(connection, tables.task, id=task_id)
-            return task is not None and work.settle(connection, task, invocation_id, outcome, now)
+            return task is not None and work.enter_outcome(connection, task, invocation_id, outcome, now)
 
         return self.store.attempt(enter)
 

@@ -1,4 +1,4 @@
-"""What tasks do to entities, step after step: each step is begun, run elsewhere, and its outcome settled.
+"""What tasks do to entities, step by step: start a step, let it run elsewhere, enter its outcome.
 
 Every function works inside a transaction of the caller's, so that a step's outcome and what follows from it are entered
 together. `work` of a task says what is to be done: `do` (create, update, mark, delete or invoke), `hooks` (whether
@@ -189,7 +189,7 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
     if found is None:
         text = "The behavior was not run: the entity's type has none such any more."
         lacking = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
-        settle(connection, task, task.work["invocation"], lacking, now)
+        enter_outcome(connection, task, task.work["invocation"], lacking, now)
         return None
     _runs(connection, task.id, now)
     if task.work["task"] != task.id:
@@ -206,8 +206,8 @@ def _reject(connection: Any, task: Any, entity: Any, found: Invocation, now: flo
     finish(connection, task.id, now, outcome)
 
 
-def settle(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
-    """Enter the outcome of the step that a task (a row) is at; return False where it is not at that step."""
+def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
+    """Enter the outcome of the current step of a task (a row); return False if this is not its current step."""
     if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
         return False
     work = task.work

@@ -119,17 +119,17 @@ class Worker:
                 outcome = self._invoke(invocation, lease)
                 if outcome is None:
                     break
-                self._settle(invocation, outcome, lease)
+                self._enter_outcome(invocation, outcome, lease)
         if not lease.lost.is_set():
             self.operations.release(task_id, name)
             self.wake()
 
-    def _settle(self, invocation: Invocation, outcome: Outcome, lease: _Lease) -> None:
+    def _enter_outcome(self, invocation: Invocation, outcome: Outcome, lease: _Lease) -> None:
         """Enter an outcome, for as long as the task is ours: what ran is not run again because the store is busy."""
         entered = outcome
         while True:
             try:
-                self.operations.settle(invocation.claimed, invocation.id, entered)
+                self.operations.enter_outcome(invocation.claimed, invocation.id, entered)
                 return
             except StoreError as problem:
                 self._note(problem)

@@ -99,7 +99,7 @@ class Bus:
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return options and jobs of the run, completed with the hooks of each host and what the store knows of it."""
-        self.reconciler.cancel = self.around.cancel = self.events.cancel = options.cancel
+        self.reconciler.asking.cancel = self.around.cancel = self.events.cancel = options.cancel
         around = {job.host.name: self.around.of_host(job.host.name) for job in jobs}
         policy = input.policy(self.playbook, hosts.bound(self.store, self.playbook))
         self.ledgers = hosts.lineages(self.store, self.playbook)
@@ -197,7 +197,7 @@ class Bus:
         done = report["status"] == "ok" and not report.get("declined")
         if self.mode == "apply" and report["status"] in ("ok", "failed", "unknown"):
             with self.problems.collecting():
-                self.reconciler.settled(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
+                self.reconciler.run_ended(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
         with self.problems.collecting():
             self._enter_end(host, report, done)
         ledger = str(report.get("ledger") or "")
@@ -239,7 +239,7 @@ class Bus:
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Wait for the hooks of the hosts' own events; return by host those that failed."""
-        return self.events.failed(self.reconciler.tell)
+        return self.events.failed(self.reconciler.asking.tell)
 
     def close(self) -> None:
         """Wait for the queued hooks, at most two minutes, and close the store.
@@ -247,7 +247,7 @@ class Bus:
         Hooks that are running then, or when the user stops the run, may end. The others stay queued.
         """
         try:
-            self.events.wait(self.reconciler.tell)
+            self.events.wait(self.reconciler.asking.tell)
             self.events.engine.over.set()
             self.around.wait()
             self.events.join()

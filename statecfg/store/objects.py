@@ -150,8 +150,8 @@ def owe(store: Store, known: Reconciled, hook: str, phase: str, attempts: int, w
     return store.attempt(enter)
 
 
-def settle(store: Store, known: Reconciled, hook: str, phase: str) -> None:
-    """Enter that a call of a hook is owed no more."""
+def forget_owed(store: Store, known: Reconciled, hook: str, phase: str) -> None:
+    """Delete an owed call of a hook, if there is one."""
     with store.reading() as connection:
         owed = connection.execute(select(requeue.c.object).where(_key(known, hook, phase))).first()
     if owed is not None:

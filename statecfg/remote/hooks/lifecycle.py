@@ -178,7 +178,7 @@ class Lifecycle:
         return bool(found)
 
     def due(self, node: Node, changed: bool) -> bool:
-        """Tell whether a node's turn would fire anything, or settle a state."""
+        """Return whether processing a node would call a hook or change its state."""
         entity = self.entity(node)
         if entity.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or entity.owing:
             return True

@@ -16,8 +16,8 @@ from statecfg.store.units.records import End
 from statecfg.units.rules import scheduler, workflow
 
 ADDRESS = "private-address"
-# Of a unit in a relation where nothing is wrong.
-SETTLED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": "", "unsettled": False}
+# The columns of a unit in a relation that has answered everything.
+ANSWERED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": "", "unsettled": False}
 _ENTERED = (
     relation_unit,
     unit.c.number,
@@ -83,7 +83,7 @@ def _enter(connection: Connection, row: Row[Any], unit_id: int) -> set[int]:
     own = connection.execute(whose.where(unit.c.id == unit_id)).one()
     name = row.name if own.service == row.service else row.other_name
     address = own.addresses.get(ADDRESS)
-    empty = {"members": [], "gone": False, **SETTLED}
+    empty = {"members": [], "gone": False, **ANSWERED}
     settings = {} if address is None else {ADDRESS: address}
     connection.execute(
         insert(relation_unit).values(relation=row.id, unit=unit_id, name=name, settings=settings, **empty)
@@ -149,7 +149,7 @@ def end(connection: Connection, number: int) -> None:
     """Let a relation end: each unit in it gets departed for all it was told of, then broken, and nothing else."""
     connection.execute(update(relation).where(relation.c.id == number).values(dying=True))
     connection.execute(delete(unit_event).where(unit_event.c.relation == number))
-    connection.execute(update(relation_unit).where(relation_unit.c.relation == number).values(SETTLED))
+    connection.execute(update(relation_unit).where(relation_unit.c.relation == number).values(ANSWERED))
     sweep(connection, [number])
 
 
@@ -185,7 +185,7 @@ def tell_left(connection: Connection, number: int, unit_id: int) -> set[int]:
     for other in opposite(connection, number, unit_id):
         if other.remote == name and name not in other.members:
             this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
-            connection.execute(update(relation_unit).where(this).values(SETTLED))
+            connection.execute(update(relation_unit).where(this).values(ANSWERED))
     return told
 
 

@@ -14,7 +14,7 @@ from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
 from statecfg.store.units.records import Change, Changes, Step, StepRelation, UnitError
-from statecfg.store.units.relations import SETTLED, unit_name
+from statecfg.store.units.relations import ANSWERED, unit_name
 from statecfg.units.rules import workflow
 from statecfg.units.rules.scheduler import MODIFIED, Queue
 from statecfg.units.rules.workflow import Due, Entered
@@ -170,7 +170,7 @@ def _answered(connection: Connection, unit_id: int, number: int, kind: str, remo
         members.discard(remote)
     left = kind == workflow.BROKEN
     told = unit_relations.tell_left(connection, number, unit_id) if left else set()
-    values = {"members": sorted(members), "gone": left, **SETTLED}
+    values = {"members": sorted(members), "gone": left, **ANSWERED}
     connection.execute(update(relation_unit).where(this).values(values))
     if kind in (workflow.DEPARTED, workflow.BROKEN):
         unit_relations.sweep(connection, [number])
@@ -261,7 +261,7 @@ def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
     due = workflow.ended(about) if about.dying or dying else workflow.happening(about)
     if due is not None and (due.hook, due.remote) == (about.failed, failed.remote):
         _answered(connection, unit_id, about.number, due.kind, due.remote, failed.upto)
-    connection.execute(update(relation_unit).where(this).values(SETTLED))
+    connection.execute(update(relation_unit).where(this).values(ANSWERED))
 
 
 def again_in(connection: Connection, unit_id: int) -> list[str]:

@@ -41,16 +41,16 @@ def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
     assert not o.renew(task.id, "one")
     assert step(o, task.id) == first, "an idempotency key stays what it was"
 
-    assert o.settle(task.id, first.id, Outcome(True))
-    assert not o.settle(task.id, first.id, Outcome(False, error=FAILED)), "worker one was not dead, but late"
+    assert o.enter_outcome(task.id, first.id, Outcome(True))
+    assert not o.enter_outcome(task.id, first.id, Outcome(False, error=FAILED)), "worker one was not dead, but late"
     second = step(o, task.id)
     assert (second.kind, second.id != first.id) == ("PostDelete", True)
     assert scene.state(entity.id) == "IN_DELETION"
-    assert not o.settle(task.id, "another", Outcome(True))
-    assert o.settle(task.id, second.id, Outcome(True))
+    assert not o.enter_outcome(task.id, "another", Outcome(True))
+    assert o.enter_outcome(task.id, second.id, Outcome(True))
     assert (o.advance(task.id), o.claim("two"), o.next_due()) == (None, None, None)
     assert not o.renew(task.id, "two")
-    assert not o.settle("urn:vcloud:task:none", second.id, Outcome(True))
+    assert not o.enter_outcome("urn:vcloud:task:none", second.id, Outcome(True))
 
 
 def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
@@ -58,7 +58,7 @@ def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
     o = scene.operations
     task = o.delete_entity(ROOT, entity.id)
     assert o.claim("one", task.id) == task.id
-    o.settle(task.id, step(o, task.id).id, Outcome(True))
+    o.enter_outcome(task.id, step(o, task.id).id, Outcome(True))
     begun = step(o, task.id)
     scene.now += LEASE + 1
     with opened(url=str(scene.store.address.path)) as store:
@@ -67,7 +67,7 @@ def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
         found = step(again, task.id)
         assert found == begun
         assert found.kind == "PostDelete"
-        again.settle(task.id, found.id, Outcome(True))
+        again.enter_outcome(task.id, found.id, Outcome(True))
     assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
 
 
@@ -87,10 +87,10 @@ def test_one_entitys_tasks_run_one_by_one_and_those_of_others_beside(scene: Scen
     # A hook sees the entity as it is when it runs.
     found = step(o, first.id)
     assert found.entity == {"foo": "2"}
-    o.settle(first.id, found.id, Outcome(True))
+    o.enter_outcome(first.id, found.id, Outcome(True))
     assert o.claim("one") == second.id
     for id in (second.id, third.id, beside.id):
-        o.settle(id, step(o, id).id, Outcome(True))
+        o.enter_outcome(id, step(o, id).id, Outcome(True))
 
 
 def test_a_task_that_is_given_back_is_due_at_once(scene: Scene) -> None:
@@ -115,7 +115,7 @@ def test_an_entity_that_goes_while_its_hook_runs(scene: Scene) -> None:
     assert o.claim("one") == running.id
     found = step(o, running.id)
     o.delete_entity(ROOT, entity.id, invoke_hooks=False)
-    assert o.settle(running.id, found.id, Outcome(True))
+    assert o.enter_outcome(running.id, found.id, Outcome(True))
     assert scene.work() == []
     assert scene.task(running.id).status == "success"
     error = scene.task(waiting.id).error
@@ -190,7 +190,7 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
     o.update_task(found.id)
     error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
-    o.settle(task.id, found.id, Outcome(False, error=error))
+    o.enter_outcome(task.id, found.id, Outcome(False, error=error))
     ended = scene.task(task.id)
     assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
     o.update_task(found.id, progress=5)

@@ -68,7 +68,7 @@ def test_a_killed_worker_s_deletion_goes_on_where_it_was(store: Store, url: str,
         assert found is not None
         assert (said, found.kind) == ((task.id, found.id), ("PreDelete", "PostDelete")[step])
         while found is not None:
-            operations.settle(task.id, found.id, Outcome(True))
+            operations.enter_outcome(task.id, found.id, Outcome(True))
             found = operations.advance(task.id)
     assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
     assert len(scene.operations.subtasks(ROOT, task.id)) == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.hooks.http import reconcile
+from statecfg.hooks.http import asking, reconcile
 from statecfg.hooks.service import HookError, HookService, Request
 from statecfg.playbook import project
 from statecfg.problems import InvalidInput
@@ -211,13 +211,13 @@ def test_conditions_of_nobody_are_pruned_and_ours_can_not_be_set(place: Place, w
         mine = {"Later": unknown, "Mine": ("True", "SAYSTHEHOOK")}
         assert conditions(place) == {"Applied": unknown, **mine, "Ready": unknown}
         assert [item["type"] for item in status(place)["conditions"]] == ["Applied", "Later", "Mine", "Ready"]
-        reconciler.settled("web1", place.site, False, "file:/etc/motd failed")
+        reconciler.run_ended("web1", place.site, False, "file:/etc/motd failed")
         assert conditions(place)["Ready"] == ("False", "CONDITIONSNOTOK")
         assert conditions(place)["Applied"] == ("False", "NOTAPPLIED")
         place.hook(url, workload="statusConfiguration: {conditionsFromHook: [{type: Mine}]}")
         reconciler = place.reconciler()
         prepare.playbook(place.path, Choice(limit="web1"), reconciler)
-        reconciler.settled("web1", place.site, True)
+        reconciler.run_ended("web1", place.site, True)
     assert conditions(place) == {
         "Applied": ("True", "APPLIED"),
         "Mine": ("True", "SAYSTHEHOOK"),
@@ -294,12 +294,12 @@ def test_failures_are_tried_again_with_longer_waits(place: Place, watched: Watch
         started = time.monotonic()
         place.apply()
         took = time.monotonic() - started
-    assert len(watched.seen) == 3 and 3 * reconcile.SLOT < took < 3 * reconcile.SLOT + 20
+    assert len(watched.seen) == 3 and 3 * asking.SLOT < took < 3 * asking.SLOT + 20
     assert place.fired() == [("teapot", "pre-reconcile", "ok")] and objects.owed(place.store) == []
 
 
 def test_waits_double_up_to_thirty_seconds() -> None:
-    waits = [reconcile.wait_after(number) for number in (1, 2, 3, 7, 8, 1000)]
+    waits = [asking.wait_after(number) for number in (1, 2, 3, 7, 8, 1000)]
     assert waits == pytest.approx([0.34, 0.68, 1.36, 21.76, 30, 30])
 
 
@@ -315,7 +315,7 @@ def test_what_fails_to_its_deadline_is_owed_and_the_next_run_settles_it(place: P
         (owed,) = objects.owed(place.store)
         assert (owed.playbook, owed.host, owed.hook, owed.phase) == (place.site, "web1", "teapot", "pre-reconcile")
         assert owed.attempts == len(watched.seen) in (1, 2, 3)
-        assert failed.again == owed.next >= since + reconcile.wait_after(owed.attempts)
+        assert failed.again == owed.next >= since + asking.wait_after(owed.attempts)
         assert objects.owed(place.store, owed.next - 1) == []
         place.apply()
         (again,) = objects.owed(place.store)
@@ -380,7 +380,7 @@ def test_waiting_ends_when_the_run_is_stopped(place: Place, watched: Watched) ->
     with watched.service.serving() as url:
         place.hook(url)
         reconciler = place.reconciler()
-        threading.Timer(0.5, reconciler.cancel.set).start()
+        threading.Timer(0.5, reconciler.asking.cancel.set).start()
         started = time.monotonic()
         work = prepare.playbook(place.path, Choice(limit="web1"), reconciler)
         assert time.monotonic() - started < 20
@@ -406,7 +406,7 @@ def test_a_pre_reconcile_that_is_owed_waits_for_a_run(place: Place, watched: Wat
         place.hook(url, spec="onFailure: abort")
         place.apply()
         (owed,) = reconcile.retry_due(place.store, project.find(place.root), time.time() + 60)
-    assert owed["status"] == "owed" and f"an apply of {place.site} on web1 asks it again" in owed["error"]
+    assert owed["status"] == "owed" and f"an apply of {place.site} on web1 calls it again" in owed["error"]
     assert len(watched.seen) == 1
 
 

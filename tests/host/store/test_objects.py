@@ -54,8 +54,8 @@ def test_what_is_owed_counts_tries_and_goes_with_its_object(store: Store) -> Non
     later = objects.owe(store, made, "k", "pre-reconcile", 1, 50, "m")
     assert objects.owed(store) == [second, later]
     assert objects.owed(store, time.time() + 10) == [second]
-    objects.settle(store, made, "h", "finalize")
-    objects.settle(store, made, "h", "finalize")
+    objects.forget_owed(store, made, "h", "finalize")
+    objects.forget_owed(store, made, "h", "finalize")
     assert objects.owed(store) == [later]
     objects.forget(store, made)
     assert objects.owed(store) == []

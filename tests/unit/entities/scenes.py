@@ -83,7 +83,7 @@ class Scene:
                 ran.append(found.kind)
                 ok = found.kind not in failing
                 outcome = Outcome(True, {"entityId": found.entity_id}) if ok else Outcome(False, error=FAILED)
-                assert self.operations.settle(id, found.id, outcome)
+                assert self.operations.enter_outcome(id, found.id, outcome)
         self.ran += ran
         return ran
 

@@ -57,5 +57,5 @@ def test_every_entity_can_be_deleted(scene: Scene, kind: EntityType, content: di
         assert step.destroys and not step.applies
         assert bool(step.rejected) is (content["foo"] == 1)
         steps.append(step.kind)
-        assert o.settle(claimed, step.id, Outcome(True))
+        assert o.enter_outcome(claimed, step.id, Outcome(True))
     assert steps == ["PreDelete", "PostDelete"] and scene.state(id) == "gone"

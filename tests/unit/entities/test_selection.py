@@ -59,7 +59,7 @@ def test_a_user_selects_a_behavior_that_is_offered(scene: Scene, kind: EntityTyp
     assert claimed is not None
     step = o.advance(claimed)
     assert step is not None and step.execution["id"] == "offered"
-    o.settle(claimed, step.id, Outcome(True))
+    o.enter_outcome(claimed, step.id, Outcome(True))
     o.delete_override(ANN, kind.id, behavior("PostCreate"))
 
 

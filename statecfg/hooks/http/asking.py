@@ -1,0 +1,128 @@
+"""Asks one HTTP hook about a playbook on a host: repeated calls, the results in the log, the calls that are owed."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from statecfg.hooks import waited
+from statecfg.hooks.http import calls, exchange
+from statecfg.hooks.http.address import AddressError, resolve
+from statecfg.hooks.http.calls import Failure, Reply
+from statecfg.hooks.http.described import described, leak
+from statecfg.hooks.registration.model import HttpHook, Registration
+from statecfg.remote.hooks.on_failure import CONTINUED, FAILED, OK, OWED, RULES
+from statecfg.run.hook_failure import HookFailure
+from statecfg.store import objects
+from statecfg.store.objects import Reconciled
+
+if TYPE_CHECKING:
+    from statecfg.playbook.inventory import Inventory
+    from statecfg.store.database import Store
+
+SLOT = 0.34  # seconds: the first wait between two attempts; each further wait is twice as long
+LONGEST_WAIT = 30.0
+
+Json = dict[str, Any]
+
+
+class Asking:
+    """Asks the HTTP hooks of a run.
+
+    :param run: the run's id
+    :param inventory: has the addresses of hosts
+    :param cancel: set when the user stops the run
+    """
+
+    def __init__(self, store: Store, run: str, inventory: Inventory, cancel: threading.Event) -> None:
+        self.store, self.run, self.cancel = store, run, cancel
+        self.addresses = {name: host.address or name for name, host in inventory.hosts.items()}
+        self.fired: dict[str, list[Json]] = {}  # by host, as reports have it
+        self.tell: Callable[[str], object] = len  # receives a line about the hook that the run waits for
+
+    def ask(
+        self,
+        hook: Registration,
+        phase: str,
+        known: Reconciled,
+        children: Mapping[str, Any] | None,
+        secrets: Mapping[str, str],
+    ) -> tuple[Reply, int]:
+        """Return the last reply of a hook, and the number of attempts: more than one if its failure rule repeats."""
+        given = described(self.store, known)
+        wrong = leak(given, children, secrets)
+        if wrong is not None:
+            return Reply(error=Failure(wrong, permanent=True)), 0
+        try:
+            url = resolve(http_of(hook), self.addresses)
+        except AddressError as error:
+            return Reply(error=Failure(str(error), permanent=True)), 0
+        exchange.ready()
+        key = hashlib.sha256("\0".join((self.run, hook.name, known.host, known.playbook, phase)).encode()).hexdigest()
+        end = time.monotonic() + hook.deadline
+        attempts = 0
+        while True:
+            left = max(end - time.monotonic(), 0.1)
+            own = http_of(hook).timeout
+            seconds = min(own, left) if own > 0 else left
+            text = waited.text(hook.name, phase, "", attempts + 1, seconds)
+            with waited.telling(self.tell, f"{known.host}: {text}"):
+                reply = calls.call(url, seconds, http_of(hook).form_factor, phase, given, children, key[:32])
+            attempts += 1
+            failed, wait = reply.error, wait_after(attempts)
+            if failed is None or failed.proceed or failed.permanent or not RULES[hook.on_failure].repeats:
+                return reply, attempts
+            if time.monotonic() + wait >= end or self.cancel.wait(wait):
+                return reply, attempts
+
+    def finish(self, hook: Registration, phase: str, known: Reconciled, reply: Reply, attempts: int) -> None:
+        """Log the result of a call, and store what is owed. Raises HookFailure if the run must not continue."""
+        error = reply.error
+        if error is None or error.proceed or error.permanent:
+            objects.forget_owed(self.store, known, hook.name, phase)
+        if error is None:
+            self.log(hook, phase, known, OK)
+            return
+        message = error.message or "it gave no message"
+        continues = error.proceed or RULES[hook.on_failure].continues
+        again = None
+        if not error.proceed and not error.permanent:
+            wait = wait_after(max(attempts, 1))
+            again = objects.owe(self.store, known, hook.name, phase, attempts, wait, message).next
+        status = CONTINUED if continues else OWED if again is not None else FAILED
+        self.log(hook, phase, known, status, message)
+        if not continues:
+            raise HookFailure(hook.name, known.host, phase, message, again)
+
+    def log(self, hook: Registration, phase: str, known: Reconciled, status: str, error: str = "") -> None:
+        """Add the result of a call to the report and to the log."""
+        entry = self.enter(known.host, hook.name, phase, status, error)
+        severity = {OK: "info", CONTINUED: "warn"}.get(status, "error")
+        objects.log(self.store, known, severity, {key: value for key, value in entry.items() if value is not None})
+
+    def enter(self, host: str, hook: str, phase: str, status: str, error: str) -> Json:
+        """Add the result of a call to the report; return the entry."""
+        entry = fired(hook, phase, status, error)
+        self.fired.setdefault(host, []).append(entry)
+        return entry
+
+
+def wait_after(attempts: int) -> float:
+    """Return the seconds to wait after this number of failed attempts, 1 or more: 0.34, 0.68, … 30."""
+    wait: float = SLOT * 2 ** min(attempts - 1, 16)
+    return min(LONGEST_WAIT, wait)
+
+
+def fired(hook: str, phase: str, status: str, error: str) -> Json:
+    """Return the result of a call as reports have it."""
+    entry: Json = {"hook": hook, "event": phase, "name": None, "where": "controller", "status": status}
+    return {**entry, "error": error} if error else entry
+
+
+def http_of(hook: Registration) -> HttpHook:
+    """Return how an HTTP hook is called."""
+    assert hook.http is not None
+    return hook.http
