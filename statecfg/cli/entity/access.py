@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from statecfg.cli import options
-from statecfg.cli.entity.calls import VERSION, EntityCalls, say, write
-from statecfg.cli.options import Command, Group
+from statecfg.cli.entity.calls import VERSION, EntityCalls
+from statecfg.cli.entity.verbs import COLOR, JSON, Shown, verb
+from statecfg.cli.options import Group
 from statecfg.entities import urn
 
 LEVELS = ("ReadOnly", "ReadWrite", "FullControl")
@@ -46,21 +46,17 @@ def _member(who: str, org: str, whole: bool) -> str:
     return who if who.startswith("urn:") else org_id(who) if whole else user_id(who, org)
 
 
-@access.command("list", cls=Command, examples="statecfg entity access list type site")
+@verb(access, "list", "statecfg entity access list type site", JSON, COLOR)
 @_what
 @click.argument("name")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def grants(store: str | None, what: str, name: str, as_json: bool, no_color: bool) -> None:
+def grants(known: EntityCalls, what: str, name: str) -> Shown:
     """Show who may do what with a type or an entity; for a type, also who may invoke its behaviors."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        id = _object(known, what, name)
-        found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
-        allowed = known.all(lambda me, query: known.calls.list_behavior_grants(me, id, query)) if what == "type" else []
+    id = _object(known, what, name)
+    found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
+    allowed = known.all(lambda me, query: known.calls.list_behavior_grants(me, id, query)) if what == "type" else []
     rows = [(each.member, each.level.rpartition(":")[2], each.id) for each in found]
     lines = list(view.table(("WHO", "LEVEL", "ID"), rows, "grant grants"))
     if allowed:
@@ -68,18 +64,17 @@ def grants(store: str | None, what: str, name: str, as_json: bool, no_color: boo
         lines += view.table(("BEHAVIOR", "FROM LEVEL"), pairs, "behavior behaviors")
     data: dict[str, Any] = {"values": [shapes.grant(each, VERSION) for each in found]}
     data["behaviors"] = [shapes.behavior_grant(each, VERSION) for each in allowed]
-    write(lines, data, as_json, no_color)
+    return Shown(lines, data)
 
 
-@access.command("grant", cls=Command, examples="statecfg entity access grant type site alice ReadWrite --org shop")
+@verb(access, "grant", "statecfg entity access grant type site alice ReadWrite --org shop")
 @_what
 @click.argument("name")
 @click.argument("who")
 @click.argument("level", type=click.Choice(LEVELS))
 @_org
 @_all
-@click.pass_obj
-def grant(store: str | None, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> None:
+def grant(known: EntityCalls, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> str:
     """Give a user or an organization access to a type or an entity. This replaces their previous access."""
     from statecfg.entities.model import MEMBERSHIP
 
@@ -88,67 +83,60 @@ def grant(store: str | None, what: str, name: str, who: str, level: str, org: st
         "accessLevelId": f"urn:vcloud:accessLevel:{level}",
         "memberId": _member(who, org, whole_org),
     }
-    with EntityCalls(store) as known:
-        made = known.calls.add_grant(known.me, _object(known, what, name), body)
-    say(f"{who}: {level} of {made.object}")
+    made = known.calls.add_grant(known.me, _object(known, what, name), body)
+    return f"{who}: {level} of {made.object}"
 
 
-@access.command("revoke", cls=Command, examples="statecfg entity access revoke type site alice --org shop")
+@verb(access, "revoke", "statecfg entity access revoke type site alice --org shop")
 @_what
 @click.argument("name")
 @click.argument("who")
 @_org
 @_all
-@click.pass_obj
-def revoke(store: str | None, what: str, name: str, who: str, org: str, whole_org: bool) -> None:
+def revoke(known: EntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
     """Take the access of a user or an organization to a type or an entity away."""
     from statecfg.problems import InvalidInput, problem
 
     member = _member(who, org, whole_org)
-    with EntityCalls(store) as known:
-        id = _object(known, what, name)
-        found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
-        mine = [each for each in found if each.member == member]
-        if not mine:
-            hint = f"`statecfg entity access list {what} {name}` shows who has one"
-            raise InvalidInput([problem("SC0802", f"{who} has no grant of {id}", hint)])
-        for each in mine:
-            known.calls.delete_grant(known.me, id, each.id)
-    say(f"{who}: no access to {id} any more")
+    id = _object(known, what, name)
+    found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
+    mine = [each for each in found if each.member == member]
+    if not mine:
+        hint = f"`statecfg entity access list {what} {name}` shows who has one"
+        raise InvalidInput([problem("SC0802", f"{who} has no grant of {id}", hint)])
+    for each in mine:
+        known.calls.delete_grant(known.me, id, each.id)
+    return f"{who}: no access to {id} any more"
 
 
-@access.command("allow", cls=Command, examples="statecfg entity access allow site restart ReadWrite")
+@verb(access, "allow", "statecfg entity access allow site restart ReadWrite")
 @click.argument("type")
 @click.argument("behavior")
 @click.argument("level", type=click.Choice(LEVELS))
-@click.pass_obj
-def allow(store: str | None, type: str, behavior: str, level: str) -> None:
+def allow(known: EntityCalls, type: str, behavior: str, level: str) -> str:
     """Let users with at least this access to an entity of a type invoke a behavior on it. Hooks do not need this."""
-    with EntityCalls(store) as known:
-        kind = known.type(type)
-        which = _behavior(known, kind.id, behavior)
-        body = {"behaviorId": which, "accessLevelId": f"urn:vcloud:accessLevel:{level}"}
-        known.calls.add_behavior_grant(known.me, kind.id, body)
-    say(f"{which}: from {level} on")
+    kind = known.type(type)
+    which = _behavior(known, kind.id, behavior)
+    body = {"behaviorId": which, "accessLevelId": f"urn:vcloud:accessLevel:{level}"}
+    known.calls.add_behavior_grant(known.me, kind.id, body)
+    return f"{which}: from {level} on"
 
 
-@access.command("disallow", cls=Command, examples="statecfg entity access disallow site restart")
+@verb(access, "disallow", "statecfg entity access disallow site restart")
 @click.argument("type")
 @click.argument("behavior")
-@click.pass_obj
-def disallow(store: str | None, type: str, behavior: str) -> None:
+def disallow(known: EntityCalls, type: str, behavior: str) -> str:
     """Remove the permission of all users to invoke a behavior on entities of a type."""
-    with EntityCalls(store) as known:
-        kind = known.type(type)
-        which = _behavior(known, kind.id, behavior)
-        kept = known.all(lambda me, query: known.calls.list_behavior_grants(me, kind.id, query))
-        values = [
-            {"behaviorId": each.behavior, "accessLevelId": each.level}
-            for each in kept
-            if urn.ref_of(each.behavior) != which
-        ]
-        known.calls.replace_behavior_grants(known.me, kind.id, {"values": values})
-    say(f"{which}: nobody")
+    kind = known.type(type)
+    which = _behavior(known, kind.id, behavior)
+    kept = known.all(lambda me, query: known.calls.list_behavior_grants(me, kind.id, query))
+    values = [
+        {"behaviorId": each.behavior, "accessLevelId": each.level}
+        for each in kept
+        if urn.ref_of(each.behavior) != which
+    ]
+    known.calls.replace_behavior_grants(known.me, kind.id, {"values": values})
+    return f"{which}: nobody"
 
 
 def _behavior(known: EntityCalls, type: str, name: str) -> str:
@@ -163,25 +151,21 @@ def token() -> None:
     """Create, list and delete the tokens that authenticate people and programs. The store keeps digests only."""
 
 
-@token.command("list", cls=Command, examples="statecfg serve token list")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
+@verb(token, "list", "statecfg serve token list", JSON, COLOR)
+def tokens(known: EntityCalls) -> Shown:
     """List the tokens and their owners."""
     from dataclasses import asdict
 
     from statecfg.views import entities as view
     from statecfg.views.host_records import when
 
-    with EntityCalls(store) as known:
-        found = known.calls.list_tokens()
+    found = known.calls.list_tokens()
     rows = [(str(each.id), each.name, each.org, each.role, when(each.created), when(each.expires)) for each in found]
     lines = view.table(("TOKEN", "USER", "ORG", "ROLE", "CREATED", "EXPIRES"), rows, "token tokens")
-    write(lines, {"format": 1, "tokens": [asdict(each) for each in found]}, as_json, no_color)
+    return Shown(lines, {"format": 1, "tokens": [asdict(each) for each in found]})
 
 
-@token.command("create", cls=Command, examples="statecfg serve token create alice --role author --org shop")
+@verb(token, "create", "statecfg serve token create alice --role author --org shop")
 @click.argument("name")
 @click.option(
     "--role",
@@ -191,8 +175,7 @@ def tokens(store: str | None, as_json: bool, no_color: bool) -> None:
 )
 @click.option("--org", metavar="ORG", help="The organization of the user. Administrators belong to System.")
 @click.option("--expires", metavar="DURATION", help="Lifetime as an ISO 8601 duration: P30D. Default: unlimited.")
-@click.pass_obj
-def create_token(store: str | None, name: str, role: str, org: str | None, expires: str | None) -> None:
+def create_token(known: EntityCalls, name: str, role: str, org: str | None, expires: str | None) -> str:
     """Create a token for a user and print it. It is shown only once."""
     from statecfg.entities.model import PROVIDER
     from statecfg.problems import InvalidInput, durations, problem
@@ -205,19 +188,16 @@ def create_token(store: str | None, name: str, role: str, org: str | None, expir
         raise InvalidInput([problem("SC0605", f"`{expires}` is over at once", durations.HELP)])
     if org is None and role != "administrator":
         raise click.UsageError(f"Name the organization of {name} with --org, or use --role administrator.")
-    with EntityCalls(store) as known:
-        say(known.calls.add_token(name, org or PROVIDER, role, lasting))
+    return known.calls.add_token(name, org or PROVIDER, role, lasting)
 
 
-@token.command("delete", cls=Command, examples="statecfg serve token delete 3")
+@verb(token, "delete", "statecfg serve token delete 3")
 @click.argument("number", type=int)
-@click.pass_obj
-def delete_token(store: str | None, number: int) -> None:
+def delete_token(known: EntityCalls, number: int) -> str:
     """Delete a token. Its sessions end."""
     from statecfg.problems import InvalidInput, problem
 
-    with EntityCalls(store) as known:
-        if not known.calls.delete_token(number):
-            cure = "list the tokens with `statecfg serve token list`"
-            raise InvalidInput([problem("SC0802", f"there is no token {number}", cure)])
-    say(f"token {number}: deleted")
+    if not known.calls.delete_token(number):
+        cure = "list the tokens with `statecfg serve token list`"
+        raise InvalidInput([problem("SC0802", f"there is no token {number}", cure)])
+    return f"token {number}: deleted"

@@ -220,13 +220,6 @@ def write(lines: Iterable[Line], data: Any, as_json: bool, no_color: bool) -> No
         stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
 
 
-def say(text: str) -> None:
-    """Write a line."""
-    from statecfg.views.lines import make
-
-    write([make(text)], {}, False, False)
-
-
 def ended(task: Task, as_json: bool, no_color: bool) -> int:
     """Show a task and return the exit code that it gives."""
     from statecfg.entities import shapes

@@ -12,6 +12,7 @@ from statecfg.cli.entity import access as entity_access
 from statecfg.cli.entity import definitions as entity_definitions
 from statecfg.cli.entity import tasks as entity_tasks
 from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, given, write
+from statecfg.cli.entity.verbs import COLOR, JSON, Shown, verb
 from statecfg.cli.options import Command, Group
 
 EXAMPLES = """
@@ -66,7 +67,7 @@ _match_option = click.option(
 )
 
 
-@command.command("list", cls=Command, examples="statecfg entity list --type site --filter 'entityState==RESOLVED'")
+@verb(command, "list", "statecfg entity list --type site --filter 'entityState==RESOLVED'", JSON, COLOR)
 @click.option("--type", "kind", metavar="TYPE", help="Only entities of this type.")
 @click.option("--interface", metavar="INTERFACE", help="Only entities of types that implement this interface.")
 @click.option(
@@ -81,21 +82,9 @@ _match_option = click.option(
     metavar="N",
     help="Entities per page. Default and maximum: 128.",
 )
-@options.json_option
-@options.no_color_option
-@click.pass_obj
 def show_all(
-    store: str | None,
-    /,
-    kind: str | None,
-    interface: str | None,
-    fiql: str,
-    sort: str,
-    page: int,
-    page_size: int,
-    as_json: bool,
-    no_color: bool,
-) -> None:
+    known: EntityCalls, kind: str | None, interface: str | None, fiql: str, sort: str, page: int, page_size: int
+) -> Shown:
     """Show entities with their states: all of them, or those of a type or an interface."""
     from statecfg.entities import shapes
     from statecfg.entities.model import Query
@@ -104,27 +93,26 @@ def show_all(
     if kind and interface:
         raise click.UsageError("--type and --interface exclude each other.")
     query = Query(fiql, sort.removeprefix("-"), sort.startswith("-"), page, page_size)
-    with EntityCalls(store) as known:
-        if kind:
-            parts = known.type(kind).id.split(":")[-3:]
-            found = known.calls.list_entities_of_type(known.me, parts[0], parts[1], parts[2], query)
-        elif interface:
-            parts = known.interface(interface).split(":")[-3:]
-            found = known.calls.list_entities_of_interface(known.me, parts[0], parts[1], parts[2], query)
-        else:
-            found = known.calls.list_entities(known.me, query)
-    write(view.entity_table(found.values, found.total), shapes.page(found, shapes.entity, VERSION), as_json, no_color)
+    if kind:
+        parts = known.type(kind).id.split(":")[-3:]
+        found = known.calls.list_entities_of_type(known.me, parts[0], parts[1], parts[2], query)
+    elif interface:
+        parts = known.interface(interface).split(":")[-3:]
+        found = known.calls.list_entities_of_interface(known.me, parts[0], parts[1], parts[2], query)
+    else:
+        found = known.calls.list_entities(known.me, query)
+    return Shown(view.entity_table(found.values, found.total), shapes.page(found, shapes.entity, VERSION))
 
 
-@command.command("show", cls=Command, examples="statecfg entity show blog\nstatecfg entity show blog --json")
+@verb(command, "show", "statecfg entity show blog\nstatecfg entity show blog --json", JSON, COLOR)
 @click.argument("entity")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def show(store: str | None, entity: str, as_json: bool, no_color: bool) -> None:
+def show(known: EntityCalls, entity: str) -> Shown:
     """Show everything about an entity: its content, state and ETag."""
-    with EntityCalls(store) as known:
-        _shown(known.entity(entity), as_json, no_color)
+    from statecfg.entities import shapes
+    from statecfg.views import entities as view
+
+    found = known.entity(entity)
+    return Shown(view.entity_lines(found), {**shapes.entity(found, VERSION), "etag": found.etag})
 
 
 @command.command(
@@ -237,21 +225,17 @@ def update(
     return code
 
 
-@command.command("resolve", cls=Command, examples="statecfg entity resolve blog")
+@verb(command, "resolve", "statecfg entity resolve blog", JSON, COLOR)
 @click.argument("entity")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def resolve(store: str | None, entity: str, as_json: bool, no_color: bool) -> int:
+def resolve(known: EntityCalls, entity: str) -> Shown:
     """Check an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with the reason (exit 1)."""
     from statecfg.entities import shapes
     from statecfg.entities.model import RESOLVED
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        found = known.calls.resolve_entity(known.me, known.entity(entity).id)
-    write([view.state_line(found)], shapes.resolved(found, VERSION), as_json, no_color)
-    return exit_codes.DONE if found.state == RESOLVED else exit_codes.FAILED
+    found = known.calls.resolve_entity(known.me, known.entity(entity).id)
+    code = exit_codes.DONE if found.state == RESOLVED else exit_codes.FAILED
+    return Shown([view.state_line(found)], shapes.resolved(found, VERSION), code)
 
 
 @command.command("delete", cls=Command, examples="statecfg entity delete blog")
@@ -321,11 +305,3 @@ def _state(entity: Any, no_color: bool) -> None:
     from statecfg.views import entities as view
 
     write([view.state_line(entity)], None, False, no_color)
-
-
-def _shown(entity: Any, as_json: bool, no_color: bool) -> None:
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
-    data = {**shapes.entity(entity, VERSION), "etag": entity.etag}
-    write(view.entity_lines(entity), data, as_json, no_color)

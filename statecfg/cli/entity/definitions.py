@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from statecfg.cli import options
-from statecfg.cli.entity.calls import VERSION, EntityCalls, read, say, write
-from statecfg.cli.options import Command, Group
+from statecfg.cli.entity.calls import VERSION, EntityCalls, read
+from statecfg.cli.entity.verbs import COLOR, JSON, Shown, said, verb
+from statecfg.cli.options import Group
 
 INTERFACES = """
 statecfg entity interface create sites.yml        the file has name, vendor, nss, version
@@ -32,56 +32,45 @@ def interface() -> None:
     """Manage interfaces: sets of behaviors that types implement. FILE is JSON or YAML; - is standard input."""
 
 
-@interface.command("list", cls=Command, examples="statecfg entity interface list")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def interfaces(store: str | None, as_json: bool, no_color: bool) -> None:
+@verb(interface, "list", "statecfg entity interface list", JSON, COLOR)
+def interfaces(known: EntityCalls) -> Shown:
     """Show all interfaces."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        found = known.all(known.calls.list_interfaces)
+    found = known.all(known.calls.list_interfaces)
     rows = [(each.name, f"{each.vendor}/{each.nss}/{each.version}", each.id) for each in found]
     lines = view.table(("INTERFACE", "NAME", "ID"), rows, "interface interfaces")
-    write(lines, {"values": [shapes.interface(each, VERSION) for each in found]}, as_json, no_color)
+    return Shown(lines, {"values": [shapes.interface(each, VERSION) for each in found]})
 
 
-@interface.command("create", cls=Command, examples="statecfg entity interface create sites.yml")
+@verb(interface, "create", "statecfg entity interface create sites.yml", JSON)
 @_file
-@options.json_option
-@click.pass_obj
-def create_interface(store: str | None, file: str, as_json: bool) -> None:
+def create_interface(known: EntityCalls, file: str) -> Shown:
     """Create an interface: name, vendor, nss, version."""
     from statecfg.entities import shapes
 
     body = read(file)
-    with EntityCalls(store) as known:
-        made = known.calls.create_interface(known.me, body)
-    _made(made.id, shapes.interface(made, VERSION), as_json)
+    created = known.calls.create_interface(known.me, body)
+    return said(created.id, shapes.interface(created, VERSION))
 
 
-@interface.command("update", cls=Command, examples="statecfg entity interface update sites sites.yml")
+@verb(interface, "update", "statecfg entity interface update sites sites.yml")
 @click.argument("name")
 @_file
-@click.pass_obj
-def update_interface(store: str | None, name: str, file: str) -> None:
+def update_interface(known: EntityCalls, name: str, file: str) -> str:
     """Rename an interface. No entities may exist whose types implement it."""
     body = read(file)
-    with EntityCalls(store) as known:
-        say(known.calls.update_interface(known.me, known.interface(name), body).id)
+    return known.calls.update_interface(known.me, known.interface(name), body).id
 
 
-@interface.command("delete", cls=Command, examples="statecfg entity interface delete sites")
+@verb(interface, "delete", "statecfg entity interface delete sites")
 @click.argument("name")
-@click.pass_obj
-def delete_interface(store: str | None, name: str) -> None:
+def delete_interface(known: EntityCalls, name: str) -> str:
     """Delete an interface that no type implements, with its behaviors."""
-    with EntityCalls(store) as known:
-        id = known.interface(name)
-        known.calls.delete_interface(known.me, id)
-    say(f"{id}: deleted")
+    id = known.interface(name)
+    known.calls.delete_interface(known.me, id)
+    return f"{id}: deleted"
 
 
 @click.group("behavior", cls=Group, examples=BEHAVIORS)
@@ -89,115 +78,94 @@ def behavior() -> None:
     """Manage behaviors of interfaces: functions, webhooks, playbooks. FILE is JSON or YAML; - is standard input."""
 
 
-@behavior.command("list", cls=Command, examples="statecfg entity behavior list sites")
+@verb(behavior, "list", "statecfg entity behavior list sites", JSON, COLOR)
 @click.argument("interface", required=False)
 @click.option(
     "--type", "kind", metavar="TYPE", help="The behaviors of a type: its overrides, and the rest from its interfaces."
 )
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def behaviors(store: str | None, interface: str | None, kind: str | None, as_json: bool, no_color: bool) -> None:
+def behaviors(known: EntityCalls, interface: str | None, kind: str | None) -> Shown:
     """Show the behaviors of an interface or a type. Secrets are not shown."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        found = _behaviors(known, interface, kind)
+    found = _behaviors(known, interface, kind)
     rows = [
         (each.name, str(each.execution.get("type", "")), str(each.execution.get("id", "")), each.id) for each in found
     ]
     lines = view.table(("BEHAVIOR", "TYPE", "RUNS", "ID"), rows, "behavior behaviors")
-    write(lines, {"values": [shapes.behavior(each, VERSION) for each in found]}, as_json, no_color)
+    return Shown(lines, {"values": [shapes.behavior(each, VERSION) for each in found]})
 
 
-@behavior.command("show", cls=Command, examples="statecfg entity behavior show provide sites")
+@verb(behavior, "show", "statecfg entity behavior show provide sites", JSON, COLOR)
 @click.argument("name")
 @click.argument("interface", required=False)
 @click.option("--type", "kind", metavar="TYPE", help="The behavior that this type uses.")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def show_behavior(
-    store: str | None, name: str, interface: str | None, kind: str | None, as_json: bool, no_color: bool
-) -> None:
+def show_behavior(known: EntityCalls, name: str, interface: str | None, kind: str | None) -> Shown:
     """Show a behavior of an interface or a type. Secrets are not shown."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        found = _behaviors(known, interface, kind)
-        id = known.behavior(name, found)
+    found = _behaviors(known, interface, kind)
+    id = known.behavior(name, found)
     each = next(each for each in found if each.id == id)
     data = shapes.behavior(each, VERSION)
-    write(view.behavior_lines(each, data["execution"]), data, as_json, no_color)
+    return Shown(view.behavior_lines(each, data["execution"]), data)
 
 
-@behavior.command("create", cls=Command, examples="statecfg entity behavior create sites provide.yml")
+@verb(behavior, "create", "statecfg entity behavior create sites provide.yml", JSON)
 @click.argument("interface")
 @_file
-@options.json_option
-@click.pass_obj
-def create_behavior(store: str | None, interface: str, file: str, as_json: bool) -> None:
+def create_behavior(known: EntityCalls, interface: str, file: str) -> Shown:
     """Add a behavior to an interface: name, description, execution."""
     from statecfg.entities import shapes
 
     body = read(file)
-    with EntityCalls(store) as known:
-        made = known.calls.create_behavior(known.me, known.interface(interface), body)
-    _made(made.id, shapes.behavior(made, VERSION), as_json)
+    created = known.calls.create_behavior(known.me, known.interface(interface), body)
+    return said(created.id, shapes.behavior(created, VERSION))
 
 
-@behavior.command("update", cls=Command, examples="statecfg entity behavior update sites provide provide.yml")
+@verb(behavior, "update", "statecfg entity behavior update sites provide provide.yml")
 @click.argument("interface")
 @click.argument("name")
 @_file
-@click.pass_obj
-def update_behavior(store: str | None, interface: str, name: str, file: str) -> None:
+def update_behavior(known: EntityCalls, interface: str, name: str, file: str) -> str:
     """Change the description and execution of a behavior. Secrets that you omit stay."""
     body = read(file)
-    with EntityCalls(store) as known:
-        id = known.interface(interface)
-        which = known.behavior(name, _behaviors(known, interface, None))
-        say(known.calls.update_behavior(known.me, id, which, body).id)
+    id = known.interface(interface)
+    which = known.behavior(name, _behaviors(known, interface, None))
+    return known.calls.update_behavior(known.me, id, which, body).id
 
 
-@behavior.command("delete", cls=Command, examples="statecfg entity behavior delete sites provide")
+@verb(behavior, "delete", "statecfg entity behavior delete sites provide")
 @click.argument("interface")
 @click.argument("name")
-@click.pass_obj
-def delete_behavior(store: str | None, interface: str, name: str) -> None:
+def delete_behavior(known: EntityCalls, interface: str, name: str) -> str:
     """Delete a behavior of an interface. No type may use it as a hook."""
-    with EntityCalls(store) as known:
-        which = known.behavior(name, _behaviors(known, interface, None))
-        known.calls.delete_behavior(known.me, known.interface(interface), which)
-    say(f"{which}: deleted")
+    which = known.behavior(name, _behaviors(known, interface, None))
+    known.calls.delete_behavior(known.me, known.interface(interface), which)
+    return f"{which}: deleted"
 
 
-@behavior.command("override", cls=Command, examples="statecfg entity behavior override site provide other.yml")
+@verb(behavior, "override", "statecfg entity behavior override site provide other.yml")
 @click.argument("type")
 @click.argument("name")
 @_file
-@click.pass_obj
-def override(store: str | None, type: str, name: str, file: str) -> None:
+def override(known: EntityCalls, type: str, name: str, file: str) -> str:
     """Override a behavior of an interface for one type: description, execution."""
     body = read(file)
-    with EntityCalls(store) as known:
-        found = known.type(type)
-        which = known.behavior(name, _behaviors(known, None, type))
-        say(known.calls.override_behavior(known.me, found.id, which, body).id)
+    found = known.type(type)
+    which = known.behavior(name, _behaviors(known, None, type))
+    return known.calls.override_behavior(known.me, found.id, which, body).id
 
 
-@behavior.command("restore", cls=Command, examples="statecfg entity behavior restore site provide")
+@verb(behavior, "restore", "statecfg entity behavior restore site provide")
 @click.argument("type")
 @click.argument("name")
-@click.pass_obj
-def restore(store: str | None, type: str, name: str) -> None:
+def restore(known: EntityCalls, type: str, name: str) -> str:
     """Remove a type's override of a behavior. The behavior of the interface applies again."""
-    with EntityCalls(store) as known:
-        which = known.behavior(name, _behaviors(known, None, type))
-        known.calls.delete_override(known.me, known.type(type).id, which)
-    say(f"{which}: taken back")
+    which = known.behavior(name, _behaviors(known, None, type))
+    known.calls.delete_override(known.me, known.type(type).id, which)
+    return f"{which}: taken back"
 
 
 def _behaviors(known: EntityCalls, interface: str | None, kind: str | None) -> list[Any]:
@@ -215,74 +183,53 @@ def kind() -> None:
     """Manage types of entities: schema, interfaces, hooks. FILE is JSON or YAML; - is standard input."""
 
 
-@kind.command("list", cls=Command, examples="statecfg entity type list")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def types(store: str | None, as_json: bool, no_color: bool) -> None:
+@verb(kind, "list", "statecfg entity type list", JSON, COLOR)
+def types(known: EntityCalls) -> Shown:
     """Show all types and their hooks."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        found = known.all(known.calls.list_types)
+    found = known.all(known.calls.list_types)
     rows = [(each.name, f"{each.vendor}/{each.nss}/{each.version}", ", ".join(each.hooks), each.id) for each in found]
     lines = view.table(("TYPE", "NAME", "HOOKS", "ID"), rows, "type types")
-    write(lines, {"values": [shapes.entity_type(each, VERSION) for each in found]}, as_json, no_color)
+    return Shown(lines, {"values": [shapes.entity_type(each, VERSION) for each in found]})
 
 
-@kind.command("show", cls=Command, examples="statecfg entity type show site")
+@verb(kind, "show", "statecfg entity type show site", JSON, COLOR)
 @click.argument("name")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def show_type(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
+def show_type(known: EntityCalls, name: str) -> Shown:
     """Show everything about a type."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    with EntityCalls(store) as known:
-        found = known.type(name)
-    write(view.type_lines(found), shapes.entity_type(found, VERSION), as_json, no_color)
+    found = known.type(name)
+    return Shown(view.type_lines(found), shapes.entity_type(found, VERSION))
 
 
-@kind.command("create", cls=Command, examples="statecfg entity type create site.yml")
+@verb(kind, "create", "statecfg entity type create site.yml", JSON)
 @_file
-@options.json_option
-@click.pass_obj
-def create_type(store: str | None, file: str, as_json: bool) -> None:
+def create_type(known: EntityCalls, file: str) -> Shown:
     """Create a type: name, vendor, nss, version, schema, interfaces, hooks, description, externalId."""
     from statecfg.entities import shapes
 
     body = read(file)
-    with EntityCalls(store) as known:
-        made = known.calls.create_type(known.me, body)
-    _made(made.id, shapes.entity_type(made, VERSION), as_json)
+    created = known.calls.create_type(known.me, body)
+    return said(created.id, shapes.entity_type(created, VERSION))
 
 
-@kind.command("update", cls=Command, examples="statecfg entity type update site site.yml")
+@verb(kind, "update", "statecfg entity type update site site.yml")
 @click.argument("name")
 @_file
-@click.pass_obj
-def update_type(store: str | None, name: str, file: str) -> None:
+def update_type(known: EntityCalls, name: str, file: str) -> str:
     """Change a type. It must not have entities. Its vendor, nss and version cannot change."""
     body = read(file)
-    with EntityCalls(store) as known:
-        say(known.calls.update_type(known.me, known.type(name).id, body).id)
+    return known.calls.update_type(known.me, known.type(name).id, body).id
 
 
-@kind.command("delete", cls=Command, examples="statecfg entity type delete site")
+@verb(kind, "delete", "statecfg entity type delete site")
 @click.argument("name")
-@click.pass_obj
-def delete_type(store: str | None, name: str) -> None:
+def delete_type(known: EntityCalls, name: str) -> str:
     """Delete a type that has no entities."""
-    with EntityCalls(store) as known:
-        found = known.type(name)
-        known.calls.delete_type(known.me, found.id)
-    say(f"{found.id}: deleted")
-
-
-def _made(id: str, data: Any, as_json: bool) -> None:
-    from statecfg.views.lines import make
-
-    write([make(id)], data, as_json, False)
+    found = known.type(name)
+    known.calls.delete_type(known.me, found.id)
+    return f"{found.id}: deleted"

@@ -1,0 +1,63 @@
+"""Declares a command of `statecfg entity`: a function that gets the open store and returns what the command shows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statecfg.cli import options
+from statecfg.cli.entity.calls import EntityCalls, write
+from statecfg.cli.options import Command
+
+if TYPE_CHECKING:
+    from statecfg.views.lines import Line
+
+Function = Callable[..., Any]
+JSON, COLOR = options.json_option, options.no_color_option
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a command shows: lines for people, data for programs (`--json`), and its exit code."""
+
+    lines: Iterable[Line]
+    data: Any = None
+    code: int = 0
+
+
+def said(text: str, data: Any = None) -> Shown:
+    """Return what a command shows that has one line for people."""
+    from statecfg.views.lines import make
+
+    return Shown([make(text)], data)
+
+
+def verb(
+    group: click.Group, name: str, examples: str, *more: Callable[[Function], Function]
+) -> Callable[[Function], click.Command]:
+    """Add a command to a group. Its function gets EntityCalls and the arguments, and returns Shown or one line.
+
+    :param more: the options JSON and COLOR that the command takes as well
+    """
+
+    def add(function: Function) -> click.Command:
+        def run(store: str | None, /, as_json: bool = False, no_color: bool = False, **given: Any) -> int:
+            with EntityCalls(store) as known:
+                result = function(known, **given)
+            shown = said(result) if isinstance(result, str) else result
+            write(shown.lines, shown.data, as_json, no_color)
+            return int(shown.code)
+
+        for option in reversed(more):
+            run = option(run)
+        parameters = [*getattr(run, "__click_params__", ()), *getattr(function, "__click_params__", ())]
+        functools.update_wrapper(run, function)
+        run.__click_params__ = parameters  # type: ignore[attr-defined]  # where click keeps parameters
+        command: click.Command = group.command(name, cls=Command, examples=examples)(click.pass_obj(run))
+        return command
+
+    return add
