@@ -183,7 +183,7 @@ def test_sets_are_seen_by_this_hook_and_given_out_at_its_end(hook: Hook) -> None
     sets = {"new": "2", "changed": "abc", "password": "hunter2", "old-token": "new"}
     assert found["db:0"] == {"set": sets, "delete": ["blank", "existing"]}
     assert found["db:1"] == {"set": {"q": "1"}, "delete": []}
-    assert [each.split("\n") for each in hook.context.flushed()] == [
+    assert [each.split("\n") for each in hook.context.settings.described("db-relation-changed")] == [
         [
             "Flushed values for hook 'db-relation-changed' on 'db:0'",
             "    Setting deleted: 'blank' (was 'x')",
@@ -204,7 +204,7 @@ def test_what_is_set_back_is_no_change(hook: Hook) -> None:
     hook.nodes[OWN]["a"] = "1"
     for value in ("2", "1"):
         hook.put(a=value, absent="")
-    assert (hook.end(), hook.context.flushed()) == (EMPTY, [])
+    assert (hook.end(), hook.context.settings.described("db-relation-changed")) == (EMPTY, [])
 
 
 def test_a_set_takes_all_of_its_settings_or_none(hook: Hook) -> None:
@@ -283,7 +283,9 @@ def test_settings_of_the_leader(agent: Agent, hook: Hook, told: list[Json]) -> N
     assert hook.data("leader_get", setting_name="k") == "v"
     assert hook.data("leader_get", setting_name="who") is None
     assert hook.end() == {"relations": {}, "leader": {"set": {"k": "v"}, "delete": ["who"]}}
-    assert hook.context.flushed()[0].startswith("Flushed values for hook 'db-relation-changed' on 'leader'\n")
+    assert hook.context.settings.described("db-relation-changed")[0].startswith(
+        "Flushed values for hook 'db-relation-changed' on 'leader'\n"
+    )
     other = Hook(agent, NODES, told, step(leader=False))
     assert other("is_leader") == {"leader": "0", "data": "false"}
     assert other.code("leader_set", json_blob='{"k": "v"}') == "NotLeader"
