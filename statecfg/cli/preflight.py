@@ -27,11 +27,11 @@ def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
         than the process may open
     """
     found = list(_files(min(forks, len(hosts))))
-    away = [host for host in hosts if host.transport != "local"]
-    if away:
+    over_ssh = [host for host in hosts if host.transport == "ssh"]
+    if over_ssh:
         found += _config(settings)
     warned: set[str] = set()
-    for host in away:
+    for host in over_ssh:
         found += _keys(host, settings, warned)
     report(*found)
 

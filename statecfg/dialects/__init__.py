@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.playbook.services import Playbook
 
+# The ending of a playbook's name → the module in this room that loads it.
 LOADERS = {".py": "python", ".hy": "hy_playbook", ".yml": "yaml", ".yaml": "yaml"}
+# The same for inventories. An inventory with any other ending, or none, is YAML.
+INVENTORIES = {".yml": "yaml_inventory", ".yaml": "yaml_inventory"}
 
 
 def load(path: str | Path, project: Any = None) -> list[Play]:
@@ -94,8 +97,9 @@ def inventory(project: Project, path: Path | None = None, secrets: bool = False)
         return Inventory()
     inputs.note("inventory", file)
     with contextlib.nullcontext() if secrets else placeholders():
-        found: Inventory = import_module("statecfg.dialects.yaml_inventory").load(file)
-        return found
+        module = INVENTORIES.get(os.path.splitext(file)[1].lower(), "yaml_inventory")
+        loaded: Inventory = import_module(f"statecfg.dialects.{module}").load(file)
+        return loaded
 
 
 def load_module(name: str, path: str | Path) -> ModuleType:

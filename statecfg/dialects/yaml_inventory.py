@@ -11,7 +11,7 @@ from statecfg import problems
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_text import Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
-from statecfg.playbook.inventory import ALL, LOCAL, Group, Host, Inventory, Vars, wrong_name
+from statecfg.playbook.inventory import ALL, LOCAL, TRANSPORTS, Group, Host, Inventory, Vars, wrong_name
 from statecfg.problems import InvalidInput, problem, report
 from statecfg.problems.positions import SourceLocation
 
@@ -19,7 +19,6 @@ SHAPE = "`hosts:` with a name for each machine"
 HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")
 GROUP_KEYS = ("hosts", "groups", "vars")
 BECOME = ("sudo", "doas", "su")
-TRANSPORTS = ("ssh", "local")
 
 # What may go to ssh and into known_hosts: nothing that a shell or an option parser would take for its own.
 _ADDRESS = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*\Z")
@@ -110,7 +109,7 @@ def _host(name: str, place: SourceLocation, node: Node | None) -> tuple[Host, Va
         become=_become(values["become"]),
         become_user=_text(values["become_user"], "become_user", _USER) or "root",
         python=_text(values["python"], "python", re.compile(r"/[^\s\0]*\Z"), "the absolute path of a Python"),
-        transport=_choice(values["transport"], "transport", TRANSPORTS) or ("local" if local else "ssh"),
+        transport=_choice(values["transport"], "transport", tuple(TRANSPORTS)) or ("local" if local else "ssh"),
         position=place,
     )
     return host, variables(values["vars"], "host")

@@ -19,6 +19,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 Vars = Mapping[str, tuple[Any, SourceLocation]]
 
+# How to reach a host, as inventories name it → the module in `statecfg/transport/` that does it.
+TRANSPORTS = {"ssh": "ssh_connection", "local": "local"}
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -34,7 +37,7 @@ class Host:
     :param python: path of the Python to use on the host; None to look for one
     :param vars: variables, of its groups and its own merged
     :param groups: the groups it is in, directly or through others, sorted
-    :param transport: "ssh" or "local"
+    :param transport: one of `TRANSPORTS`
     :param position: where the inventory names it
     """
 

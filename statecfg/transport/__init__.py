@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
+
+from statecfg.playbook.inventory import TRANSPORTS
 
 from .errors import (
     AuthenticationFailed,
@@ -90,8 +93,8 @@ class Target:
     """Where a host is. What is left out comes from the user's ssh_config, then from ssh's defaults.
 
     `name` what the user calls it, looked up in ssh_config when there is no `address`; `port` 1–65535; `user` on the
-    host; `identity_files` private key files; `proxy_jump` `[user@]host[:port][,…]` or "none"; `transport` "ssh" or
-    "local" (the name `@local` is local too).
+    host; `identity_files` private key files; `proxy_jump` `[user@]host[:port][,…]` or "none"; `transport` one
+    of `TRANSPORTS` (the name `@local` is always local).
     """
 
     name: str
@@ -130,16 +133,17 @@ class Settings:
 
 
 def connect(target: Target, settings: Settings | None = None) -> Connection:
-    """Connect to a host and prove who it is and who we are.
+    """Connect to a host.
 
-    Parameters: `target` the host; `settings` how. Returns an open connection; close it. Raises TransportError.
+    :param target: the host
+    :param settings: how to connect
+    :returns: an open connection; the caller closes it
+    :raises TransportError: if the host can't be reached, or if one side can't prove its identity
     """
-    if target.transport == "local" or target.name == LOCAL:
-        from .local import LocalConnection
-
-        return LocalConnection(target.name)
-    if target.transport != "ssh":
-        raise Unreachable(target.name, f"there is no transport {target.transport!r}", "known: ssh, local")
-    from .ssh_connection import connect_ssh
-
-    return connect_ssh(target, settings or Settings())
+    name = "local" if target.name == LOCAL else target.transport
+    if name not in TRANSPORTS:
+        raise Unreachable(target.name, f"unknown transport {name!r}", f"use one of: {', '.join(TRANSPORTS)}")
+    # Each of these modules has a function `connect` with these parameters.
+    transport = import_module(f"statecfg.transport.{TRANSPORTS[name]}")
+    connection: Connection = transport.connect(target, settings or Settings())
+    return connection

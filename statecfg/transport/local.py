@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE
+from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE, Settings, Target
 from .errors import ConnectionLost, TransportError
 from .tail import Tail
 
@@ -20,6 +20,11 @@ TERM_GRACE = 5.0
 POLL = 0.005
 # How long one wait for a pipe lasts, so that a close in another thread is noticed.
 SLICE = 0.1
+
+
+def connect(target: Target, settings: Settings) -> LocalConnection:
+    """Return a connection to this machine; see `statecfg.transport.connect`."""
+    return LocalConnection(target.name)
 
 
 class LocalConnection:

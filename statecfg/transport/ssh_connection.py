@@ -74,7 +74,7 @@ class SshConnection:
             self.way.leave()
 
 
-def connect_ssh(target: Target, settings: Settings) -> SshConnection:
+def connect(target: Target, settings: Settings) -> SshConnection:
     """Connect to `target` over its jump hosts; see `statecfg.transport.connect`."""
     *jumps, hop = route(target, settings)
 
