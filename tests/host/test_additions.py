@@ -1,0 +1,277 @@
+"""The table "I want to add a …" in docs/architecture.md: each row is followed in a copy of statecfg.
+
+A row names at most two product files. A case changes exactly the files of its row, and a command shows that this
+suffices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PRODUCT = ("statecfg", "resources")
+SUFFIXES = {".py", ".hy", ".js", ".css", ".html"}
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A scratch copy of the product, and a project that uses it.
+
+    :param root: where `statecfg/` and `resources/` are
+    :param project: the directory of the project
+    """
+
+    root: Path
+    project: Path
+
+    def add(self, path: str, text: str) -> None:
+        """Create a file of the product."""
+        file = self.root / path
+        assert not file.exists()
+        file.write_text(text)
+
+    def insert(self, path: str, before: str, text: str) -> None:
+        """Insert text in a file of the product, before the only line that starts with `before`."""
+        file = self.root / path
+        content = file.read_text()
+        assert len(re.findall(rf"(?m)^{re.escape(before)}", content)) == 1, f"{path} has not one line {before!r}"
+        file.write_text(re.sub(rf"(?m)^{re.escape(before)}", lambda _: text + before, content))
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the project."""
+        file = self.project / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run the copy's `statecfg`; return its stdout."""
+        own = {"PYTHONPATH": str(self.root), "NO_COLOR": "1", "STATECFG_STATE_DIR": str(self.root / "state")}
+        done = subprocess.run(
+            [sys.executable, "-m", "statecfg", *arguments],
+            cwd=self.project,
+            env={**os.environ, **own, "STATECFG_STORE": f"sqlite:///{self.root}/store.db"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    """Return a fresh copy."""
+    for name in PRODUCT:
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    made = Copy(tmp_path, tmp_path / "project")
+    made.write("statecfg.toml", "")
+    return made
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """Return the product's files in a copy: path → content."""
+    found = {}
+    for name in PRODUCT:
+        for file in (root / name).rglob("*"):
+            if file.suffix in SUFFIXES and not file.is_symlink():
+                found[str(file.relative_to(root))] = file.read_bytes()
+    return found
+
+
+def table() -> dict[str, list[str]]:
+    """Return the table in docs/architecture.md: what to add → patterns of the product files to change."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    section = page.split("## I want to add", 1)[1].split("\n## ", 1)[0]
+    rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ")][1:]
+    return {
+        row[0].strip(): [
+            re.sub(r"<\w+>", "*", path) for path in re.findall(r"`((?:statecfg|resources)/[^`]+)`", row[1])
+        ]
+        for row in rows
+        if not row[0].strip().startswith("---")
+    }
+
+
+def add_node_type(copy: Copy) -> None:
+    copy.add(
+        "resources/note.py",
+        '''\
+"""Notes."""
+
+from __future__ import annotations
+
+from statecfg import AbsolutePath, Action, HostNode, Machine, Result, Text, World, node_type, op
+
+
+@node_type
+def note(path: AbsolutePath, *, text: Text) -> None:
+    """A note.
+
+    :param path: its file
+    :param text: what it says
+    """
+
+
+@op
+def put(machine: Machine, path: str, text: str) -> Result:
+    """Write the note."""
+    return machine.write(path, text)
+
+
+@note.check
+def check(node: HostNode, world: World) -> list[Action]:
+    """Compare the note."""
+    path, text = node.attrs["path"], node.attrs["text"]
+    return [] if world.stat(path) is not None and world.read(path) == text.encode() else [put(path, text)]
+''',
+    )
+    copy.write("site.yml", f"hosts: '@local'\nresources:\n  - note: {copy.project}/made\n    text: hello\n")
+    copy.run("apply", "site.yml", "--yes")
+    assert (copy.project / "made").read_text() == "hello"
+
+
+def add_attribute(copy: Copy) -> None:
+    copy.insert("resources/file.py", "    backup: Optional[Suffix]", "    heading: Optional[Content] = None,\n")
+    copy.insert("resources/file.py", "    :param backup:", "    :param heading: the first line of the content\n")
+    copy.insert(
+        "resources/file.py",
+        "    elif isinstance(content, (str, bytes, Blob)):",
+        '    elif attrs.get("heading"):\n        content = Blob.of(attrs["heading"] + "\\n" + content)\n',
+    )
+    copy.write(
+        "site.yml",
+        f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: body\n    heading: first\n",
+    )
+    copy.run("apply", "site.yml", "--yes")
+    assert (copy.project / "made").read_text() == "first\nbody"
+
+
+def add_transport(copy: Copy) -> None:
+    copy.add(
+        "statecfg/transport/twin.py",
+        '''\
+"""Hosts that are this machine under another name."""
+
+from . import Settings, Target
+from .local import LocalConnection
+
+
+def connect(target: Target, settings: Settings) -> LocalConnection:
+    """Return a connection to this machine; see `statecfg.transport.connect`."""
+    return LocalConnection(target.name)
+''',
+    )
+    file = copy.root / "statecfg/playbook/inventory.py"
+    file.write_text(file.read_text().replace('"local": "local"}', '"local": "local", "twin": "twin"}'))
+    copy.write("inventory.yml", "hosts:\n  box: {transport: twin}\n")
+    assert json.loads(copy.run("facts", "box", "--json"))["hosts"]["box"]["status"] == "ok"
+
+
+def add_verb(copy: Copy) -> None:
+    copy.add(
+        "statecfg/cli/greet.py",
+        '''\
+"""`statecfg greet`: say hello."""
+
+import click
+
+from statecfg.cli.options import Command
+
+
+@click.command("greet", cls=Command)
+def command() -> int:
+    """Say hello."""
+    click.echo("hello")
+    return 0
+''',
+    )
+    copy.insert("statecfg/cli/main.py", '    "facts": (', '    "greet": ("greet", "Say hello."),\n')
+    assert copy.run("greet") == "hello\n"
+    assert "Say hello." in copy.run("--help")
+
+
+def add_inventory_format(copy: Copy) -> None:
+    copy.add(
+        "statecfg/dialects/plain_inventory.py",
+        '''\
+"""Inventories that are a list of names, one in each line."""
+
+from pathlib import Path
+
+from statecfg.playbook.inventory import Host, Inventory
+from statecfg.problems import SourceLocation
+
+
+def load(path: Path) -> Inventory:
+    """Return the inventory in a file."""
+    lines = enumerate(path.read_text().splitlines(), 1)
+    return Inventory([Host(name, position=SourceLocation(str(path), line)) for line, name in lines], {}, [], str(path))
+''',
+    )
+    file = copy.root / "statecfg/dialects/__init__.py"
+    file.write_text(file.read_text().replace("INVENTORIES = {", 'INVENTORIES = {".txt": "plain_inventory", '))
+    copy.write("hosts.txt", "web1\nweb2\n")
+    assert list(json.loads(copy.run("inventory", "-i", "hosts.txt", "--json"))["hosts"]) == ["web1", "web2"]
+
+
+def add_migration(copy: Copy) -> None:
+    copy.run("hosts")  # makes a store of this version
+    file = copy.root / "statecfg/store/tables.py"
+    text = file.read_text()
+    column = '    Column("installed_at", Double),\n'
+    assert text.count(column) == 1
+    file.write_text(text.replace(column, column + '    Column("rack", Text, server_default=""),\n'))
+    file = copy.root / "statecfg/store/migrations.py"
+    text = file.read_text()
+    version = int(re.findall(r"(?m)^SCHEMA = (\d+)$", text)[0])
+    text = text.replace(f"SCHEMA = {version}\n", f"SCHEMA = {version + 1}\n")
+    statement = "\"ALTER TABLE host ADD COLUMN rack TEXT DEFAULT ''\""
+    text = text.replace(
+        "CHANGES: Changes = {\n", f'CHANGES: Changes = {{\n    {version + 1}: {{"host": [{statement}]}},\n'
+    )
+    file.write_text(text)
+    copy.run("store", "migrate")
+    with closing(sqlite3.connect(copy.root / "store.db")) as store:
+        assert "rack" in [column[0] for column in store.execute("SELECT * FROM host").description]
+
+
+CASES: Mapping[str, Callable[[Copy], None]] = {
+    "node type": add_node_type,
+    "attribute of a node type": add_attribute,
+    "transport": add_transport,
+    "verb of the command line": add_verb,
+    "inventory format": add_inventory_format,
+    "migration of the store": add_migration,
+}
+
+
+def test_each_row_has_a_case() -> None:
+    assert sorted(table()) == sorted(CASES)
+
+
+@pytest.mark.parametrize("row", CASES)
+def test_a_row_is_enough(copy: Copy, row: str) -> None:
+    allowed = table()[row]
+    assert 1 <= len(allowed) <= 2
+    before = files(copy.root)
+    CASES[row](copy)
+    after = files(copy.root)
+    changed = {path for path in after if after[path] != before.get(path)}
+    assert {path: any(fnmatch(path, pattern) for pattern in allowed) for path in changed} == dict.fromkeys(
+        changed, True
+    )
+    assert all(any(fnmatch(path, pattern) for path in changed) for pattern in allowed)
