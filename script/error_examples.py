@@ -80,7 +80,7 @@ def output(command: str, root: Path, project: Path) -> str:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     return done.stdout.replace(str(root), "").replace(f"of user {os.geteuid()}", "of user 1000")
 
