@@ -42,14 +42,14 @@ EXIT_CODES = {
 
 # module, name, what it limits, unit
 LIMITS = (
-    ("statecfg.graph.graph", "MAX_LAYERS", "layers of a graph; each layer waits for the one before", ""),
-    ("statecfg.graph.graph", "MAX_NODES", "nodes in the graph of one host", ""),
+    ("statecfg.graph.layers", "MAX_LAYERS", "layers of a graph; each layer waits for the one before", ""),
+    ("statecfg.graph.nodes", "MAX_NODES", "nodes in the graph of one host", ""),
     ("statecfg.graph.types", "MAX_DEPTH", "nesting of lists and maps in an attribute", ""),
     ("statecfg.playbook.user_code", "DEADLINE", "time to load or evaluate a Hy or Python playbook", "s"),
     ("statecfg.dialects.yaml_text", "MAX_BYTES", "size of a YAML file", "bytes"),
-    ("statecfg.dialects.yaml_text", "MAX_DEPTH", "nesting of lists and maps in a YAML file", ""),
-    ("statecfg.dialects.yaml_text", "MAX_NODES", "values in a YAML file", ""),
-    ("statecfg.dialects.yaml_text", "MAX_ALIASED", "values that the aliases of a YAML file expand to", ""),
+    ("statecfg.dialects.yaml_composer", "MAX_DEPTH", "nesting of lists and maps in a YAML file", ""),
+    ("statecfg.dialects.yaml_composer", "MAX_NODES", "values in a YAML file", ""),
+    ("statecfg.dialects.yaml_composer", "MAX_ALIASED", "values that the aliases of a YAML file expand to", ""),
     ("statecfg.dialects.yaml_entries", "MAX_INCLUDES", "nesting of includes", ""),
     ("statecfg.run.saved.plan_file", "LARGEST", "size of a saved plan", "bytes"),
     ("statecfg.playbook.project", "LARGEST", "size of statecfg.toml", "bytes"),

@@ -10,7 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from statecfg.graph.graph import Graph, Node, layers, merge_graphs
+    from statecfg.graph.graph import Graph, merge_graphs
+    from statecfg.graph.layers import layers
+    from statecfg.graph.nodes import Node
     from statecfg.playbook.compile import Definition, compile_graph
     from statecfg.playbook.context import WireContext
     from statecfg.playbook.plays import HostContext, Play, play
@@ -77,7 +79,7 @@ _HOMES = {
     "Name": "statecfg.remote.graph.values",
     "Names": "statecfg.remote.graph.values",
     "NoNul": "statecfg.remote.graph.values",
-    "Node": "statecfg.graph.graph",
+    "Node": "statecfg.graph.nodes",
     "NodeOptions": "statecfg.remote.graph.values",
     "NodeType": "statecfg.remote.graph.nodetype",
     "Owner": "statecfg.remote.graph.values",
@@ -103,7 +105,7 @@ _HOMES = {
     "compile_graph": "statecfg.playbook.compile",
     "deploy": "statecfg.playbook.services",
     "error": "statecfg.remote.graph.model",
-    "layers": "statecfg.graph.graph",
+    "layers": "statecfg.graph.layers",
     "make_validators": "statecfg.remote.graph.borg",
     "merge_graphs": "statecfg.graph.graph",
     "node_type": "statecfg.remote.graph.nodetype",

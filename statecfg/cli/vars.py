@@ -42,9 +42,9 @@ def _file(path: Path) -> dict[str, Any]:
         except (OSError, UnicodeDecodeError) as problem:
             raise click.BadParameter(f"{path}: {problem}", param_hint="-e") from problem
         return _object(text, str(path))
-    from statecfg.dialects import yaml_text
+    from statecfg.dialects import yaml_text, yaml_tree
 
-    value = yaml_text.plain(yaml_text.load(path, "a mapping of names to values"))
+    value = yaml_tree.plain(yaml_text.load(path, "a mapping of names to values"))
     if not isinstance(value, dict):
         raise click.BadParameter(f"{path} must hold a mapping of names to values", param_hint="-e")
     return dict(value)

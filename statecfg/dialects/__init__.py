@@ -1,4 +1,7 @@
-"""The ways to write a playbook: Hy, Python and YAML, one meaning. Only the one that a file needs is imported."""
+"""Load playbooks in Hy, Python and YAML, which all have the same meaning. Imports `playbook` and below.
+
+A dialect is imported only if a file needs it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statecfg.problems import InvalidInput, SourceLocation, going_on, inputs, problem, report, suggest_file
+from statecfg.problems import InvalidInput, SourceLocation, inputs, problem, report, reporting, suggest_file
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
@@ -30,23 +33,23 @@ def load(path: str | Path, project: Any = None) -> list[Play]:
 
 
 def read(path: str | Path, project: Any = None) -> Playbook:
-    """Return what a playbook defines: its plays, services among them, and relations of services.
+    """Return the definitions of a playbook: its plays, including services, and the relations between services.
 
     :param path: a `.hy`, `.py`, `.yml` or `.yaml` file
-    :param project: directory of the project, or something whose `root` it is; the playbook's directory (or, where
-        that is called `playbooks`, the one above) where not given
-    Raises InvalidInput where the file, or another whose plays a service takes, is missing or wrong.
+    :param project: directory of the project, or an object whose `root` it is; default: the playbook's directory, or
+        its parent if the directory is named `playbooks`
+    :raises InvalidInput: the file, or a playbook that a service uses, is missing or wrong
     """
-    found = _read(path, project)
-    return replace(found, plays=[_with_others(each, project, os.path.abspath(path)) for each in found.plays])
+    playbook = _read(path, project)
+    return replace(playbook, plays=[_with_others(play, project, os.path.abspath(path)) for play in playbook.plays])
 
 
 def _read(path: str | Path, project: Any) -> Playbook:
     file = os.path.abspath(path)
     suffix = os.path.splitext(file)[1].lower()
     if suffix not in LOADERS:
-        hint = f"a playbook ends in {', '.join(LOADERS)}"
-        raise InvalidInput([problem("SC0515", f"{path} is in no language that playbooks are written in", hint)])
+        hint = f"use a file that ends in {', '.join(LOADERS)}"
+        raise InvalidInput([problem("SC0515", f"the file name of {path} has no suffix of a playbook", hint)])
     if not os.path.isfile(file):
         raise InvalidInput(
             [problem("SC0118", f"there is no playbook {path}", suggest_file(file), SourceLocation(str(path), 0))]
@@ -54,40 +57,43 @@ def _read(path: str | Path, project: Any) -> Playbook:
     inputs.note("playbook", file)
     root = _root(file, project)
     import_module("statecfg.dialects.modules").enter(root)
-    found: Playbook = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
-    return found
+    playbook: Playbook = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
+    return playbook
 
 
 def _with_others(play: Play, project: Any, file: str) -> Play:
-    """Return a play with those of the playbook that its service names; report where that one can't be used."""
+    """Return a play with the plays of the playbook that its service refers to. Report if that playbook is unusable."""
     service = play.service
     if service is None or service.playbook is None:
         return play
-    place, other = service.place("playbook"), os.fspath(service.playbook)
+    location, other = service.location_of("playbook"), os.fspath(service.playbook)
     if other == file:
-        report(problem("SC0317", f"{os.path.basename(file)} → itself", "name another playbook", place))
+        report(problem("SC0317", f"{os.path.basename(file)} → itself", "use another playbook", location))
         return play
     if not os.path.isfile(other):
-        report(problem("SC0118", f"there is no playbook {other}", suggest_file(other), place))
+        report(problem("SC0118", f"there is no playbook {other}", suggest_file(other), location))
         return play
-    found = None
-    with going_on():
-        found = _read(other, project)
-    if found is None:
+    playbook_ = None
+    with reporting():
+        playbook_ = _read(other, project)
+    if playbook_ is None:
         return play
-    more = [*(each.position for each in found.plays if each.service), *(each.position for each in found.relations)]
+    more = [item.position for item in playbook_.plays if item.service]
+    more += [relation.position for relation in playbook_.relations]
     if more:
-        detail = f"service {service.name} takes the plays of {os.path.basename(other)}, which declares more than plays"
-        hint = "declare services and relations in one playbook, beside each other"
-        report(problem("SC0716", detail, hint, place, *more))
-    return replace(play, others=tuple(found.plays))
+        name = os.path.basename(other)
+        detail = f"service {service.name} uses the plays of {name}, which also declares services or relations"
+        hint = "declare all services and relations in one playbook"
+        report(problem("SC0716", detail, hint, location, *more))
+    return replace(play, others=tuple(playbook_.plays))
 
 
 def inventory(project: Project, path: Path | None = None, secrets: bool = False) -> Inventory:
-    """Return the inventory: the file at `path`, or the project's own, or one that knows only `@local`.
+    """Return the inventory of a project.
 
+    :param path: the file; default: the project's own inventory, or one that contains only `@local`
     :param secrets: whether missing secrets of the inventory are an error
-    :raises InvalidInput: with everything that is wrong in the file
+    :raises InvalidInput: with all problems in the file
     """
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.secrets import placeholders
@@ -103,7 +109,11 @@ def inventory(project: Project, path: Path | None = None, secrets: bool = False)
 
 
 def load_module(name: str, path: str | Path) -> ModuleType:
-    """Import the Hy file `path`, such as a node type's, as the module `name`."""
+    """Import a Hy file, such as a node type, as a module.
+
+    :param name: the name of the module
+    :param path: the file
+    """
     module: ModuleType = import_module("statecfg.dialects.hy_source").load_module(name, os.path.abspath(path))
     return module
 

@@ -1,4 +1,4 @@
-"""Words of Ansible that people write in YAML, and what they are called here."""
+"""Words of Ansible that users write in YAML, and their equivalents in statecfg."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _INCLUDE = "`include: FILE` adds the entries of another file"
 _BECOME = "set `become` for the host in the inventory, or pass -b"
 _LOOP = "`for_each: LIST` repeats an entry; each round has `item`"
 
-# A keyword of a task or play → what to write instead.
+# Keyword of a task or play → what to write instead.
 KEYWORDS: Mapping[str, str] = {
     "name": "begin the entry with its node type; a comment (`# …`) describes it",
     "tasks": "`resources:` lists the entries of a play",
@@ -31,7 +31,7 @@ KEYWORDS: Mapping[str, str] = {
     "become": _BECOME,
     "become_user": _BECOME,
     "become_method": _BECOME,
-    "gather_facts": "remove it: each node looks at the host itself",
+    "gather_facts": "remove it: statecfg reads facts of the host when they are needed",
     "delegate_to": "write a play for that host",
     "run_once": "write a play for one host",
     "block": "write the entries one after the other, or include a file with `when:`",
@@ -42,11 +42,11 @@ KEYWORDS: Mapping[str, str] = {
     "failed_when": "let the command end with an exit code other than 0",
     "vars_files": "write `vars:`, or pass -e @FILE",
     "set_fact": "write `vars:` of the play or of an include",
-    "environment": "give `env` to the command",
+    "environment": "set `env:` of the command",
     "debug": "`statecfg inventory --vars` shows variables",
     "no_log": "declare the value as a secret: `!secret {env: NAME}`",
 }
-# A module → the node type.
+# Module → node type.
 MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
     "lineinfile": "line_in_file", "systemd": "service", "systemd_service": "service", "shell": "command",
@@ -55,7 +55,7 @@ MODULES: Mapping[str, str] = {
 
 
 def equivalent(word: str) -> str:
-    """Return what to write in place of a word of Ansible; "" if it is not one.
+    """Return what to write instead of a word of Ansible; "" for other words.
 
     :param word: a keyword, or a module with or without its collection
     """

@@ -1,4 +1,4 @@
-"""The parts of the Hy macros' forms: checked, and turned into what the expansions need. Imported by `hy.hy` only."""
+"""Check the arguments of the Hy macros and convert them for the expansions. Only `hy.hy` imports this."""
 
 from __future__ import annotations
 
@@ -11,68 +11,76 @@ WORDS = {"spit": "(. machine spit)", "slurp": "(. machine slurp)", "sh": "(_borg
 
 
 class BadForm(StatecfgError):
-    """A macro was given something it can't use; `form` is the part of its call that is wrong."""
+    """A macro received an invalid argument.
+
+    :param form: the invalid part of the call
+    """
 
     def __init__(self, message: str, form: Any) -> None:
         super().__init__(message)
         self.form = form
 
 
-def kind(form: Any) -> str:
-    """Return what a form is ("Symbol", "List", "String", …) by the name of its model."""
+def form_type(form: Any) -> str:
+    """Return the type of a form: the name of its model, such as "Symbol", "List" or "String"."""
     return type(form).__name__
 
 
 def attribute_names(vector: Iterable[Any], defaults: bool = False) -> dict[str, Any]:
-    """Return the names in a vector of symbols; with `defaults` an entry may also be a pair `[name default]`."""
-    found: dict[str, Any] = {}
+    """Return the names in a vector of symbols, with their defaults.
+
+    :param defaults: whether an entry can also be a pair `[name default]`
+    :returns: name → the form of its default; None for none
+    :raises BadForm: an entry is not a name, or is repeated
+    """
+    defaults_by_name: dict[str, Any] = {}
     for form in vector:
         name, default = form, None
-        if defaults and kind(form) == "List" and len(form) == 2:
+        if defaults and form_type(form) == "List" and len(form) == 2:
             name, default = form
-        if kind(name) not in ("Symbol", "Keyword"):
+        if form_type(name) not in ("Symbol", "Keyword"):
             raise BadForm("expected a name here", form)
         written = str(name).lstrip(":")
-        if written in found:
-            raise BadForm(f"{written} stands here twice", form)
-        found[written] = default
-    return found
+        if written in defaults_by_name:
+            raise BadForm(f"the vector contains {written} twice", form)
+        defaults_by_name[written] = default
+    return defaults_by_name
 
 
 def op_parameters(vector: Iterable[Any]) -> list[str]:
-    """Return the names of an op's parameters; one with a default is a pair `[name default]`."""
+    """Return the names of an op's parameters. A parameter with a default is a pair `[name default]`."""
     names = []
     for form in vector:
-        name = form[0] if kind(form) == "List" and len(form) == 2 else form
-        if kind(name) != "Symbol" or str(name) in ("*", "/", "&"):
-            raise BadForm("a parameter here is a name, or [name default]", form)
+        name = form[0] if form_type(form) == "List" and len(form) == 2 else form
+        if form_type(name) != "Symbol" or str(name) in ("*", "/", "&"):
+            raise BadForm("write the parameter as a name or as [name default]", form)
         names.append(str(name))
     return names
 
 
-def op_options(given: Any) -> dict[str, Any]:
+def op_options(written: Any) -> dict[str, Any]:
     """Return the options of a `defop`, `{:turn "apt" :batch "packages"}`, by name."""
-    pairs = list(given)
-    found = {}
+    pairs = list(written)
+    options = {}
     for key, value in zip(pairs[::2], pairs[1::2], strict=False):
-        name = key.name if kind(key) == "Keyword" else str(key)
+        name = key.name if form_type(key) == "Keyword" else str(key)
         if name not in ("turn", "batch"):
             raise BadForm(f"defop has no option {name}; it has :turn and :batch", key)
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def symbols(form: Any) -> Iterator[str]:
     """Yield the names of all symbols in a form."""
-    if kind(form) == "Symbol":
+    if form_type(form) == "Symbol":
         yield str(form)
-    elif kind(form) in ("Expression", "List", "Dict", "Set", "Tuple", "FString", "FComponent"):
+    elif form_type(form) in ("Expression", "List", "Dict", "Set", "Tuple", "FString", "FComponent"):
         for part in form:
             yield from symbols(part)
 
 
 def bind_words(parameters: Iterable[Any], body: Iterable[Any]) -> list[Any]:
-    """Return forms that bind those of the document's words that `body` uses to the op's machine."""
+    """Return forms that bind the Borg document's words in the body of an op to its machine."""
     used = {name for form in body for name in symbols(form)} - set(op_parameters(parameters))
     from statecfg.dialects import hy_source
 
@@ -80,17 +88,17 @@ def bind_words(parameters: Iterable[Any], body: Iterable[Any]) -> list[Any]:
 
 
 def body_data(body: Iterable[Any]) -> Any:
-    """Return the body as a list of plain data, `["fn", [], …]`, as the document shows it: symbols by their names."""
+    """Return a body as plain data, `["fn", [], …]`, with symbols as their names. Source: the Borg document."""
     return ["fn", [], *(plain(form) for form in body)]
 
 
 def plain(form: Any) -> Any:
-    """Return a form as lists, numbers and text; a string keeps its quotes, which tells it from a symbol."""
-    name = kind(form)
+    """Return a form as lists, numbers and text. A string keeps its quotes, which distinguish it from a symbol."""
+    name = form_type(form)
     if name in ("Expression", "List", "Tuple", "Set"):
-        return [plain(each) for each in form]
+        return [plain(part) for part in form]
     if name == "Dict":
-        return ["dict", *(plain(each) for each in form)]
+        return ["dict", *(plain(part) for part in form)]
     if name == "Integer":
         return int(form)
     if name == "Float":
@@ -103,10 +111,10 @@ def plain(form: Any) -> Any:
 
 
 def clauses(forms: Iterable[Any]) -> dict[str, list[list[Any]]]:
-    """Return validators by attribute, each clause a list of the predicate's and the transforms' forms."""
-    found: dict[str, list[list[Any]]] = {}
+    """Return validators by attribute. Each clause is a list with the forms of its predicate and transforms."""
+    by_attribute: dict[str, list[list[Any]]] = {}
     for form in forms:
-        if kind(form) != "Expression" or len(form) < 2 or kind(form[0]) not in ("Symbol", "Keyword"):
-            raise BadForm("a validator is (attribute predicate transform…)", form)
-        found.setdefault(str(form[0]).lstrip(":"), []).append(list(form[1:]))
-    return found
+        if form_type(form) != "Expression" or len(form) < 2 or form_type(form[0]) not in ("Symbol", "Keyword"):
+            raise BadForm("write a validator as (attribute predicate transform…)", form)
+        by_attribute.setdefault(str(form[0]).lstrip(":"), []).append(list(form[1:]))
+    return by_attribute

@@ -1,4 +1,4 @@
-"""Turns a Hy file, or a playbook that defines node types, into plain Python that hosts run without Hy or statecfg."""
+"""Convert a Hy file, or a playbook that defines node types, to plain Python for hosts."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ from statecfg.problems.positions import PACKAGE
 from statecfg.remote import OLDEST
 from statecfg.remote.graph.nodetype import NodeType
 
-LINES = "__statecfg_lines__"  # in a module on a host: (file, {line there: line in the file it was written in})
+LINES = "__statecfg_lines__"  # in a module on a host: (file, {line in the module: line in the file})
 ON_CONTROLLER = (Graph, Play, Relation)
-HY = ("hy", "funcparserlib")  # the packages that Hy's run time is made of
+HY = ("hy", "funcparserlib")  # the packages of Hy's run time
 
 Modules = dict[str, tuple[bool, str, str]]
 
 
 def bundle_modules(name: str) -> Modules:
-    """Return a loaded module of node types as hosts get it, with what it imports and Hy itself where it needs that.
+    """Return the source for hosts of a loaded module of node types and of its imports, including Hy if it needs it.
 
-    The result maps module names to whether it is a package, the file's name, and its source. Raises InvalidInput.
+    :returns: module name → (whether it is a package, its file name, its source)
+    :raises InvalidInput: a module uses syntax that hosts don't support
     """
-    found: Modules = {}
+    modules: Modules = {}
     waiting = [name]
     while waiting:
         module = sys.modules[waiting.pop()]
-        if module.__name__ in found or module.__file__ is None:
+        if module.__name__ in modules or module.__file__ is None:
             continue
         tree = host_tree(module)
-        found[module.__name__] = (hasattr(module, "__path__"), _file_name(module), python_source(tree, module.__file__))
+        source = python_source(tree, module.__file__)
+        modules[module.__name__] = (hasattr(module, "__path__"), _file_name(module), source)
         waiting += _own_imports(tree)
         if needs_hy(tree):
-            found.update(_hy_runtime())
-    return found
+            modules.update(_hy_runtime())
+    return modules
 
 
 def compile_for_host(path: str) -> tuple[str, bool]:
-    """Return the Python source that a file becomes on hosts, and whether it needs Hy there (see `HY`).
+    """Return the Python source of a file for hosts, and whether it needs Hy there (see `HY`).
 
-    :param path: a `.hy` file, which is loaded where it is not yet
-    Raises InvalidInput where it can't be compiled, or needs a newer Python than hosts have.
+    :param path: a `.hy` file, which is loaded if necessary
+    :raises InvalidInput: the file can't be compiled, or uses syntax that hosts don't support
     """
     file = os.path.abspath(path)
     loaded = (module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == file)
@@ -63,7 +65,7 @@ def compile_for_host(path: str) -> tuple[str, bool]:
 
 
 def host_tree(module: ModuleType) -> ast.Module:
-    """Return the tree of what hosts need of a module: not its plays, nor what only the controller can import."""
+    """Return the tree of a module for hosts, without plays and without imports that only the controller has."""
     assert module.__file__ is not None
     with open(module.__file__, encoding="utf-8") as stream:
         text = stream.read()
@@ -91,7 +93,8 @@ def _for_host(node: ast.stmt, module: ModuleType, playbook: bool) -> Iterator[as
             yield node
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         called = dotted(node.value.func) or dotted(getattr(node.value.func, "func", node))
-        # Macros are for compiling. In a playbook, other calls are for the controller, except those of our own macros.
+        # Macros are only needed to compile. In a playbook, the controller needs the other calls, except those of our
+        # own macros.
         if not called.startswith("hy.macros.") and (not playbook or called.startswith("_borg.") or "." in called):
             yield node
     elif not (_bound(node) and all(isinstance(vars(module).get(name), ON_CONTROLLER) for name in _bound(node))):
@@ -126,31 +129,31 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def _drop_dependents(tree: ast.Module, module: ModuleType) -> None:
-    # Statements that use at once what was dropped would fail on a host: `(setv several [d f])`.
+    # Statements that use something that was removed would fail on a host, such as `(setv several [d f])`.
     while True:
-        gone = set(vars(module)) - {name for node in tree.body for name in _all_bound(node)}
-        kept = [node for node in tree.body if isinstance(node, ast.FunctionDef) or not _used(node) & gone]
+        missing = set(vars(module)) - {name for node in tree.body for name in _all_bound(node)}
+        kept = [node for node in tree.body if isinstance(node, ast.FunctionDef) or not _used(node) & missing]
         if len(kept) == len(tree.body):
             return
         tree.body = kept
 
 
 def _all_bound(node: ast.stmt) -> set[str]:
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    names |= {each.name for each in ast.walk(node) if isinstance(each, ast.FunctionDef | ast.ClassDef)}
-    for each in ast.walk(node):
-        if isinstance(each, ast.Import | ast.ImportFrom):
-            names |= {(item.asname or item.name).partition(".")[0] for item in each.names}
+    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+    names |= {item.name for item in ast.walk(node) if isinstance(item, ast.FunctionDef | ast.ClassDef)}
+    for item in ast.walk(node):
+        if isinstance(item, ast.Import | ast.ImportFrom):
+            names |= {(item.asname or item.name).partition(".")[0] for item in item.names}
     return names
 
 
 def _used(node: ast.stmt) -> set[str]:
-    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    used = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
     return used - {"__name__", "__file__", "hy"}
 
 
 class _PlainText(ast.NodeTransformer):
-    """Writes f-strings as calls of `format`: nested quotes in them are a syntax error before Python 3.12."""
+    """Replaces f-strings by calls of `format`, because nested quotes are a syntax error before Python 3.12."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         self.generic_visit(node)
@@ -170,9 +173,10 @@ def _piece(part: ast.expr) -> ast.expr:
 
 
 def python_source(tree: ast.Module, path: str) -> str:
-    """Return the tree as source for hosts' Python; a table in it leads from its lines back to those of `path`.
+    """Return a tree as source for hosts. A table in it maps its lines to those of the file.
 
-    Raises InvalidInput where it uses syntax newer than Python 3.8.
+    :param path: the file
+    :raises InvalidInput: the file uses syntax newer than Python 3.8
     """
     written = f"{LINES} = None"
     tree.body.insert(body_start(tree), ast.parse(written).body[0])
@@ -180,7 +184,7 @@ def python_source(tree: ast.Module, path: str) -> str:
     try:
         again = ast.parse(source, feature_version=OLDEST)
     except SyntaxError as error:
-        hint = "hosts run Python 3.8 or newer"
+        hint = "use only syntax of Python 3.8, which is the oldest version on hosts"
         raise InvalidInput(
             [problem("SC0516", str(error.msg), hint, SourceLocation(path, _line(tree, source, error)))]
         ) from None
@@ -190,24 +194,25 @@ def python_source(tree: ast.Module, path: str) -> str:
 
 
 def _table(written: ast.AST, unparsed: ast.AST) -> dict[int, int]:
-    """Return line of the unparsed source → line of the file, for the lines on which the file's line changes."""
+    """Return line of the generated source → line of the file, for each line that starts a new line of the file."""
     lines: dict[int, int] = {}
-    for one, other in zip(ast.walk(written), ast.walk(unparsed), strict=False):
-        if type(one) is not type(other):
+    for original, generated in zip(ast.walk(written), ast.walk(unparsed), strict=False):
+        if type(original) is not type(generated):
             break
-        here, there = getattr(other, "lineno", None), getattr(one, "lineno", None)
-        if here is not None and there is not None:
-            lines[here] = min(lines.get(here, there), there) if not isinstance(one, ast.stmt) else there
+        host_line, file_line = getattr(generated, "lineno", None), getattr(original, "lineno", None)
+        if host_line is not None and file_line is not None:
+            is_statement = isinstance(original, ast.stmt)
+            lines[host_line] = file_line if is_statement else min(lines.get(host_line, file_line), file_line)
     return dict(sorted(lines.items()))
 
 
 def _line(tree: ast.Module, source: str, error: SyntaxError) -> int:
     lines = _table(tree, ast.parse(source))
-    return max((line for here, line in lines.items() if here <= (error.lineno or 1)), default=1)
+    return max((line for host_line, line in lines.items() if host_line <= (error.lineno or 1)), default=1)
 
 
 def _own_imports(tree: ast.Module) -> list[str]:
-    """Return the modules that a tree imports and that neither Python nor the bundle brings: the project's own."""
+    """Return the modules of the project that a tree imports."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -233,20 +238,20 @@ def _file_name(module: ModuleType) -> str:
 
 
 def _hy_runtime() -> Modules:
-    found: Modules = {}
+    modules: Modules = {}
     for package in HY:
         folder = os.path.dirname(import_module(package).__file__ or "")
-        for place, _, files in os.walk(folder):
+        for directory, _, files in os.walk(folder):
             for file in sorted(files):
                 stem, suffix = os.path.splitext(file)
                 if suffix not in (".py", ".hy"):
                     continue
-                path = os.path.join(place, file)
-                inside = os.path.relpath(os.path.join(place, stem), os.path.dirname(folder)).replace(os.sep, ".")
+                path = os.path.join(directory, file)
+                inside = os.path.relpath(os.path.join(directory, stem), os.path.dirname(folder)).replace(os.sep, ".")
                 name = inside.removesuffix(".__init__")
                 with open(path, encoding="utf-8") as stream:
                     text = stream.read()
                 if suffix == ".hy":
                     text = import_module("statecfg.dialects.hy_source").plain_python(text, path, name)
-                found[name] = (stem == "__init__", inside.replace(".", "/") + ".py", text)
-    return found
+                modules[name] = (stem == "__init__", inside.replace(".", "/") + ".py", text)
+    return modules

@@ -47,7 +47,7 @@
 
 
 (defmacro validator-maker [#* parts]
-  "Say what an attribute must be: `(validator-maker (env map?))`; functions after the predicate transform the value."
+  "Define a validator: `(validator-maker (env map?))`. Functions after the predicate transform the value."
   (when (!= (len parts) 1)
     (raise (BadForm "validator-maker takes one (attribute predicate transform…); make-validators takes several"
                     (if parts (get parts 0) (hy.models.List)))))
@@ -64,7 +64,7 @@
 
 
 (defmacro defnodefn [name parameters #* body]
-  "Define a function, and `node-NAME`, which takes the same arguments from a node's attributes."
+  "Define a function, and `node-NAME`, which reads the same arguments from a node's attributes."
   `(do
      (import statecfg.remote.graph.borg :as _borg)
      (defn ~name ~parameters ~@body)
@@ -74,7 +74,7 @@
 (defmacro defop [name #* parts]
   "Define an op: `(defop NAME \"doc\"? {options}? [parameters] body…)`, and `node-NAME`, which takes a node.
 
-  In the body `machine` is what the op acts on, and `spit`, `slurp` and `sh` act on it."
+  In the body, `machine` is the machine that the op changes. `spit`, `slurp` and `sh` use it."
   (setv parts (list parts)
         doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] [])
         options (if (and parts (isinstance (get parts 0) hy.models.Dict)) (op-options (.pop parts 0)) {}))
@@ -108,7 +108,7 @@
 
 
 (defmacro defplay [name #* parts]
-  "Define a play: `(defplay NAME \"doc\"? [host] {:hosts \"web\" :vars {…}} body…)`; its last form is what it returns."
+  "Define a play: `(defplay NAME \"doc\"? [host] {:hosts \"web\" :vars {…}} body…)`. It returns the value of its last form."
   (setv parts (list parts)
         doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] []))
   (when (not (isinstance name hy.models.Symbol))
@@ -127,7 +127,7 @@
 
 
 (defmacro defservice [name #* parts]
-  "Define a service: `(defservice db \"doc\"? [host] {:hosts \"db1\" :charm \"../charms/db\"} body…)`; no body is no graph."
+  "Define a service: `(defservice db \"doc\"? [host] {:hosts \"db1\" :charm \"../charms/db\"} body…)`. The body is optional."
   (setv parts (list parts)
         doc (if (and parts (isinstance (get parts 0) hy.models.String)) [(.pop parts 0)] []))
   (when (not (isinstance name hy.models.Symbol))

@@ -1,4 +1,4 @@
-"""Playbooks in Hy: a file whose `defplay` forms are the plays."""
+"""Load playbooks in Hy, whose plays are `defplay` forms."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from statecfg.playbook.user_code import guarded
 
 
 def load(path: str, root: str) -> Playbook:
-    """Compile and run the playbook and return what it defines.
+    """Compile and run a playbook and return its definitions.
 
     :param path: absolute path of the `.hy` file
     :param root: directory of the project
-    Raises InvalidInput for any mistake in it, with its place.
+    :raises InvalidInput: the playbook can't be compiled, or fails
     """
     module = types.ModuleType(module_name(path))
     module.__file__ = path
     hy_source.install(root)
-    with importing(root, os.path.dirname(path)), collected() as found, guarded(f"loading {path}", file=path):
+    with importing(root, os.path.dirname(path)), collected() as definitions, guarded(f"loading {path}", file=path):
         sys.modules[module.__name__] = module
         hy_source.execute(module, path)
-    return built_within(of_file(path, found), root, os.path.dirname(path))
+    return built_within(of_file(path, definitions), root, os.path.dirname(path))

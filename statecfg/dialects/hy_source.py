@@ -1,4 +1,4 @@
-"""Reads and compiles Hy: the one home of `import hy`, which patches Python's import machinery and so comes late."""
+"""Read and compile Hy. Only this module imports `hy`, which patches Python's import system, so import it late."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ unmangle = hy.unmangle
 
 
 def form(text: str) -> Any:
-    """Return the one form that `text` holds, for macros that build forms in Python."""
+    """Parse one form, for macros that build forms in Python."""
     return hy.read(text)
 
 
 def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
-    """Return the Python tree of Hy source, its keywords made ours, each node at its place in the source.
+    """Return the Python tree of Hy source, with statecfg's keywords and the source location of each node.
 
-    :param module: where macros that the source requires or defines are kept
-    Raises InvalidInput with the place of what can't be read or expanded.
+    :param path: the file name in source locations
+    :param module: stores the macros that the source requires or defines
+    :raises InvalidInput: the source can't be parsed or a macro can't be expanded
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # "will shadow the core macro": the author's own business
+            warnings.simplefilter("ignore", RuntimeWarning)  # "will shadow the core macro": the author may do that
             forms = read_many(text, filename=path, skip_shebang=True, reader=hy.reader.HyReader())
             tree = hy_compile(forms, module, filename=path, source=text)
     except hy.errors.HyError as error:
@@ -52,14 +53,14 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
 
 
 def _counted_from_zero(tree: ast.Module) -> ast.Module:
-    # Hy counts columns from 1, Python's trees from 0; a node may stand in a tree twice.
+    # Hy's columns start at 1, those of Python's trees at 0. A tree may contain a node twice.
     for node in {id(node): node for node in ast.walk(tree) if getattr(node, "col_offset", 0) > 0}.values():
         node.col_offset -= 1  # type: ignore[attr-defined]  # the loop has only nodes with a column
     return tree
 
 
 def plain_python(text: str, path: str, name: str) -> str:
-    """Return a module of Hy itself as Python source."""
+    """Return the Python source of a module that is part of Hy."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "will shadow the core macro": these are the core macros
         tree = hy_compile(read_many(text, filename=path), types.ModuleType(name), filename=path, source=text)
@@ -67,53 +68,56 @@ def plain_python(text: str, path: str, name: str) -> str:
 
 
 def _syntax(error: hy.errors.HyError, text: str, path: str) -> Any:
-    found = brackets.check(text, path)
-    if found is not None:
-        return found
-    place = SourceLocation(path, getattr(error, "lineno", None) or 1, getattr(error, "offset", None))
+    bracket_problem = brackets.check(text, path)
+    if bracket_problem is not None:
+        return bracket_problem
+    location = SourceLocation(path, getattr(error, "lineno", None) or 1, getattr(error, "offset", None))
     message = str(getattr(error, "msg", None) or error)
     cause = error.__context__
     if isinstance(cause, BadForm):
-        place, message = _place(cause.form, place), str(cause)
-        return problem("SC0502", message, "", place)
+        location, message = _location_of(cause.form, location), str(cause)
+        return problem("SC0502", message, "", location)
     if isinstance(error, hy.errors.HyRequireError):
-        return _no_macro(message, _place(_form_being_compiled(error), place))
+        return _no_macro(message, _location_of(_form_being_compiled(error), location))
     if isinstance(error, hy.errors.HyMacroExpansionError):
-        return problem("SC0502", " ".join(message.split()), "", place)
-    if isinstance(error, hy.errors.HyCompileError):  # Hy calls what it did not expect a bug and adds a traceback
+        return problem("SC0502", " ".join(message.split()), "", location)
+    if isinstance(error, hy.errors.HyCompileError):  # Hy reports an unexpected error as a bug with a traceback
         message = message.strip().splitlines()[-1]
-    return problem("SC0501", message, "", place)
+    return problem("SC0501", message, "", location)
 
 
-def _no_macro(message: str, place: SourceLocation) -> Problem:
-    found = re.match(r"Could not require name (\S+) from <module '([^']+)'", message)
-    if found is None:
-        return problem("SC0506", message, "", place)
-    macros = getattr(sys.modules.get(found[2]), "_hy_macros", {})
+def _no_macro(message: str, location: SourceLocation) -> Problem:
+    match = re.match(r"Could not require name (\S+) from <module '([^']+)'", message)
+    if match is None:
+        return problem("SC0506", message, "", location)
+    macros = getattr(sys.modules.get(match[2]), "_hy_macros", {})
     names = [hy.unmangle(name) for name in macros]
-    return problem("SC0506", f"{found[2]} has no macro {found[1]}", suggest(found[1], names, "it has"), place)
+    return problem("SC0506", f"{match[2]} has no macro {match[1]}", suggest(match[1], names, "it has"), location)
 
 
 def _form_being_compiled(error: BaseException) -> Any:
-    """Return the innermost form that Hy's compiler was at; its errors about `require` don't say."""
+    """Return the innermost form that Hy was compiling. Its errors about `require` don't contain it."""
     form, trace = None, error.__traceback__
     while trace is not None:
-        given = trace.tb_frame.f_locals.get("expr")
-        form = given if hasattr(given, "start_line") else form
+        expression = trace.tb_frame.f_locals.get("expr")
+        form = expression if hasattr(expression, "start_line") else form
         trace = trace.tb_next
     return form
 
 
-def _place(model: Any, otherwise: SourceLocation) -> SourceLocation:
+def _location_of(model: Any, otherwise: SourceLocation) -> SourceLocation:
     line, column = getattr(model, "start_line", None), getattr(model, "start_column", None)
     return SourceLocation(otherwise.file, line, column) if line else otherwise
 
 
 class HyLoader(importlib.machinery.SourceFileLoader):
-    """Loads a Hy file the way statecfg reads it."""
+    """Loads a Hy file with `compile_text`."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Compile the file and run it in `module`. Raises InvalidInput where it can't be compiled."""
+        """Compile the file and run it in `module`.
+
+        :raises InvalidInput: the file can't be compiled
+        """
         execute(module, self.path)
 
 
@@ -125,7 +129,7 @@ def execute(module: types.ModuleType, path: str) -> None:
 
 
 def load_module(name: str, path: str) -> types.ModuleType:
-    """Import the Hy file `path` as the module `name`; one that is there already is returned as it is."""
+    """Import the Hy file `path` as the module `name`. A module that is already loaded is returned."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path, loader=HyLoader(name, path))
@@ -140,7 +144,7 @@ def load_module(name: str, path: str) -> types.ModuleType:
 
 
 class Finder:
-    """Finds Hy modules of projects, and of our own resources, before Hy's own importer does."""
+    """Finds the Hy modules of projects and of statecfg before Hy's own importer does."""
 
     def __init__(self) -> None:
         self.roots: list[str] = [PACKAGE, os.path.realpath(os.path.join(PACKAGE, "resources"))]
@@ -148,7 +152,7 @@ class Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module that is a `.hy` file below one of the roots; None for any other."""
+        """Return the spec of a module that is a `.hy` file below one of the roots; None for other modules."""
         last = name.rpartition(".")[2]
         for entry in sys.path if path is None else path:
             folder = os.path.realpath(entry or os.getcwd())
@@ -164,7 +168,7 @@ FINDER = Finder()
 
 
 def install(root: str | None = None) -> None:
-    """Let `import` find Hy modules of our resources, and of the project at `root`."""
+    """Let `import` find the Hy modules of statecfg and of the project at `root`."""
     if FINDER not in sys.meta_path:
         sys.meta_path.insert(0, FINDER)
     if root is not None and os.path.realpath(root) not in FINDER.roots:

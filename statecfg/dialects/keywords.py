@@ -1,32 +1,32 @@
-"""Turns Hy's keywords into statecfg's in compiled trees, so that hosts need no Hy to read them."""
+"""Replace Hy's keywords by statecfg's in compiled trees, so that hosts don't need Hy."""
 
 from __future__ import annotations
 
 import ast
 
-NAME = "_statecfg_keyword"  # what the class is called in a module that uses it; no user's name starts like this
+NAME = "_statecfg_keyword"  # the class's name in a module that uses it; users don't use this prefix
 CLASS = "statecfg.remote.graph.model"
 
 
 def plain_keywords(tree: ast.Module) -> ast.Module:
-    """Replace `hy.models.Keyword("x")` by a plain string as a key of a map, and by our keyword anywhere else.
+    """Replace `hy.models.Keyword("x")` by a string if it is a key of a map, and by our keyword elsewhere.
 
-    `import hy` and its run-time `require` calls go where nothing else in the module needs them.
+    Also remove `import hy` if nothing else in the module uses it.
     """
-    pass_ = _Keywords()
-    tree = pass_.visit(tree)
+    transformer = _Keywords()
+    tree = transformer.visit(tree)
     if not needs_hy(tree):
         tree.body = [node for node in tree.body if not _imports_hy(node)]
-    if pass_.used:
+    if transformer.used:
         start = body_start(tree)
-        place = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
-        alias = ast.alias(name="Keyword", asname=NAME, **place)
-        tree.body.insert(start, ast.ImportFrom(module=CLASS, names=[alias], level=0, **place))
+        position = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+        alias = ast.alias(name="Keyword", asname=NAME, **position)
+        tree.body.insert(start, ast.ImportFrom(module=CLASS, names=[alias], level=0, **position))
     return tree
 
 
 def body_start(tree: ast.Module) -> int:
-    """Return the index after the docstring and the `__future__` imports, before which nothing may stand."""
+    """Return the index after the docstring and the `__future__` imports, where other statements can start."""
     index = 0
     for node in tree.body:
         docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -37,7 +37,7 @@ def body_start(tree: ast.Module) -> int:
 
 
 def needs_hy(tree: ast.Module) -> bool:
-    """Return whether a compiled module uses Hy when it runs."""
+    """Return whether a compiled module uses Hy at run time."""
     return any(isinstance(node, ast.Name) and node.id == "hy" for node in ast.walk(tree))
 
 
@@ -46,7 +46,7 @@ def _imports_hy(node: ast.stmt) -> bool:
 
 
 def dotted(node: ast.AST) -> str:
-    """Return `a.b.c` for such an expression, "" for any other."""
+    """Return the text of an expression such as `a.b.c`; "" for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -55,7 +55,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def keyword_name(node: ast.AST | None) -> str | None:
-    """Return the name in `hy.models.Keyword("name")`, None for any other expression."""
+    """Return the name in `hy.models.Keyword("name")`; None for other expressions."""
     if isinstance(node, ast.Call) and len(node.args) == 1 and dotted(node.func) == "hy.models.Keyword":
         (argument,) = node.args
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):

@@ -1,4 +1,4 @@
-"""Lets playbooks import what lies beside them and in their project, one project at a time."""
+"""Let playbooks import modules from their directory and project, for one project at a time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from statecfg.playbook.user_code import LIBRARIES
 from statecfg.problems import positions
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType, register
 
-_OURS = list(resources.__path__)
+_BUILT_IN = list(resources.__path__)
 _root = ""
-_imported: set[str] = set()  # modules that the present project's playbooks brought
+_imported: set[str] = set()  # modules that the playbooks of the current project imported
 
 
 def module_name(path: str) -> str:
-    """Return the name under which a playbook is loaded: no other file's, and the same every time."""
+    """Return the module name of a playbook. It is unique for each path, and always the same for a path."""
     stem = os.path.splitext(os.path.basename(path))[0]
     safe = "".join(letter if letter.isalnum() else "_" for letter in stem)
     return f"statecfg_playbook_{safe}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
@@ -32,9 +32,13 @@ def module_name(path: str) -> str:
 
 @contextlib.contextmanager
 def importing(root: str, directory: str) -> Iterator[None]:
-    """Let `import` find the modules of the project at `root` and those beside a playbook in `directory`."""
+    """Let `import` find modules in a playbook's directory and in its project during the block.
+
+    :param root: directory of the project
+    :param directory: directory of the playbook
+    """
     enter(root)
-    path, known = list(sys.path), set(sys.modules)
+    path, before = list(sys.path), set(sys.modules)
     sys.path[:0] = dict.fromkeys((os.path.abspath(directory), os.path.abspath(root)))
     importlib.invalidate_caches()
     try:
@@ -42,53 +46,53 @@ def importing(root: str, directory: str) -> Iterator[None]:
     finally:
         sys.path[:] = path
         below = (os.path.abspath(root) + os.sep, os.path.abspath(directory) + os.sep)
-        _imported.update(name for name in set(sys.modules) - known if _file(sys.modules[name]).startswith(below))
+        _imported.update(name for name in set(sys.modules) - before if _file(sys.modules[name]).startswith(below))
 
 
 def built_within(playbook: Playbook, root: str, directory: str) -> Playbook:
-    """Return the playbook with plays whose functions may import what their playbook may."""
+    """Return a playbook whose plays can import the same modules as the playbook when they are evaluated."""
 
-    def wrapped(each: Play) -> Play:
+    def wrapped(play: Play) -> Play:
         def build(host: HostContext) -> Any:
             with importing(root, directory):
-                return each.build(host)
+                return play.build(host)
 
-        return dataclasses.replace(each, build=build)
+        return dataclasses.replace(play, build=build)
 
-    return dataclasses.replace(playbook, plays=[wrapped(each) for each in playbook.plays])
+    return dataclasses.replace(playbook, plays=[wrapped(play) for play in playbook.plays])
 
 
 def enter(root: str) -> None:
-    """Make `root` the present project: its `resources/` join ours, and another project's modules are forgotten."""
+    """Make `root` the current project: add its `resources/`, and unload the modules of the previous project."""
     global _root
     if _root != root:
         for name in _imported:
             sys.modules.pop(name, None)
-            for kind in [kind for kind in REGISTRY.values() if kind.module == name]:
-                _forget(kind.name)
+            for node_type in [node_type for node_type in REGISTRY.values() if node_type.module == name]:
+                _forget(node_type.name)
         _imported.clear()
-        resources.__path__[:] = _OURS
+        resources.__path__[:] = _BUILT_IN
         _root = root
     resources.add_directory(os.path.join(root, "resources"))
 
 
 def _forget(name: str) -> None:
-    """Forget a node type; one of ours that it stood in front of is back."""
+    """Remove a node type. A built-in node type with the same name becomes available again."""
     del REGISTRY[name]
     vars(resources).pop(name, None)
-    ours = getattr(sys.modules.get(f"{resources.__name__}.{name}"), name, None)
-    if isinstance(ours, NodeType):
-        register(ours)
+    built_in = getattr(sys.modules.get(f"{resources.__name__}.{name}"), name, None)
+    if isinstance(built_in, NodeType):
+        register(built_in)
 
 
 def files() -> list[str]:
-    """Return the source files of the modules that the present project's playbooks imported, sorted.
+    """Return the source files of the modules that the current project's playbooks imported, sorted.
 
-    Installed libraries are left out, and so are our own modules, also where they lie inside the project.
+    Installed libraries and modules of statecfg are excluded, also if they are inside the project.
     """
-    found = {path for name in _imported if name in sys.modules and (path := _file(sys.modules[name]))}
+    paths = {path for name in _imported if name in sys.modules and (path := _file(sys.modules[name]))}
     foreign = (*LIBRARIES, positions.PACKAGE)
-    return sorted(path for path in found if os.path.isfile(path) and not path.startswith(foreign))
+    return sorted(path for path in paths if os.path.isfile(path) and not path.startswith(foreign))
 
 
 def _file(module: Any) -> str:

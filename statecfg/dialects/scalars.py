@@ -1,4 +1,4 @@
-"""What a plain YAML word means, where its meaning is certain, and what is wrong with text that is no YAML."""
+"""Interpret plain YAML scalars if their meaning is certain, and explain text that is not valid YAML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIMIT = 2**63
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _SWITCHES = frozenset(("y", "n", "yes", "no", "on", "off"))
-# Each with what the reader may have meant, and what other readers of YAML make of it.
+# Ambiguous spellings, each with the reason.
 _DOUBTFUL = (
     (re.compile(r"[-+]?0[0-9_]+\Z"), "YAML readers disagree: octal, decimal or a string"),
     (re.compile(r"[-+]?0[oO][0-7_]+\Z"), "YAML readers disagree: octal or a string"),
@@ -33,10 +33,10 @@ _CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
 
 
 def read(text: str) -> tuple[Any, tuple[str, str] | None]:
-    """Return the value of a plain (unquoted) scalar, and a (detail, help) where it could be taken for another.
+    """Return the value of a plain (unquoted) scalar, and (detail, help) if its meaning is ambiguous.
 
-    Only `true` and `false`, `null` and `~`, and decimal numbers that would be written the same again are no texts.
-    Source: where the type repositories of YAML 1.1 and the schemas of YAML 1.2 give one text two meanings.
+    Everything is text except `true` and `false`, `null` and `~`, and decimal numbers in their shortest spelling.
+    Source: the type repository of YAML 1.1 and the schemas of YAML 1.2, which disagree on the other spellings.
     """
     if text in _NULLS:
         return None, None
@@ -60,7 +60,7 @@ def read(text: str) -> tuple[Any, tuple[str, str] | None]:
 
 
 def quoted(text: str) -> str:
-    """Return how to write a short text in quotes."""
+    """Return a text in quotes, shortened for a message."""
     return f'"{text}"' if len(text) <= 40 else f'"{text[:20]}…"'
 
 
@@ -70,7 +70,7 @@ def shorten(text: str) -> str:
 
 
 def describe(value: Any) -> str:
-    """Return what a value is, in words."""
+    """Return a description of a value for a message."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -83,12 +83,16 @@ def describe(value: Any) -> str:
 
 
 def decode(data: bytes, file: str) -> str:
-    """Return the bytes as text. Raises InvalidInput, with the offset and a guess, where they are not plain UTF-8."""
+    """Return bytes as text.
+
+    :param file: the name of the file in source locations
+    :raises InvalidInput: the bytes are not plain UTF-8; the problem has the offset and a guess of the encoding
+    """
     for mark, name in ((b"\xff\xfe", "UTF-16 (little end first)"), (b"\xfe\xff", "UTF-16 (big end first)")):
         if data.startswith(mark):
-            raise _unreadable(file, data, 0, f"it starts with the mark of {name}")
+            raise _unreadable(file, data, 0, f"the file starts with the byte order mark of {name}")
     if data.startswith(b"\xef\xbb\xbf"):
-        raise _unreadable(file, data, 0, "it starts with a byte order mark")
+        raise _unreadable(file, data, 0, "the file starts with a byte order mark")
     zero = data.find(b"\0")
     if zero >= 0:
         even, odd = data[:200:2].count(0), data[1:200:2].count(0)
@@ -97,7 +101,7 @@ def decode(data: bytes, file: str) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        guess = "it looks like Latin-1" if data[error.start] >= 0xA0 else "it is no text in UTF-8"
+        guess = "it looks like Latin-1" if data[error.start] >= 0xA0 else "it is not UTF-8 text"
         raise _unreadable(file, data, error.start, f"byte 0x{data[error.start]:02x}; {guess}") from None
     control = _CONTROL.search(text)
     if control:
@@ -105,38 +109,38 @@ def decode(data: bytes, file: str) -> str:
         raise _unreadable(file, data, offset, f"character U+{ord(control.group()):04X} is not allowed in YAML")
     conflict = _CONFLICT.search(text)
     if conflict:
-        place = SourceLocation(file, text.count("\n", 0, conflict.start()) + 1, 1)
-        help_text = "resolve it: keep one side and delete the marker lines"
-        raise InvalidInput([problem("SC0314", "this looks like an unfinished merge", help_text, place)])
+        location = SourceLocation(file, text.count("\n", 0, conflict.start()) + 1, 1)
+        help_text = "resolve the conflict: keep one side and delete the marker lines"
+        raise InvalidInput([problem("SC0314", "this looks like an unfinished merge", help_text, location)])
     return text
 
 
 def _unreadable(file: str, data: bytes, offset: int, what: str) -> InvalidInput:
     start = data.rfind(b"\n", 0, offset) + 1
     column = len(data[start:offset].decode("utf-8", "replace")) + 1
-    place = SourceLocation(file, data.count(b"\n", 0, offset) + 1, column)
+    location = SourceLocation(file, data.count(b"\n", 0, offset) + 1, column)
     help_text = "save the file as UTF-8 without a byte order mark"
-    return InvalidInput([problem("SC0313", f"at byte offset {offset}: {what}", help_text, place)])
+    return InvalidInput([problem("SC0313", f"at byte offset {offset}: {what}", help_text, location)])
 
 
 def reader_problem(error: Any, text: str, file: str) -> Problem:
-    """Return the problem for a character that the parser refuses."""
+    """Return the problem of a character that the parser refuses."""
     position = int(getattr(error, "position", 0) or 0)
     line = text.count("\n", 0, position) + 1
     return problem("SC0313", str(error.reason), "remove the character", SourceLocation(file, line))
 
 
 def syntax_problem(error: Any, text: str, file: str) -> Problem:
-    """Return the problem for a syntax error of the parser, with the opener's place where there is one."""
+    """Return the problem of a syntax error, with the source location of the unclosed part if there is one."""
     mark = error.problem_mark or error.context_mark
     lines = text.split("\n")
     line = lines[mark.line] if mark.line < len(lines) else ""
-    places = [SourceLocation(file, mark.line + 1, mark.column + 1)]
+    locations = [SourceLocation(file, mark.line + 1, mark.column + 1)]
     opener = error.context_mark
     if opener is not None and (opener.line, opener.column) != (mark.line, mark.column):
-        places.append(SourceLocation(file, opener.line + 1, opener.column + 1))
+        locations.append(SourceLocation(file, opener.line + 1, opener.column + 1))
     detail = " ".join(part for part in (error.context, error.problem) if part)
-    return problem("SC0315", detail, _cure(line, mark.column, str(error.problem), opener), *places)
+    return problem("SC0315", detail, _cure(line, mark.column, str(error.problem), opener), *locations)
 
 
 def _cure(line: str, column: int, problem: str, opener: Any) -> str:
@@ -145,18 +149,18 @@ def _cure(line: str, column: int, problem: str, opener: Any) -> str:
     if "\t" in indent:
         return "indent with spaces: YAML forbids tabs there"
     if "mapping values are not allowed" in problem:
-        return "quote the value if it holds ': '; otherwise check the indentation"
+        return "quote the value if it contains ': '; otherwise check the indentation"
     if here and here in "@`%" and "start any token" in problem:
         return f"quote a value that starts with {here}"
     if "end of stream" in problem or "stream end" in problem:
-        return "close what is open" + (f": it was opened on line {opener.line + 1}" if opener else "")
+        return "close the bracket or quote" + (f": it was opened on line {opener.line + 1}" if opener else "")
     if "',' or" in problem:
         return f"close the bracket opened on line {opener.line + 1}, or add the missing comma"
     if "escape" in problem:
         return "write \\\\ for a backslash in double quotes, or use single quotes"
     if "block" in problem or "expected key" in problem or "'-'" in problem:
-        begins = f" as the one that begins on line {opener.line + 1}" if opener else ""
-        return f"check the indentation: it should stand in the same column{begins}"
+        begins = f" as the block that starts on line {opener.line + 1}" if opener else ""
+        return f"check the indentation: this line must start in the same column{begins}"
     if "could not find expected ':'" in problem:
-        return "a line here has no ': '; check the indentation of the lines above"
-    return "check the line and the one above it"
+        return "add the missing ': ', or check the indentation of the lines above"
+    return "check this line and the line above it"

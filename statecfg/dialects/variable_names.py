@@ -1,4 +1,4 @@
-"""Which variables the YAML files of a playbook declare or read, found without evaluating them."""
+"""Find the variables that the YAML files of a playbook declare or read, without evaluating the files."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from pathlib import Path
 
 from statecfg import templates
 from statecfg.dialects import yaml_text
-from statecfg.dialects.yaml_text import Mapping, Node, Scalar, Sequence
+from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
 from statecfg.problems import InvalidInput
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INCLUDES = re.compile(r"\{%[-+]?\s*(include|import|extends|from)\b")
-MOST_FILES = 1000  # of a directory of templates that are looked through
+MOST_FILES = 1000  # the number of files to search in a directory of templates
 _EXPRESSIONS = ("when", "for_each")
 
 
 class Names:
     """The names in a playbook and in the files that it includes.
 
-    :param found: what is declared or read
-    :param maybe: words of files that are not read closely: templates that others include, playbooks that are programs
-    :param complete: whether nothing else can be read: every playbook is YAML, and no path is a template
+    :param root: directory of the project
+    :ivar names: the names that are declared or read
+    :ivar maybe: all words of files that are not parsed: included templates, and playbooks in Python or Hy
+    :ivar complete: whether the playbook reads no other names: all playbooks are YAML, and no path is a template
     """
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self.found: set[str] = set()
+        self.names: set[str] = set()
         self.maybe: set[str] = set()
         self.complete = True
         self._seen: set[str] = set()
 
     def add(self, path: str) -> None:
-        """Add the names of a playbook, or of a file that one includes."""
+        """Add the names of a playbook or an included file."""
         path = os.path.normpath(path)
         if path in self._seen or not os.path.isfile(path):
             return
@@ -52,7 +53,7 @@ class Names:
         if isinstance(node, Mapping):
             for name, value in node.items.items():
                 if name == "vars" and isinstance(value, Mapping):
-                    self.found.update(value.items)
+                    self.names.update(value.items)
                 self._walk(value, file, name)
         elif isinstance(node, Sequence):
             for item in node.items:
@@ -62,7 +63,7 @@ class Names:
 
     def _text(self, text: str, file: str, key: str) -> None:
         if key in _EXPRESSIONS or templates.is_template(text):
-            self.found.update(templates.names(text, key in _EXPRESSIONS))
+            self.names.update(templates.names(text, key in _EXPRESSIONS))
         if key in ("include", "playbook", "template"):
             for path in self._files(text, file):
                 if key in ("include", "playbook"):
@@ -71,16 +72,16 @@ class Names:
                     self._template(path)
 
     def _template(self, path: str) -> None:
-        """Add the names of a template; one that includes others may read what any file beside them reads."""
+        """Add the names of a template. If it includes templates, also add all words of the files it could include."""
         text = Path(path).read_text(encoding="utf-8", errors="replace")
-        self.found.update(templates.names(text))
+        self.names.update(templates.names(text))
         if _INCLUDES.search(text):
             for folder in {os.path.dirname(path), os.path.join(self.root, "templates")}:
                 for beside in sorted(Path(folder).glob("*"))[:MOST_FILES]:
                     self.maybe.update(_words(str(beside)))
 
     def _files(self, text: str, file: str) -> Iterator[str]:
-        """Yield the files that a path can mean; all files of a kind that a template may choose from."""
+        """Yield the files that a path can refer to; none if the path is a template."""
         folders = [os.path.dirname(file), os.path.join(self.root, "templates")]
         if templates.is_template(text):
             self.complete = False
@@ -92,7 +93,7 @@ class Names:
 
 
 def _words(path: str) -> set[str]:
-    """Return all words of a file: more than it reads, and never less, whatever it includes by name."""
+    """Return all words of a file, which include the names of all variables that it reads."""
     try:
         return set(_WORD.findall(Path(path).read_text(encoding="utf-8", errors="replace")))
     except OSError:

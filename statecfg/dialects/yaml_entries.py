@@ -8,15 +8,26 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from statecfg import problems, templates
-from statecfg.dialects import ansible_words, scalars, yaml_inventory, yaml_text
-from statecfg.dialects import yaml_text as tree
+from statecfg import templates
+from statecfg.dialects import ansible_words, scalars, yaml_inventory, yaml_text, yaml_tree
+from statecfg.dialects import yaml_tree as tree
 from statecfg.graph import registry, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
 from statecfg.playbook import secrets
 from statecfg.playbook.user_code import explained, guarded
-from statecfg.problems import InvalidInput, Problem, going_on, inputs, nearest, positions, problem, report, suggest_file
+from statecfg.problems import (
+    InvalidInput,
+    Problem,
+    collecting,
+    inputs,
+    nearest,
+    positions,
+    problem,
+    report,
+    reporting,
+    suggest_file,
+)
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import NodeType
 
@@ -32,56 +43,72 @@ Chain = tuple[tuple[str, SourceLocation], ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: a node type with its argument and attributes, or (without one) a file to include.
+    """One entry of a list of resources.
 
-    One that could not be read is neither; `gap` is the graph that takes the place of its nodes.
+    :param node_type: the node type; None for an `include:` or an unreadable entry
+    :param argument: the argument of the node type, or the file to include
+    :param location: the source location of the entry's first key
+    :param attrs: the attributes; for an `include:`, only `vars`
+    :param locations: the source locations of the attributes
+    :param when: the condition
+    :param loop: the value of `for_each:`
+    :param file: the file that contains the entry
+    :param gap: the graph that replaces an unreadable entry
     """
 
-    kind: NodeType[...] | None
+    node_type: NodeType[...] | None
     argument: tree.Node
-    place: SourceLocation
+    location: SourceLocation
     attrs: Mapping[str, tree.Node] = field(default_factory=dict)
-    places: Mapping[str, SourceLocation] = field(default_factory=dict)
+    locations: Mapping[str, SourceLocation] = field(default_factory=dict)
     when: tree.Node | None = None
-    each: tree.Node | None = None
+    loop: tree.Node | None = None
     file: str = ""
     gap: Graph | None = None
 
 
-def _unreadable(kind: str, argument: tree.Node | None) -> Entry:
+def _unreadable(node_type: str, argument: tree.Node | None) -> Entry:
     text = argument.value if isinstance(argument, tree.Scalar) and not argument.wrong else None
-    known = isinstance(text, str) and not templates.is_template(text)
+    certain = isinstance(text, str) and not templates.is_template(text)
     nowhere = tree.Scalar(("", 0, 0), None, None)
-    return Entry(None, nowhere, nowhere.place, gap=gap(kind, str(text) if known else ""))
+    return Entry(None, nowhere, nowhere.location, gap=gap(node_type, str(text) if certain else ""))
 
 
 UNREADABLE = _unreadable("", None)
 
 
 class Entries:
-    """Reads and evaluates the entries of one playbook and of the files that it includes, each read once."""
+    """Reads and evaluates the entries of one playbook and of its included files. Each file is read once."""
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
-        self._known = frozenset(registry.known())
+        self._known = frozenset(registry.names())
 
     def read(self, node: tree.Node | None, file: str) -> list[Entry]:
-        """Return the entries of a list; report what is wrong with them."""
+        """Return the entries of a list, and report invalid ones.
+
+        :param node: the list; None for none
+        :param file: the file that contains it
+        """
         if node is None or (isinstance(node, tree.Scalar) and node.value is None):
             return []
-        found = yaml_text.sequence(node, "`resources:`", "- file: /etc/motd")
-        return [self._entry(item, file) for item in found.items] if found else [UNREADABLE]
+        listed = yaml_tree.sequence(node, "`resources:`", "- file: /etc/motd")
+        return [self._entry(item, file) for item in listed.items] if listed else [UNREADABLE]
 
     def included_first(self, node: tree.Node | None) -> list[Entry]:
-        """Return the entries of a play's own `include:`, a file or a list of files."""
+        """Return an entry for each file in a play's own `include:`, which is a file or a list of files."""
         if node is None:
             return []
         items = node.items if isinstance(node, tree.Sequence) else [node]
-        return [Entry(None, item, item.place, file=item.file) for item in items]
+        return [Entry(None, item, item.location, file=item.file) for item in items]
 
     def graphs(self, entries: list[Entry], scope: Values, chain: Chain) -> Iterator[Graph]:
-        """Yield the graph of each node, as the variables in `scope` have it; report what is wrong."""
+        """Yield the graph of each node, and report problems.
+
+        :param scope: the variables
+        :param chain: the files that led here, each with the source location that includes it
+        """
         for entry in entries:
             if entry.gap is not None:
                 yield entry.gap
@@ -90,81 +117,82 @@ class Entries:
                 inner = {**scope, **names} if names else scope
                 wanted = names is not None and self._wanted(entry, inner)
                 if wanted is None or names is None:
-                    yield gap() if entry.kind is None or "provides" in entry.attrs else gap(entry.kind.name)
-                elif wanted and entry.kind is None:
+                    yield gap() if entry.node_type is None or "provides" in entry.attrs else gap(entry.node_type.name)
+                elif wanted and entry.node_type is None:
                     yield from self._included(entry, inner, chain)
-                elif wanted and entry.kind is not None:
-                    yield self._declared(entry, entry.kind, inner)
+                elif wanted and entry.node_type is not None:
+                    yield self._declared(entry, entry.node_type, inner)
 
     # Reading
 
     def _entry(self, node: tree.Node, file: str) -> Entry:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
-            detail = f"an entry is a map that begins with a node type; this is {yaml_text.describe(node)}"
+            detail = f"an entry must be a map that starts with a node type; this is {yaml_tree.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
-            report(problem("SC0316", detail, f"such as: - package: {text}", node.place))
+            report(problem("SC0316", detail, f"write - TYPE: NAME, such as - package: {text}", node.location))
             return _unreadable("", node)
-        when, each = node.items.get("when"), node.items.get("for_each")
+        when, loop = node.items.get("when"), node.items.get("for_each")
         if "include" in node.items:
-            yaml_text.known_keys(node, "an include", INCLUDE_KEYS)
+            yaml_tree.check_keys(node, "an include", INCLUDE_KEYS)
             rest = {"vars": node.items["vars"]} if "vars" in node.items else {}
-            place = node.keys["include"].place
-            return Entry(None, node.items["include"], place, rest, {}, when, each, file)
-        name, kind = self._type_of(node)
-        if kind is None:
+            location = node.keys["include"].location
+            return Entry(None, node.items["include"], location, rest, {}, when, loop, file)
+        name, node_type = self._name_and_type(node)
+        if node_type is None:
             return _unreadable("", node.items.get(name)) if "provides" not in node.items else UNREADABLE
-        foreign = _ansible(node, (name, *CONTROL, *OPTIONS, *schema.of(kind).names))
+        foreign = _ansible(node, (name, *CONTROL, *OPTIONS, *schema.of(node_type).names))
         left_out = (name, *CONTROL, *foreign)
         attrs = {key: value for key, value in node.items.items() if key not in left_out}
-        places = {key: node.keys[key].place for key in attrs}
-        return Entry(kind, node.items[name], node.keys[name].place, attrs, places, when, each, file)
+        locations = {key: node.keys[key].location for key in attrs}
+        return Entry(node_type, node.items[name], node.keys[name].location, attrs, locations, when, loop, file)
 
     @staticmethod
-    def _kind(name: str, place: SourceLocation) -> NodeType[...] | None:
-        with going_on(), guarded(f"loading the node type {name}"):
-            kind = registry.named(name, place)
-            if kind is not None:
-                schema.of(kind)  # may be wrong itself
-            return kind
+    def _node_type(name: str, location: SourceLocation) -> NodeType[...] | None:
+        with reporting(), guarded(f"loading the node type {name}"):
+            node_type = registry.find(name, location)
+            if node_type is not None:
+                schema.of(node_type)  # raises InvalidInput if the node type's definition is wrong
+            return node_type
         return None
 
-    def _type_of(self, node: tree.Mapping) -> tuple[str, NodeType[...] | None]:
-        """Return the key that names the entry's type, and the type; None where there is none, which is reported.
+    def _name_and_type(self, node: tree.Mapping) -> tuple[str, NodeType[...] | None]:
+        """Return the key that names the node type of an entry, and the node type; None if there is none.
 
-        Attributes may have the names of types (`user`, `group`).
+        A missing or ambiguous node type is reported. Attributes can have names of node types, such as `user`.
         """
         named = [key for key in node.items if key in self._known]
         for name in named:
-            kind = self._kind(name, node.keys[name].place)
-            if kind is None:
+            node_type = self._node_type(name, node.keys[name].location)
+            if node_type is None:
                 return name, None
-            taken = schema.of(kind).names
+            taken = schema.of(node_type).names
             if all(key == name or key in taken for key in named):
-                return name, kind
+                return name, node_type
         if named:
             detail = f"{' and '.join(f'`{name}`' for name in named)} both name a node type"
-            places = [node.keys[name].place for name in named]
-            report(problem("SC0316", detail, "make two entries of it, each beginning with `-`", *places))
+            locations = [node.keys[name].location for name in named]
+            report(problem("SC0316", detail, "write two entries, each starting with `-`", *locations))
             return "", None
         unknown = next((key for key in node.items if key not in (*CONTROL, *OPTIONS)), None)
         if unknown is None:
-            report(problem("SC0316", "the entry names no node type", "such as: - package: nginx", node.place))
+            help_text = "start it with a node type, such as - package: nginx"
+            report(problem("SC0316", "the entry has no node type", help_text, node.location))
             return "", None
         near = next((key for key in node.items if nearest(key, self._known)), unknown)
         if not nearest(near, self._known) and _ansible(node, (*CONTROL, *OPTIONS)):
             return near, None
-        return near, self._kind(near, node.keys[near].place)
+        return near, self._node_type(near, node.keys[near].location)
 
     # Evaluating
 
     def _value(self, node: tree.Node, scope: Values) -> Any:
-        """Return what a node stands for; raise InvalidInput, with no problem in it for what was reported before."""
+        """Return the value of a node. Raise InvalidInput without problems if the node was already reported."""
         if node.wrong:
             raise InvalidInput([])
         if node.tag is not None:
-            # Once: all that use it get the same secret, and the environment is asked once.
+            # Read each secret only once, so that all uses get the same object.
             if id(node) not in self._secrets:
-                self._secrets[id(node)] = yaml_text.plain(node, secrets.tagged)
+                self._secrets[id(node)] = yaml_tree.plain(node, secrets.tagged)
             return self._secrets[id(node)]
         if isinstance(node, tree.Mapping):
             return {key: self._value(item, scope) for key, item in node.items.items()}
@@ -173,62 +201,63 @@ class Entries:
         assert isinstance(node, tree.Scalar)
         if not isinstance(node.value, str):
             return node.value
-        return templates.evaluate(node.value, scope, node.place, node.block)
+        return templates.evaluate(node.value, scope, node.location, node.block)
 
     def _try(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
-        with going_on():
+        with reporting():
             return self._value(node, scope), True
         return WRONG, False
 
-    def _declared(self, entry: Entry, kind: NodeType[...], scope: Values) -> Graph:
+    def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values) -> Graph:
         argument, _ = self._try(entry.argument, scope)
         attrs = {name: _taken(name, node, self._try(node, scope)[0]) for name, node in entry.attrs.items()}
-        count = len(schema.of(kind).arguments)
+        count = len(schema.of(node_type).arguments)
         args: list[Any] = [argument]
         if count > 1:
             args = argument if isinstance(argument, list) else [argument]
         elif count == 0:
             args = [] if argument is None else args
-        graph = gap(kind.name)
-        with problems.collecting() as found, going_on(), explained(f"declaring a {kind.name}", entry.place):
-            graph = declare_at(kind, args, attrs, entry.place, entry.places)
-        report(*(_about_templates(item, entry) for item in found))
+        graph = gap(node_type.name)
+        with collecting() as reported, reporting(), explained(f"declaring a {node_type.name}", entry.location):
+            graph = declare_at(node_type, args, attrs, entry.location, entry.locations)
+        report(*(_about_templates(item, entry) for item in reported))
         return graph
 
     def _wanted(self, entry: Entry, scope: Values) -> bool | None:
-        """Return whether the entry's condition holds; None where that can't be told, which is reported."""
+        """Return whether the condition of an entry is true; None if it is invalid, which is reported."""
         if entry.when is None:
             return True
         answer, right = self._expression(entry.when, scope)
         if right and not isinstance(answer, bool):
-            detail = f"`when:` gives {scalars.describe(answer)}"
-            hint = "write a comparison, such as: when: port > 80, or: when: name is defined"
-            report(problem("SC0318", detail, hint, entry.when.place))
+            detail = f"the value of `when:` is {scalars.describe(answer)}"
+            hint = "write a comparison, such as `when: port > 80` or `when: name is defined`"
+            report(problem("SC0318", detail, hint, entry.when.location))
         return answer if isinstance(answer, bool) else None
 
     def _rounds(self, entry: Entry, scope: Values) -> Iterator[Values | None]:
-        """Yield the names that each round of the entry's loop adds; one round without names where it has none.
+        """Yield the variables that each round of an entry's loop adds; one empty map if there is no loop.
 
-        Where the rounds can't be told, which is reported, yield None.
+        Yield None if the loop is invalid, which is reported.
         """
-        if entry.each is None:
+        if entry.loop is None:
             yield {}
             return
-        answer, right = self._expression(entry.each, scope)
+        answer, right = self._expression(entry.loop, scope)
         if isinstance(answer, Mapping):
             yield from ({"key": key, "value": value} for key, value in answer.items())
         elif isinstance(answer, (list, tuple)):
             yield from ({"item": item} for item in answer)
         else:
-            detail = f"`for_each:` gives {scalars.describe(answer)}"
+            detail = f"the value of `for_each:` is {scalars.describe(answer)}"
             if right:
-                report(problem("SC0319", detail, "give it a list (`item`) or a map (`key`, `value`)", entry.each.place))
+                help_text = "write a list (each round has `item`) or a map (`key` and `value`)"
+                report(problem("SC0319", detail, help_text, entry.loop.location))
             yield None
 
     def _expression(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
         if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None and not node.wrong:
-            with going_on():
-                return templates.expression(node.value, scope, node.place, node.block), True
+            with reporting():
+                return templates.expression(node.value, scope, node.location, node.block), True
             return WRONG, False
         return self._try(node, scope)
 
@@ -236,42 +265,42 @@ class Entries:
 
     def _included(self, entry: Entry, scope: Values, chain: Chain) -> Iterator[Graph]:
         path, steps = self._steps(entry, scope, chain)
-        found = self._file(path) if path else None
-        if found is None:
+        content = self._file(path) if path else None
+        if content is None:
             yield gap()
             return
-        entries, own = found
+        entries, own = content
         inner = {**scope}
         for values in (own, play_variables(entry.attrs.get("vars"))):
             for key, value in values.items():
-                made: Any = templates.UNREADABLE
-                with going_on():
-                    made = templates.resolve(value, inner)
-                inner[key] = made
+                resolved: Any = templates.UNREADABLE
+                with reporting():
+                    resolved = templates.resolve(value, inner)
+                inner[key] = resolved
         yield from self.graphs(entries, inner, steps)
 
     def _steps(self, entry: Entry, scope: Values, chain: Chain) -> tuple[str, Chain]:
-        """Return the path of the file to include, "" where it can't be, which is reported; and the way there."""
+        """Return the path of the file to include, and the chain of includes with it; "" for an invalid file."""
         name, right = self._try(entry.argument, scope)
         if not right:
             return "", chain
         if not isinstance(name, str) or not name:
             detail = f"`include:` must be the path of a file; this is {scalars.describe(name)}"
-            report(problem("SC0310", detail, "write include: other.yml", entry.argument.place))
+            report(problem("SC0310", detail, "write include: other.yml", entry.argument.location))
             return "", chain
         path = os.path.normpath(os.path.join(os.path.dirname(entry.file), name))
-        steps = (*chain, (path, entry.place))
+        steps = (*chain, (path, entry.location))
         if path in (file for file, _ in chain) or len(steps) > MAX_INCLUDES:
             shown = [os.path.basename(file) for file, _ in steps]
             start = [file for file, _ in steps].index(path)
-            places = [place for _, place in steps[start + 1 :]]
+            locations = [location for _, location in steps[start + 1 :]]
             report(
-                problem("SC0317", " → ".join(shown[start:][-8:]), "take one of these includes out", *reversed(places))
+                problem("SC0317", " → ".join(shown[start:][-8:]), "remove one of these includes", *reversed(locations))
             )
             return "", chain
         if not os.path.isfile(path):
-            help_text = suggest_file(path) or f"looked for {path}"
-            report(problem("SC0301", f"there is no file {name}", help_text, entry.argument.place))
+            help_text = suggest_file(path) or f"searched for {path}"
+            report(problem("SC0301", f"there is no file {name}", help_text, entry.argument.location))
             return "", chain
         return path, steps
 
@@ -281,42 +310,42 @@ class Entries:
         self._files[path] = None
         inputs.note("include", path)
         root = None
-        with going_on():
+        with reporting():
             root = yaml_text.read(path, SHAPE)
         if root is None:
             return None
-        own: Values = {}
+        variables: Values = {}
         if isinstance(root, tree.Mapping):
-            yaml_text.known_keys(root, "an included file", ("vars", "resources"))
-            own = dict(play_variables(root.items.get("vars")))
+            yaml_tree.check_keys(root, "an included file", ("vars", "resources"))
+            variables = dict(play_variables(root.items.get("vars")))
             entries = self.read(root.items.get("resources"), path)
         else:
             entries = self.read(root, path)
-        self._files[path] = entries, own
+        self._files[path] = entries, variables
         return self._files[path]
 
 
 def _ansible(node: tree.Mapping, valid: tuple[str, ...]) -> list[str]:
-    """Report the words of Ansible among the keys of an entry; return them.
+    """Report keys of an entry that are words of Ansible, and return them.
 
-    :param valid: keys that mean something here, whatever they mean in Ansible
+    :param valid: keys that are valid in statecfg
     """
-    found = [key for key in node.items if key not in valid and ansible_words.equivalent(key)]
-    for key in found:
+    words = [key for key in node.items if key not in valid and ansible_words.equivalent(key)]
+    for key in words:
         detail = f"an entry has no key `{key}`"
-        report(problem("SC0316", detail, ansible_words.equivalent(key), node.keys[key].place))
-    return found
+        report(problem("SC0316", detail, ansible_words.equivalent(key), node.keys[key].location))
+    return words
 
 
 def _taken(name: str, node: tree.Node, value: Any) -> Any:
-    """Return the value of an attribute as the declaration takes it.
+    """Return the value of an attribute for the declaration.
 
-    Names in `requires` and `restart_on` remember where they are written. A number that a template gives as `content`
-    is its text.
+    Names in `requires` and `restart_on` keep their source locations. A number that a template returns for `content`
+    becomes text.
     """
     if name in ("requires", "restart_on"):
         if isinstance(node, tree.Sequence) and isinstance(value, list):
-            return [_placed(item, each) for item, each in zip(node.items, value, strict=True)]
+            return [_placed(item, loop) for item, loop in zip(node.items, value, strict=True)]
         return _placed(node, value)
     if name == "content" and isinstance(node, tree.Scalar) and isinstance(node.value, str):
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -324,37 +353,38 @@ def _taken(name: str, node: tree.Node, value: Any) -> Any:
 
 
 def _placed(node: tree.Node, value: Any) -> Any:
-    return positions.Written(value, node.place) if type(value) is str else value
+    return positions.Written(value, node.location) if type(value) is str else value
 
 
-def _about_templates(found: Problem, entry: Entry) -> Problem:
-    """Return the problem with another help where a template gave a number for a text: it is in quotes already."""
+def _about_templates(reported: Problem, entry: Entry) -> Problem:
+    """Return a problem with another help if a template returned a number for a text, which is already in quotes."""
     nodes = (entry.argument, *entry.attrs.values())
     written = [node for node in nodes if isinstance(node, tree.Scalar) and isinstance(node.value, str)]
-    places = {entry.places.get(name, node.place) for name, node in entry.attrs.items() if node in written}
-    templated = any(templates.is_template(node.value) for node in written) and found.places[0] in (entry.place, *places)
-    if templated and found.help.startswith("put it in quotes"):
-        return replace(found, help="make a text of it: `{{ … | string }}`")
-    return found
+    locations = {entry.locations.get(name, node.location) for name, node in entry.attrs.items() if node in written}
+    is_templated = any(templates.is_template(node.value) for node in written)
+    concerned = is_templated and reported.places[0] in (entry.location, *locations)
+    if concerned and reported.help.startswith("put it in quotes"):
+        return replace(reported, help="convert it to text: `{{ … | string }}`")
+    return reported
 
 
 def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
-    """Return the variables of a `vars:` map; texts remember their places, since they may be templates."""
-    found = yaml_inventory.variables(node, "play", author)
-    return MappingProxyType({name: value for name, (value, _) in found.items()})
+    """Return the variables of a `vars:` map. Texts keep their source locations, because they may be templates."""
+    written = yaml_inventory.variables(node, "play", author)
+    return MappingProxyType({name: value for name, (value, _) in written.items()})
 
 
 def author(node: tree.Node) -> Any:
-    """Return the value of a node; texts that may be templates remember their places."""
+    """Return the value of a node. Templates keep their source locations."""
     if node.wrong:
         return templates.UNREADABLE
     if node.tag is not None:
-        return yaml_text.plain(node, secrets.tagged)
+        return yaml_tree.plain(node, secrets.tagged)
     if isinstance(node, tree.Mapping):
         return {key: author(item) for key, item in node.items.items()}
     if isinstance(node, tree.Sequence):
         return [author(item) for item in node.items]
     assert isinstance(node, tree.Scalar)
     if isinstance(node.value, str) and templates.is_template(node.value):
-        return templates.Text(node.value, node.place, node.block)
+        return templates.Text(node.value, node.location, node.block)
     return node.value

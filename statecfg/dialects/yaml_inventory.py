@@ -1,4 +1,4 @@
-"""Inventories written in YAML: `hosts:` and `groups:`."""
+"""Read inventories in YAML: `hosts:` and `groups:`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from statecfg import problems
-from statecfg.dialects import yaml_text
-from statecfg.dialects.yaml_text import Node, Scalar, Sequence, describe
+from statecfg.dialects import yaml_text, yaml_tree
+from statecfg.dialects.yaml_tree import Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
 from statecfg.playbook.inventory import ALL, LOCAL, TRANSPORTS, Group, Host, Inventory, Vars, wrong_name
-from statecfg.problems import InvalidInput, problem, report
+from statecfg.problems import InvalidInput, collecting, problem, report
 from statecfg.problems.positions import SourceLocation
 
 SHAPE = "`hosts:` with a name for each machine"
@@ -20,30 +19,39 @@ HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", 
 GROUP_KEYS = ("hosts", "groups", "vars")
 BECOME = ("sudo", "doas", "su")
 
-# What may go to ssh and into known_hosts: nothing that a shell or an option parser would take for its own.
+# These values are passed to ssh and written to known_hosts, so they must not contain shell syntax or look like options.
 _ADDRESS = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*\Z")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?\Z")
 _JUMP = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\],-]*\Z")
 
 
 def load(path: str | Path | None, shown: str | None = None) -> Inventory:
-    """Read an inventory; None gives one that knows only `@local`. Raises InvalidInput with everything wrong in it."""
+    """Read an inventory.
+
+    :param path: the file; None for an inventory that contains only `@local`
+    :param shown: the name of the file in messages; default: `path`
+    :raises InvalidInput: with all problems in the file
+    """
     if path is None:
         return Inventory()
     return parse(yaml_text.load(path, SHAPE, shown), shown or str(path))
 
 
 def parse(root: Node, file: str) -> Inventory:
-    """Make an inventory from a YAML tree. Raises InvalidInput with everything wrong in it."""
-    with problems.collecting() as found:
+    """Create an inventory from a YAML tree.
+
+    :param file: the name of the file
+    :raises InvalidInput: with all problems in the tree
+    """
+    with collecting() as problems:
         hosts, own, groups = _read(root)
-    found.sort(key=lambda item: item.places[:1])
+    problems.sort(key=lambda item: item.places[:1])
     try:
         inventory = Inventory(hosts, own, groups, file)
     except InvalidInput as error:
-        raise InvalidInput([*found, *error.problems]) from None
-    if found:
-        raise InvalidInput(found)
+        raise InvalidInput([*problems, *error.problems]) from None
+    if problems:
+        raise InvalidInput(problems)
     return inventory
 
 
@@ -51,53 +59,53 @@ def _read(root: Node) -> tuple[list[Host], dict[str, Vars], list[Group]]:
     hosts: list[Host] = []
     own: dict[str, Vars] = {}
     groups: list[Group] = []
-    top = yaml_text.mapping(root, "an inventory", SHAPE)
+    top = yaml_tree.mapping(root, "an inventory", SHAPE)
     if top is None:
         return hosts, own, groups
-    yaml_text.known_keys(top, "an inventory", ("hosts", "groups"))
-    for name, place, value in _entries(top.items.get("hosts"), "hosts"):
-        if _named(name, "host", place):
-            host, variables = _host(name, place, value)
+    yaml_tree.check_keys(top, "an inventory", ("hosts", "groups"))
+    for name, location, value in _entries(top.items.get("hosts"), "hosts"):
+        if _named(name, "host", location):
+            host, variables = _host(name, location, value)
             hosts.append(host)
             own[name] = variables
-    for name, place, value in _entries(top.items.get("groups"), "groups"):
-        if _named(name, "group", place):
-            groups.append(_group(name, place, value))
+    for name, location, value in _entries(top.items.get("groups"), "groups"):
+        if _named(name, "group", location):
+            groups.append(_group(name, location, value))
     return hosts, own, groups
 
 
 def _entries(node: Node | None, what: str) -> list[tuple[str, SourceLocation, Node | None]]:
-    """Return name, place and value of each entry of a map, or of a list of names."""
+    """Return name, source location and value of each entry of a map, or of a list of names."""
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return []
     if isinstance(node, Sequence):
-        return [(name, place, None) for name, place in _names(node, what).items()]
-    found = yaml_text.mapping(node, f"`{what}:`", f"{what}: {{NAME: {{}}}}")
-    if found is None:
+        return [(name, location, None) for name, location in _names(node, what).items()]
+    entries = yaml_tree.mapping(node, f"`{what}:`", f"{what}: {{NAME: {{}}}}")
+    if entries is None:
         return []
-    return [(name, found.keys[name].place, value) for name, value in found.items.items()]
+    return [(name, entries.keys[name].location, value) for name, value in entries.items.items()]
 
 
-def _named(name: str, kind: str, place: SourceLocation) -> bool:
-    if (kind == "host" and name == LOCAL) or (kind == "group" and name == ALL):
+def _named(name: str, category: str, location: SourceLocation) -> bool:
+    if (category == "host" and name == LOCAL) or (category == "group" and name == ALL):
         return True
-    reserved = f"`{name}` stands for every host" if name == ALL else None
-    wrong = reserved or wrong_name(name)
-    if wrong is not None:
-        address = "; what to connect to goes into address:" if kind == "host" else ""
-        help_text = f"choose another name for the {kind}{address}"
-        report(problem("SC0401", f"{kind} `{name}`: {wrong}", help_text, place))
-    return wrong is None
+    reserved = f"`{name}` already means all hosts" if name == ALL else None
+    problem_text = reserved or wrong_name(name)
+    if problem_text is not None:
+        address = "; write the address to connect to as address:" if category == "host" else ""
+        help_text = f"choose another name for the {category}{address}"
+        report(problem("SC0401", f"{category} `{name}`: {problem_text}", help_text, location))
+    return problem_text is None
 
 
-def _host(name: str, place: SourceLocation, node: Node | None) -> tuple[Host, Vars]:
+def _host(name: str, location: SourceLocation, node: Node | None) -> tuple[Host, Vars]:
     local = name == LOCAL
     if node is None or (isinstance(node, Scalar) and node.value is None):
-        return Host(name, transport="local" if local else "ssh", position=place), {}
-    settings = yaml_text.mapping(node, f"host `{name}`", f"{name}: {{address: 192.0.2.7}}")
+        return Host(name, transport="local" if local else "ssh", position=location), {}
+    settings = yaml_tree.mapping(node, f"host `{name}`", f"{name}: {{address: 192.0.2.7}}")
     if settings is None:
-        return Host(name, position=place), {}
-    yaml_text.known_keys(settings, "a host", HOST_KEYS)
+        return Host(name, position=location), {}
+    yaml_tree.check_keys(settings, "a host", HOST_KEYS)
     values = {key: settings.items.get(key) for key in HOST_KEYS}
     host = Host(
         name,
@@ -110,69 +118,73 @@ def _host(name: str, place: SourceLocation, node: Node | None) -> tuple[Host, Va
         become_user=_text(values["become_user"], "become_user", _USER) or "root",
         python=_text(values["python"], "python", re.compile(r"/[^\s\0]*\Z"), "the absolute path of a Python"),
         transport=_choice(values["transport"], "transport", tuple(TRANSPORTS)) or ("local" if local else "ssh"),
-        position=place,
+        position=location,
     )
     return host, variables(values["vars"], "host")
 
 
 def _address(node: Node | None) -> str:
-    """Return the address of a host. One with a port in it is refused: an IPv6 address has more than one colon."""
-    found = _text(node, "address", _ADDRESS) or ""
-    bare, colon, port = found.rpartition(":")
-    if node is not None and colon and (":" not in bare or bare.endswith("]")) and port.isdigit():
-        detail = f"`address` is `{found}`, which holds a port"
-        report(problem("SC0405", detail, f"write address: {bare.strip('[]')} and port: {port}", node.place))
-    return found
+    """Return the address of a host. Refuse one that contains a port; an IPv6 address has more than one colon."""
+    address = _text(node, "address", _ADDRESS) or ""
+    host, colon, port = address.rpartition(":")
+    if node is not None and colon and (":" not in host or host.endswith("]")) and port.isdigit():
+        detail = f"`address` is `{address}`, which contains a port"
+        report(problem("SC0405", detail, f"write address: {host.strip('[]')} and port: {port}", node.location))
+    return address
 
 
-def _group(name: str, place: SourceLocation, node: Node | None) -> Group:
+def _group(name: str, location: SourceLocation, node: Node | None) -> Group:
     if node is None or (isinstance(node, Scalar) and node.value is None):
-        return Group(name, position=place)
-    settings = yaml_text.mapping(node, f"group `{name}`", f"{name}: {{hosts: [HOST]}}")
+        return Group(name, position=location)
+    settings = yaml_tree.mapping(node, f"group `{name}`", f"{name}: {{hosts: [HOST]}}")
     if settings is None:
-        return Group(name, position=place)
-    yaml_text.known_keys(settings, f"group `{name}`", ("vars",) if name == ALL else GROUP_KEYS)
+        return Group(name, position=location)
+    yaml_tree.check_keys(settings, f"group `{name}`", ("vars",) if name == ALL else GROUP_KEYS)
     return Group(
         name,
         hosts=_names(settings.items.get("hosts"), "hosts"),
         groups=_names(settings.items.get("groups"), "groups"),
         vars=variables(settings.items.get("vars"), "group"),
-        position=place,
+        position=location,
     )
 
 
-def variables(node: Node | None, what: str, make: Callable[[Node], Any] | None = None) -> Vars:
-    """Return the variables of a `vars:` map with their places; `make` turns a node into a value."""
+def variables(node: Node | None, what: str, convert: Callable[[Node], Any] | None = None) -> Vars:
+    """Return the variables of a `vars:` map with their source locations.
+
+    :param what: what the variables belong to, for messages
+    :param convert: returns the value of a node; default: the plain value
+    """
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return {}
-    found = yaml_text.mapping(node, f"`vars:` of a {what}", "vars: {port: 8080}")
-    if found is None:
+    written = yaml_tree.mapping(node, f"`vars:` of a {what}", "vars: {port: 8080}")
+    if written is None:
         return {}
     result = {}
-    for name, value in found.items.items():
-        place = found.keys[name].place
+    for name, value in written.items.items():
+        location = written.keys[name].location
         if not name.isidentifier():
-            detail = f"`{name}` can't be the name of a variable"
-            report(problem("SC0308", detail, "use letters, digits and _, and no digit first", place))
+            detail = f"`{name}` is not a valid name of a variable"
+            report(problem("SC0308", detail, "use letters, digits and _, and don't start with a digit", location))
             continue
-        made = make(value) if make is not None else yaml_text.plain(value, secrets.tagged)
-        result[name] = (made, SourceLocation(value.file, value.line, value.column))
+        converted = convert(value) if convert is not None else yaml_tree.plain(value, secrets.tagged)
+        result[name] = (converted, SourceLocation(value.file, value.line, value.column))
     return result
 
 
 def _names(node: Node | None, what: str) -> dict[str, SourceLocation]:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return {}
-    found = yaml_text.sequence(node, f"`{what}:`", f"{what}: [NAME, NAME]")
+    listed = yaml_tree.sequence(node, f"`{what}:`", f"{what}: [NAME, NAME]")
     names: dict[str, SourceLocation] = {}
-    for item in found.items if found else []:
+    for item in listed.items if listed else []:
         if not isinstance(item, Scalar) or not isinstance(item.value, str):
-            report(problem("SC0310", f"a name must be a text; this is {describe(item)}", "quote it", item.place))
+            report(problem("SC0310", f"a name must be a text; this is {describe(item)}", "quote it", item.location))
         elif item.value in names:
-            detail = f"`{item.value}` stands twice in `{what}:`"
-            report(problem("SC0306", detail, "keep one of them", item.place, names[item.value]))
+            detail = f"`{what}:` contains `{item.value}` twice"
+            report(problem("SC0306", detail, "keep one of them", item.location, names[item.value]))
         else:
-            names[item.value] = item.place
+            names[item.value] = item.location
     return names
 
 
@@ -181,7 +193,7 @@ def _value(node: Node | None) -> Any:
 
 
 def _refuse(node: Node, key: str, expected: str) -> None:
-    report(problem("SC0405", f"`{key}` is {describe(node)}", f"it must be {expected}", node.place))
+    report(problem("SC0405", f"`{key}` is {describe(node)}", f"it must be {expected}", node.location))
 
 
 def _text(node: Node | None, key: str, pattern: re.Pattern[str], expected: str = "") -> str | None:

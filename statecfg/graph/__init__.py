@@ -1,11 +1,12 @@
-"""The language of graphs: pure values and the checks on them. Imports `problems`, `resources` and `remote`.
+"""The language of graphs: pure values, and their validation. Imports `problems`, `resources` and `remote`.
 
-The words of the Borg state configuration document, and where each is implemented:
+The words of the Borg state configuration document, and the module that implements each:
 
 | word | here | module |
 | --- | --- | --- |
-| node, name, requirements | `Node`, `provides`, `requires` | `graph` (controller), `remote.graph.model` (host) |
-| graph, `merge-graphs`, topological layers | `Graph`, `merge_graphs`, `layers` | `graph` |
+| node, name, requirements | `Node`, `provides`, `requires` | `nodes` (controller), `remote.graph.model` (host) |
+| graph, `merge-graphs` | `Graph`, `merge_graphs` | `graph` |
+| topological layers | `layers` | `layers`, `cycles` |
 | `node-type` | `node_type`, `NodeType` | `remote.graph.nodetype` |
 | `:arguments`, `:required-attrs`, `:optional-attrs` | `Schema` | `remote.graph.nodetype`, `schema` |
 | calling a node type | `declare` | `declare` |
@@ -17,7 +18,7 @@ The words of the Borg state configuration document, and where each is implemente
 | `defop`, `:op`, `:fn` | `op`, `Action` | `remote.graph.ops`, `remote.graph.model` |
 | executing actions | `Execution` | `remote.run.execution` |
 | the Hy forms | macros and their runtime | `dialects/hy.hy`, `remote.graph.borg` |
-| two nodes about one thing | `claims` | `claims`, `contradictions` |
-| finding node types by name | `REGISTRY` | `kinds`, `remote.graph.nodetype` |
-| values that must not be shown | `Secret`, `Composed` | `opaque` |
+| two nodes for the same object | `claims` | `identity`, `contradictions` |
+| finding node types by name | `REGISTRY` | `registry`, `remote.graph.nodetype` |
+| values that must not be shown | `Secret`, `Composed` | `opaque`, `value` |
 """

@@ -1,18 +1,18 @@
-"""Nodes that can't all be true together although each is about a thing of its own."""
+"""Find nodes that contradict each other although each manages its own object."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
 
-from statecfg.graph.claims import normal
-from statecfg.graph.graph import Node
+from statecfg.graph.identity import normal
+from statecfg.graph.nodes import Node
 from statecfg.problems import Problem, problem
 from statecfg.remote.graph.values import show
 
-# Node types that give what stands at their `path` a mode, an owner and a group; several of them may share a path.
+# Several nodes of these types may have the same `path`. Each can set its mode, owner and group.
 SHARING = ("file", "line_in_file")
-GIVEN = ("mode", "owner", "group")
+PERMISSIONS = ("mode", "owner", "group")
 PRESENT = ("file", "directory", "symlink")
 
 
@@ -27,27 +27,27 @@ def check(nodes: Iterable[Node]) -> list[Problem]:
 
 
 def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
-    """Yield a problem where nodes give one file different modes, owners or groups."""
+    """Yield a problem if nodes give one file different modes, owners or groups."""
     for path, group in paths.items():
         sharing = [node for node in group if node.type in SHARING] if len(group) > 1 else []
-        for field in GIVEN:
-            given = [node for node in sharing if node.attrs.get(field) is not None]
-            other = next((node for node in given if _shown(node, field) != _shown(given[0], field)), None)
+        for field in PERMISSIONS:
+            setting = [node for node in sharing if node.attrs.get(field) is not None]
+            other = next((node for node in setting if _shown(node, field) != _shown(setting[0], field)), None)
             if other is not None:
-                one = given[0]
-                detail = f"{one.provides} gives {path} the {field} {_shown(one, field)}"
-                detail += f", {other.provides} gives it {_shown(other, field)}"
-                yield problem("SC0121", detail, f"give the {field} in one of them", one.position, other.position)
+                one = setting[0]
+                detail = f"{one.provides} sets the {field} of {path} to {_shown(one, field)}"
+                detail += f", {other.provides} sets it to {_shown(other, field)}"
+                yield problem("SC0121", detail, f"set the {field} in one of them", one.position, other.position)
 
 
 def _shown(node: Node, field: str) -> str:
-    """Return an attribute for a message, equal values as equal text."""
+    """Return an attribute as messages show it. Equal values give equal text."""
     value = node.attrs[field]
     return f"{value:04o}" if isinstance(value, int) else show(value)
 
 
 def _inside_absent(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
-    """Yield a problem where something is to be present in a directory that is to be absent."""
+    """Yield a problem if one node creates something in a directory that another node removes."""
     absent = {
         path: node
         for path, group in paths.items()
@@ -56,11 +56,11 @@ def _inside_absent(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
     }
     for path, group in paths.items() if absent else ():
         present = next((node for node in group if not node.attrs.get("absent")), None)
-        above = posixpath.dirname(path)
-        while present is not None and above != "/":
-            if above in absent:
-                detail = f"{present.provides} is to be present in {above}, which {absent[above].provides} removes"
-                help = "take `absent: true` out of the directory, or remove what is in it as well"
-                yield problem("SC0121", detail, help, present.position, absent[above].position)
+        parent = posixpath.dirname(path)
+        while present is not None and parent != "/":
+            if parent in absent:
+                detail = f"{present.provides} creates something in {parent}, which {absent[parent].provides} removes"
+                help = "remove `absent: true` from the directory, or also remove what the directory contains"
+                yield problem("SC0121", detail, help, present.position, absent[parent].position)
                 break
-            above = posixpath.dirname(above)
+            parent = posixpath.dirname(parent)

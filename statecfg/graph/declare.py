@@ -1,4 +1,4 @@
-"""What calling a node type does: check what is given, all of it at once, and return the graph of the new node."""
+"""Declare nodes: calling a node type validates the arguments and returns the graph of the new node."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg import problems
 from statecfg.graph import opaque, schema, types, validators
-from statecfg.graph.graph import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Graph, Node, gap, too_many
+from statecfg.graph.graph import Graph, gap
+from statecfg.graph.layers import too_many
+from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node
 from statecfg.graph.schema import Schema
-from statecfg.problems import InvalidInput, Problem, clipped, positions, problem, tokens
+from statecfg.problems import InvalidInput, Problem, clipped, positions, problem, report, suggest, tokens
 from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 from statecfg.remote.graph.values import Wrong, kind_of, no_controls, show
 
-MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, after the name of a type
-NO_PLACES: Mapping[str, SourceLocation] = {}
+MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, and the name of a type before it
+NO_LOCATIONS: Mapping[str, SourceLocation] = {}
 _OPTIONS = frozenset(OPTIONS)
-_IN_THE_OPEN = "names, arguments, paths and tags are shown everywhere: take another value"
-WRONG: Any = object()  # stands for a value that could not be read, which was reported
+_IN_THE_OPEN = "names, arguments, paths and tags appear in all output: use a value that is not secret"
+WRONG: Any = object()  # replaces a value that could not be read, after the problem was reported
 _VECTORS: dict[tuple[str, ...], PVector[str]] = {}
 _RECORDED: ContextVar[list[Node] | None] = ContextVar("nodes declared", default=None)
 
 
 @contextlib.contextmanager
 def recording() -> Iterator[list[Node]]:
-    """Gather every node declared inside, so that one which no graph holds in the end is not lost in silence."""
+    """Collect every node declared in the block, so that the caller can report nodes that are in no graph."""
     nodes: list[Node] = []
     token = _RECORDED.set(nodes)
     try:
@@ -39,80 +40,84 @@ def recording() -> Iterator[list[Node]]:
         _RECORDED.reset(token)
 
 
-def declare(kind: NodeType[...], args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Graph:
-    """Declare a node where `frame`, or the nearest frame of the user's below it, stands. See `declare_at`."""
-    return declare_at(kind, args, attrs, positions.of_frame(frame))
+def declare(node_type: NodeType[...], args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Graph:
+    """Declare a node at the source location of the innermost frame of user code. See `declare_at`.
+
+    :param frame: the frame at which the search starts
+    """
+    return declare_at(node_type, args, attrs, positions.of_frame(frame))
 
 
 def declare_at(
-    kind: NodeType[...],
+    node_type: NodeType[...],
     args: Sequence[Any],
     attrs: Mapping[str, Any],
-    place: SourceLocation,
-    places: Mapping[str, SourceLocation] = NO_PLACES,
+    location: SourceLocation,
+    locations: Mapping[str, SourceLocation] = NO_LOCATIONS,
 ) -> Graph:
     """Declare a node and return its graph: the node, and the graphs that it requires.
 
-    :param args: positional arguments; a map after them holds attributes, as in the Borg document
-    :param attrs: attributes by name, in any dialect's spelling, and the options of every node
-    :param place: where the node is written
-    :param places: where its attributes are written, as far as that is known
-    A value that is `WRONG` passes unchecked, and the node is marked as broken. Reports problems
-    (`statecfg.problems.report`); where they are being collected, the graph that comes back holds what could be
-    understood, marked as broken.
+    Problems are reported (`statecfg.problems.report`). If problems are being collected, the returned graph contains
+    everything that is valid, and its node is marked as broken.
+
+    :param args: positional arguments; a map after them contains attributes, as in the Borg document
+    :param attrs: attributes by name, in the spelling of any dialect, and options that every node accepts. The value
+        `WRONG` is not checked, and marks the node as broken
+    :param location: the source location of the node
+    :param locations: the source locations of its attributes, if known
     """
-    return _Declaration(schema.of(kind), place, places).graph(args, attrs)
+    return _Declaration(schema.of(node_type), location, locations).graph(args, attrs)
 
 
 class _Declaration:
-    """One node in the making: what was given, what is wrong with it so far."""
+    """Validate one node and collect its problems."""
 
-    __slots__ = ("broken", "found", "name", "place", "places", "schema")
+    __slots__ = ("broken", "location", "locations", "name", "problems", "schema")
 
-    def __init__(self, known: Schema, place: SourceLocation, places: Mapping[str, SourceLocation]) -> None:
-        self.schema, self.place, self.places = known, place, places
-        self.found: list[Problem] = []
-        self.name = known.kind.name
+    def __init__(self, node_schema: Schema, location: SourceLocation, locations: Mapping[str, SourceLocation]) -> None:
+        self.schema, self.location, self.locations = node_schema, location, locations
+        self.problems: list[Problem] = []
+        self.name = node_schema.node_type.name
         self.broken = False
 
     def graph(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> Graph:
         values, options = self._sorted_out(args, attrs)
-        given = options.pop("provides", None)
-        name = self._name(values, None if given is WRONG else given)
-        shown = name if name.isprintable() else repr(name)[1:-1]
-        self.name = clipped(shown.removesuffix(":") if name == f"{self.schema.kind.name}:" else shown)
-        parts = [gap()] if given is WRONG else []
+        explicit_name = options.pop("provides", None)
+        name = self._name(values, None if explicit_name is WRONG else explicit_name)
+        shown = name if name.isprintable() else repr(name)[1:-1]  # without the quotes
+        self.name = clipped(shown.removesuffix(":") if name == f"{self.schema.node_type.name}:" else shown)
+        parts = [gap()] if explicit_name is WRONG else []
         requires: Sequence[str] = ()
         triggers: Sequence[str] = ()
         if options:
             requires = self._requirements("requires", options.pop("requires", ()), parts)
             triggers = self._requirements("restart_on", options.pop("restart_on", ()), parts)
             self._check_options(options)
-        kept = self._checked(values)
-        if not self.found and not name.isprintable():
+        attributes = self._checked(values)
+        if not self.problems and not name.isprintable():
             self._check_letters(name)
-        if self.found:
-            problems.report(*self.found)
+        if self.problems:
+            report(*self.problems)
         node = Node(
             name,
-            kept,
+            attributes,
             _vector((*requires, *(item for item in triggers if item not in requires)) if triggers else requires),
             _vector(triggers),
-            _vector(self.schema.kind.produces_ops),
+            _vector(self.schema.node_type.produces_ops),
             pmap(options) if options else EMPTY_MAP,
-            self.place,
-            self.broken or bool(self.found),
+            self.location,
+            self.broken or bool(self.problems),
         )
         recorded = _RECORDED.get()
         if recorded is not None:
             if len(recorded) > MAX_NODES:
-                raise InvalidInput([too_many(len(recorded), self.place)])
+                raise InvalidInput([too_many(len(recorded), self.location)])
             recorded.append(node)
         return Graph(node, parts)
 
     def wrong(self, code: str, detail: str, help: str = "", attribute: str = "") -> None:
-        """Note a problem, placed at the attribute where its place is known."""
-        self.found.append(problem(code, detail, help, self.places.get(attribute, self.place)))
+        """Record a problem at the source location of the attribute, or of the node if that is unknown."""
+        self.problems.append(problem(code, detail, help, self.locations.get(attribute, self.location)))
 
     def _sorted_out(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -125,55 +130,58 @@ class _Declaration:
             takes = ", ".join(arguments) or "none"
             self.wrong(
                 "SC0104",
-                f"{self.name} takes {len(arguments)} by position ({takes}), got {len(args)}",
+                f"{self.name} takes {len(arguments)} positional argument(s) ({takes}), got {len(args)}",
                 "write attributes by name",
             )
         values.update(zip(arguments, args, strict=False))
-        for given in (more, attrs):
-            for key, value in given.items():
+        for group in (more, attrs):
+            for key, value in group.items():
                 name = key if type(key) is str and key in self.schema.fields else schema.plain(key)
-                into = options if name in _OPTIONS else values
-                if name in into:
+                target = options if name in _OPTIONS else values
+                if name in target:
                     self.wrong("SC0103", f"`{name}` of {self._label(values)} is given twice", "", name)
-                into[name] = value
+                target[name] = value
         self._find_secrets(values, options)
         self.broken = any(value is WRONG for value in (*values.values(), *options.values()))
         return values, options
 
     def _find_secrets(self, values: dict[str, Any], options: dict[str, Any]) -> None:
-        """Make values of texts with tokens in them; refuse what lost one, and secrets where everyone sees them."""
+        """Replace the tokens in texts by secrets. Refuse damaged tokens, and secrets in public attributes."""
         if not tokens.in_use():
             return
-        for given in (values, options):
-            for name, value in given.items():
+        for group in (values, options):
+            for name, value in group.items():
                 try:
-                    given[name] = value = opaque.found(value)
-                except tokens.Lost as error:
+                    group[name] = value = opaque.resolve_tokens(value)
+                except tokens.SecretError as error:
                     self.wrong("SC0423", f"`{name}` of {self.name}: {error}", error.help, name)
-                    given[name] = WRONG
+                    group[name] = WRONG
                     continue
-                if (given is options or name in self.schema.shown) and opaque.holds(value):
-                    self.wrong("SC0425", f"`{name}` of {self.name} holds a secret: {show(value)}", _IN_THE_OPEN, name)
-                    given[name] = WRONG
+                if (group is options or name in self.schema.shown) and opaque.contains_secret(value):
+                    detail = f"`{name}` of {self.name} contains a secret: {show(value)}"
+                    self.wrong("SC0425", detail, _IN_THE_OPEN, name)
+                    group[name] = WRONG
 
     def _label(self, values: Mapping[str, Any]) -> str:
         first = values.get(self.schema.arguments[0]) if self.schema.arguments else None
         return f"{self.name} {show(first)}" if isinstance(first, str) else self.name
 
-    def _name(self, values: Mapping[str, Any], given: Any) -> str:
-        kind = self.schema.kind.name
-        if given is not None:
-            name = name_of(given)
+    def _name(self, values: Mapping[str, Any], explicit: Any) -> str:
+        type_name = self.schema.node_type.name
+        if explicit is not None:
+            name = name_of(explicit)
             if name is None:
-                self.wrong("SC0108", f"provides is {kind_of(given)}: {show(given)}", "write a name as text", "provides")
-                return f"{kind}:"
+                self.wrong(
+                    "SC0108", f"provides is {kind_of(explicit)}: {show(explicit)}", "write a name as text", "provides"
+                )
+                return f"{type_name}:"
         elif not self.schema.arguments:
-            return kind
+            return type_name
         else:
             first = values.get(self.schema.arguments[0])
             if first is WRONG or not isinstance(first, str):
                 first = getattr(first, "name", "")
-            return f"{kind}:{first if isinstance(first, str) else ''}"
+            return f"{type_name}:{first if isinstance(first, str) else ''}"
         if not name or len(name.encode("utf-8", "replace")) > MAX_NODE_NAME or not name.isprintable():
             self.wrong(
                 "SC0108",
@@ -184,21 +192,21 @@ class _Declaration:
         return name
 
     def _check_letters(self, name: str) -> None:
-        """Refuse a name that its argument gave a line break or another control character."""
+        """Refuse a name that contains a line break or another control character from its argument."""
         try:
             no_controls(name)
         except Wrong as error:
-            help = "give the node a name of its own: `provides: NAME`"
+            help = "give the node another name: `provides: NAME`"
             self.wrong("SC0108", f"the name {show(name)} is {error}", help)
 
-    def _requirements(self, option: str, given: Any, parts: list[Graph]) -> Sequence[str]:
-        if given is WRONG or (not given and not isinstance(given, Graph)):
+    def _requirements(self, option: str, value: Any, parts: list[Graph]) -> Sequence[str]:
+        if value is WRONG or (not value and not isinstance(value, Graph)):
             return ()
         names: dict[str, None] = {}
-        for item in _flat(given):
+        for item in _flat(value):
             if isinstance(item, Graph):
-                if item._node is None and not item.parts:
-                    self.wrong("SC0105", f"{option} of {self.name} holds an empty graph", "", option)
+                if item.is_empty:
+                    self.wrong("SC0105", f"{option} of {self.name} contains an empty graph", "", option)
                     continue
                 parts.append(item)
                 names[item.node.provides] = None
@@ -209,8 +217,8 @@ class _Declaration:
             if name:
                 names[name] = None
             else:
-                help = "write names such as `file:/etc/motd`, or what a node type returned, alone or in a list"
-                self.wrong("SC0105", f"{option} of {self.name} holds {kind_of(item)}: {show(item)}", help, option)
+                help = "write a name such as `file:/etc/motd`, a graph that a node type returned, or a list of these"
+                self.wrong("SC0105", f"{option} of {self.name} contains {kind_of(item)}: {show(item)}", help, option)
         return tuple(names)
 
     def _check_options(self, options: dict[str, Any]) -> None:
@@ -230,46 +238,46 @@ class _Declaration:
             del options[name]
 
     def _checked(self, values: dict[str, Any]) -> PMap[str, Any]:
-        known = self.schema
-        kept: dict[str, Any] = {"type": known.kind.name}
+        node_schema = self.schema
+        kept: dict[str, Any] = {"type": node_schema.node_type.name}
         for name, value in values.items():
-            field = known.fields.get(name)
+            field = node_schema.fields.get(name)
             if field is None:
                 self._unknown(name, value)
             elif value is WRONG:
                 pass
-            elif value is not None or name not in known.optional or known.optional[name] is not None:
+            elif value is not None or name not in node_schema.optional or node_schema.optional[name] is not None:
                 try:
-                    if name in known.checks:
-                        value = validators.apply(known.checks[name], value)
+                    if name in node_schema.checks:
+                        value = validators.apply(node_schema.checks[name], value)
                     kept[name] = field.type.check(value)
                 except ValueError as error:
                     self._refuse(name, value, error)
-        for name in known.required:
+        for name in node_schema.required:
             if name not in values:
                 self._missing(name)
-        for name, default in known.optional.items():
+        for name, default in node_schema.optional.items():
             if default is not None and name not in values:
                 kept[name] = default
-        check = known.kind.methods.get("validate")
-        if check is not None and not self.found and not self.broken:
+        validate = node_schema.node_type.methods.get("validate")
+        if validate is not None and not self.problems and not self.broken:
             try:
-                check({name: value for name, value in kept.items() if name != "type"})
+                validate({name: value for name, value in kept.items() if name != "type"})
             except ValueError as error:
                 self.wrong("SC0107", f"{self.name}: {error}", getattr(error, "help", ""))
         return pmap(kept)
 
     def _unknown(self, name: str, value: Any) -> None:
-        kind = self.schema.kind.name
+        type_name = self.schema.node_type.name
         if isinstance(value, Mapping) and any(schema.plain(key) in self.schema.names for key in value):
-            # In Hy a keyword before another argument names that argument: (node :name {…}).
-            help = f'the map after it was taken for its value; write "{name}", or give attributes by name only'
-            self.wrong("SC0101", f"{kind} has no attribute `{name}`", help, name)
+            # In Hy, a keyword before another argument names that argument: (node :name {…}).
+            help = f'Hy took the following map as its value; write "{name}", or pass attributes only by name'
+            self.wrong("SC0101", f"{type_name} has no attribute `{name}`", help, name)
             return
         self.wrong(
             "SC0101",
-            f"{kind} has no attribute `{name}`" + (f" ({self.name})" if self.name != kind else ""),
-            problems.suggest(name, self.schema.names, f"{kind} takes"),
+            f"{type_name} has no attribute `{name}`" + (f" ({self.name})" if self.name != type_name else ""),
+            suggest(name, self.schema.names, f"{type_name} takes"),
             name,
         )
 
@@ -280,7 +288,7 @@ class _Declaration:
         self.wrong(
             "SC0102",
             f"{self.name} lacks the {what} `{name}`{expects}",
-            f"{name}: {field.doc}" if field.doc else f"give it `{name}`",
+            f"{name}: {field.doc}" if field.doc else f"set `{name}`",
         )
 
     def _refuse(self, name: str, value: Any, error: ValueError) -> None:
@@ -296,9 +304,13 @@ class _Declaration:
 
 
 def name_of(value: Any) -> str | None:
-    """Return the name of a node as text from text or a keyword (`:web`); None for anything else."""
+    """Return the name of a node as a string.
+
+    :param value: a string or a keyword (`:web`)
+    :returns: the name without the colon; None if `value` is neither a string nor a keyword
+    """
     if isinstance(value, Written):
-        return value if not value.startswith(":") else Written(value[1:], value.place)
+        return value if not value.startswith(":") else Written(value[1:], value.location)
     if isinstance(value, str):
         text = str.__str__(value)
     elif type(value).__name__ == "Keyword" and isinstance(getattr(value, "name", None), str):
@@ -308,12 +320,12 @@ def name_of(value: Any) -> str | None:
     return text[1:] if text.startswith(":") else text
 
 
-def _flat(given: Any) -> Iterator[Any]:
-    if isinstance(given, (list, tuple, PVector, Iterator)):
-        for item in given:
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple, PVector, Iterator)):
+        for item in value:
             yield from _flat(item)
     else:
-        yield given
+        yield value
 
 
 def _vector(names: Sequence[str]) -> PVector[str]:

@@ -1,4 +1,4 @@
-"""Which real things nodes are about, and the problem of two nodes about the same one."""
+"""Find nodes that manage the same real object."""
 
 from __future__ import annotations
 
@@ -6,74 +6,75 @@ import posixpath
 from collections.abc import Callable, Iterable
 
 from statecfg.graph import schema
-from statecfg.graph.graph import Node
+from statecfg.graph.nodes import Node
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
 
-# Links that every Linux distribution has, so that both spellings mean one thing.
-SAME = (("/var/run", "/run"), ("/var/lock", "/run/lock"))
-OPPOSITES = ("absent", "purge", "present", "ensure", "state", "masked", "running", "enabled")
-Claims = Callable[[Node], Iterable[str]]
+# Symbolic links that every Linux distribution has: both paths are the same object.
+ALIASES = (("/var/run", "/run"), ("/var/lock", "/run/lock"))
+# Attributes that a message compares, because different values show why two nodes can't both be right.
+COMPARED = ("absent", "purge", "present", "ensure", "state", "masked", "running", "enabled")
+Identify = Callable[[Node], Iterable[str]]
 
 
 def normal(path: str) -> str:
-    """Return an absolute path without `//`, `.` and a closing `/`, and by the name that the host keeps it under."""
+    """Return an absolute path without `//`, `.` and a trailing `/`, and with the links in `ALIASES` resolved."""
     if "//" in path or "/." in path or path[-1:] == "/":
         path = posixpath.normpath("/" + path.lstrip("/"))
-    for alias, real in SAME:
+    for alias, real in ALIASES:
         if path == alias or path.startswith(alias + "/"):
             return real + path[len(alias) :]
     return path
 
 
 def check(nodes: Iterable[Node]) -> list[Problem]:
-    """Return a problem for each real thing that nodes of different names claim."""
+    """Return a problem for each identity that nodes with different names share."""
     owners: dict[str, list[Node]] = {}
-    methods: dict[str, Claims | None] = {}
+    identify: dict[str, Identify | None] = {}
     for node in nodes:
         if node.broken:
             continue
-        kind = node.type
-        if kind not in methods:
-            methods[kind] = _claims(kind)
-        claims = methods[kind]
-        for thing in claims(node) if claims is not None else ():
-            what, _, identity = thing.partition(":")
-            if identity[:1] == "/":
-                thing = f"{what}:{normal(identity)}"
-            owners.setdefault(thing, []).append(node)
-    return [_clash(thing, group) for thing, group in owners.items() if len({node.provides for node in group}) > 1]
+        if node.type not in identify:
+            identify[node.type] = _identities(node.type)
+        identities = identify[node.type]
+        for identity in identities(node) if identities is not None else ():
+            category, _, name = identity.partition(":")
+            if name[:1] == "/":
+                identity = f"{category}:{normal(name)}"
+            owners.setdefault(identity, []).append(node)
+    return [_clash(identity, group) for identity, group in owners.items() if len({node.provides for node in group}) > 1]
 
 
-def _claims(name: str) -> Claims | None:
-    kind = REGISTRY.get(name)
-    if kind is None:
+def _identities(type_name: str) -> Identify | None:
+    """Return the function that returns the identities of a type's nodes; None if they have none."""
+    node_type = REGISTRY.get(type_name)
+    if node_type is None:
         return None
-    if "claims" in kind.methods:
-        return kind.run_claims
+    if "claims" in node_type.methods:
+        return node_type.run_claims
     try:
-        arguments = schema.of(kind).arguments
+        arguments = schema.of(node_type).arguments
     except InvalidInput:
-        return None  # reported where the type was first used
+        return None  # already reported where the type was first used
     if not arguments:
         return None
     first = arguments[0]
-    return lambda node: (f"{name}:{node.attrs[first]}",) if isinstance(node.attrs.get(first), str) else ()
+    return lambda node: (f"{type_name}:{node.attrs[first]}",) if isinstance(node.attrs.get(first), str) else ()
 
 
-def _clash(thing: str, group: list[Node]) -> Problem:
-    what, _, identity = thing.partition(":")
+def _clash(identity: str, group: list[Node]) -> Problem:
+    category, _, name = identity.partition(":")
     names = list(dict.fromkeys(node.provides for node in group))
     one, other = group[0], next(node for node in group if node.provides != group[0].provides)
-    against = [key for key in OPPOSITES if one.attrs.get(key) != other.attrs.get(key)]
-    detail = f"{' and '.join(names)} are both about the {what} {identity}"
-    if against:
+    different = [key for key in COMPARED if one.attrs.get(key) != other.attrs.get(key)]
+    detail = f"{' and '.join(names)} manage the same {category}: {name}"
+    if different:
         detail += "; " + ", ".join(
-            f"`{key}` is {_word(one, key)} in one and {_word(other, key)} in the other" for key in against
+            f"`{key}` is {_shown(one, key)} in one and {_shown(other, key)} in the other" for key in different
         )
     return problem("SC0114", detail, "keep one of them", *(node.position for node in group))
 
 
-def _word(node: Node, key: str) -> str:
+def _shown(node: Node, key: str) -> str:
     value = node.attrs.get(key)
     return "not given" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Finding node types by name, on the controller."""
+"""Find node types by name, on the controller."""
 
 from __future__ import annotations
 
@@ -7,50 +7,62 @@ from collections.abc import Iterable
 from importlib import import_module
 from types import FrameType
 
-from statecfg.problems import InvalidInput, positions, problem, report, suggest
+from statecfg.problems import InvalidInput, Problem, positions, problem, report, suggest
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 
 
-def named(name: str, place: SourceLocation) -> NodeType[...] | None:
-    """Return the node type of a name, loading it from resources/; report at `place` and return None for no such."""
+def find(name: str, location: SourceLocation) -> NodeType[...] | None:
+    """Return the node type with a name. It is loaded from resources/ if necessary.
+
+    :param location: where an unknown name is reported
+    :returns: the node type; None if there is none and problems are being collected
+    :raises InvalidInput: there is none and nothing collects problems
+    """
     if name in REGISTRY:
         return REGISTRY[name]
-    if name in known():
-        kind: NodeType[...] = getattr(import_module("statecfg.resources"), name)
-        return kind
-    report(_problem(name, place).problems[0])
+    if name in names():
+        node_type: NodeType[...] = getattr(import_module("statecfg.resources"), name)
+        return node_type
+    report(_unknown(name, location))
     return None
 
 
-def known() -> list[str]:
-    """Return the names of all node types that there are, loaded or not, sorted."""
+def names() -> list[str]:
+    """Return the names of all node types, loaded or not, sorted."""
     return sorted({*REGISTRY, *import_module("statecfg.resources").available()})
 
 
 def unknown_node_type(name: str, frame: FrameType | None) -> InvalidInput:
-    """Return the error of a name that no node type has, at the place of the frame that wanted it."""
-    return _problem(name, positions.of_frame(frame))
+    """Return the error for a name that no node type has.
+
+    :param frame: the frame that used the name; its innermost user code is the source location
+    """
+    return InvalidInput([_unknown(name, positions.of_frame(frame))])
 
 
-def _problem(name: str, place: SourceLocation) -> InvalidInput:
-    hint = suggest(name, known(), "there are")
-    hint += f"; a new one is a file resources/{name}.py or .hy in the project" if name.isidentifier() else ""
-    return InvalidInput([problem("SC0106", f"there is no node type `{name}`", hint, place)])
+def _unknown(name: str, location: SourceLocation) -> Problem:
+    hint = suggest(name, names(), "there are")
+    hint += f"; to define it, create resources/{name}.py or .hy in the project" if name.isidentifier() else ""
+    return problem("SC0106", f"there is no node type `{name}`", hint, location)
 
 
 def no_node_type_in(name: str, path: str) -> InvalidInput:
-    """Return the error of a file in resources/ that does not define the node type it is named after."""
-    help = f"a file in resources/ is named after its node type; one that only helps others begins with `_`: _{name}"
+    """Return the error for a file in resources/ that does not define the node type that it is named after."""
+    help = f"name the file after its node type; if other files import it, begin its name with `_`: _{name}"
     return InvalidInput([problem("SC0119", f"{path} defines no node type `{name}`", help, SourceLocation(path, 1))])
 
 
 def report_twice(names: Iterable[str], directory: str) -> None:
-    """Report that a project's resources/ holds node types whose names are taken."""
-    help = "give it another name: two types of one name could not be told apart"
+    """Report that a project's resources/ contains node types whose names are already taken.
+
+    :param names: the names that are taken
+    :param directory: the project's resources/
+    """
+    help = "give it another name: two node types can't have the same name"
     report(
         *(
-            problem("SC0120", f"there is a node type `{name}` already", help, SourceLocation(_file(directory, name), 1))
+            problem("SC0120", f"there is already a node type `{name}`", help, SourceLocation(_file(directory, name), 1))
             for name in names
         )
     )

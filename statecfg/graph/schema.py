@@ -1,4 +1,4 @@
-"""What node types take, made from their signatures: arguments, attributes, defaults, and the check of each value."""
+"""Schemas of node types, derived from their signatures: arguments, attributes, defaults, and value checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES: dict[str, Any] = {
     **{name: value for name, value in vars(values).items() if not name.startswith("_")},
     "Blob": Blob,
 }
-_KNOWN: dict[NodeType[...], Schema] = {}
+_SCHEMAS: dict[NodeType[...], Schema] = {}
 _PARAM = re.compile(r":param\s+(?:[\w\[\], .|]+\s+)?`*([\w?-]+)`*\s*:\s*(.*)")
 
 
@@ -30,8 +30,9 @@ _PARAM = re.compile(r":param\s+(?:[\w\[\], .|]+\s+)?`*([\w?-]+)`*\s*:\s*(.*)")
 class Field:
     """One argument or attribute.
 
-    :param type: the check of its values and the words for it
-    :param doc: what the node type's docstring says about it, in one line
+    :param name: its name, with underscores
+    :param type: checks its values and describes them in messages
+    :param doc: its description from the node type's docstring, in one line
     """
 
     name: str
@@ -41,18 +42,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a node type takes.
+    """The arguments and attributes of a node type.
 
-    :param kind: the node type
+    :param node_type: the node type
     :param arguments: names of the positional arguments, in order; those with a default are in `optional` too
-    :param required: names of all that must be given, arguments first
-    :param optional: name → default of the others
-    :param fields: everything by name
+    :param required: names of all required arguments and attributes, arguments first
+    :param optional: name → default of all others
+    :param fields: all arguments and attributes by name
     :param checks: validators by attribute name (`statecfg.graph.validators`)
-    :param shown: names of those that reports show everywhere, so that none can be a secret: arguments, names, paths
+    :ivar shown: names of the arguments and attributes that all reports show, so they can't be secrets
     """
 
-    kind: NodeType[...]
+    node_type: NodeType[...]
     arguments: tuple[str, ...]
     required: tuple[str, ...]
     optional: Mapping[str, Any]
@@ -61,118 +62,125 @@ class Schema:
     shown: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Gather what can't be a secret."""
-        named = (name for name, item in self.fields.items() if item.type.shown)
-        object.__setattr__(self, "shown", frozenset((*self.arguments, *named)))
+        """Compute which fields can't be secrets."""
+        shown = (name for name, item in self.fields.items() if item.type.shown)
+        object.__setattr__(self, "shown", frozenset((*self.arguments, *shown)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that may be given, the options of every node last."""
+        """The names of all attributes and of the options that every node accepts."""
         return (*self.fields, *OPTIONS)
 
 
-def of(kind: NodeType[...]) -> Schema:
-    """Return the schema of a node type, made once. Raises InvalidInput where its definition is wrong."""
-    known = _KNOWN.get(kind)
-    if known is None:
-        known = _KNOWN[kind] = _given(kind) if kind.given_schema is not None else _signature(kind)
-    return known
+def of(node_type: NodeType[...]) -> Schema:
+    """Return the schema of a node type. It is computed once.
+
+    :raises InvalidInput: the definition of the node type contains an error
+    """
+    node_schema = _SCHEMAS.get(node_type)
+    if node_schema is None:
+        node_schema = _SCHEMAS[node_type] = (
+            _from_hy(node_type) if node_type.given_schema is not None else _from_signature(node_type)
+        )
+    return node_schema
 
 
-def _given(kind: NodeType[...]) -> Schema:
-    given = kind.given_schema
-    assert given is not None
-    arguments = tuple(map(plain, given.arguments))
-    required = (*arguments, *map(plain, given.required))
-    optional = {plain(name): types.frozen(default) for name, default in given.optional.items()}
-    docs = _docs(kind)
+def _from_hy(node_type: NodeType[...]) -> Schema:
+    declared = node_type.given_schema
+    assert declared is not None
+    arguments = tuple(map(plain, declared.arguments))
+    required = (*arguments, *map(plain, declared.required))
+    optional = {plain(name): types.frozen(default) for name, default in declared.optional.items()}
+    docs = _docs(node_type)
     fields = {name: Field(name, ANY, docs.get(name, "")) for name in (*required, *optional)}
-    _refuse_options(kind, fields)
-    return Schema(kind, arguments, required, optional, fields, validators.of(kind.module))
+    _refuse_options(node_type, fields)
+    return Schema(node_type, arguments, required, optional, fields, validators.of(node_type.module))
 
 
-def _signature(kind: NodeType[...]) -> Schema:
-    function = kind.function
+def _from_signature(node_type: NodeType[...]) -> Schema:
+    function = node_type.function
     if function is None:
-        return Schema(kind, (), (), {}, {})
+        return Schema(node_type, (), (), {}, {})
     arguments, required, optional = [], [], {}
     fields: dict[str, Field] = {}
-    docs = _docs(kind)
+    docs = _docs(node_type)
     for parameter in inspect.signature(function).parameters.values():
         name = parameter.name
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
-            raise _wrong(kind, f"*{name} can't be told apart from attributes", f"take a list: `{name}: list[str]`")
+            detail = f"`*{name}` would also collect attributes"
+            raise _invalid(node_type, detail, f"use a list instead: `{name}: list[str]`")
         if parameter.kind is not parameter.KEYWORD_ONLY:
             arguments.append(name)
         if parameter.default is parameter.empty:
             required.append(name)
-        fields[name] = Field(name, _type(kind, name, parameter.annotation), docs.get(name, ""))
+        fields[name] = Field(name, _type(node_type, name, parameter.annotation), docs.get(name, ""))
         if parameter.default is not parameter.empty:
-            optional[name] = _default(kind, fields[name], parameter.default)
-    _refuse_options(kind, fields)
-    return Schema(kind, tuple(arguments), tuple(required), optional, fields, validators.of(kind.module))
+            optional[name] = _default(node_type, fields[name], parameter.default)
+    _refuse_options(node_type, fields)
+    return Schema(node_type, tuple(arguments), tuple(required), optional, fields, validators.of(node_type.module))
 
 
-def _type(kind: NodeType[...], name: str, annotation: Any) -> Type:
+def _type(node_type: NodeType[...], name: str, annotation: Any) -> Type:
     if annotation is inspect.Parameter.empty:
         return ANY
-    scope = {**_NAMES, **getattr(kind.function, "__globals__", {})}
+    scope = {**_NAMES, **getattr(node_type.function, "__globals__", {})}
     try:
         return of_annotation(annotation, scope)
     except TypeProblem as error:
-        raise _wrong(kind, f"the annotation of `{name}`: {error}", error.help) from None
+        raise _invalid(node_type, f"the annotation of `{name}`: {error}", error.help) from None
 
 
-def _default(kind: NodeType[...], field: Field, value: Any) -> Any:
-    """Return a default as a given value would be kept; None stands for leaving the attribute out."""
+def _default(node_type: NodeType[...], field: Field, value: Any) -> Any:
+    """Return a default after the same check as an explicit value; None means that the attribute is omitted."""
     try:
         return None if value is None else field.type.check(value)
     except ValueError as error:
-        raise _wrong(kind, f"the default of `{field.name}`: {error}", getattr(error, "help", "")) from None
+        raise _invalid(node_type, f"the default of `{field.name}`: {error}", getattr(error, "help", "")) from None
 
 
-def _refuse_options(kind: NodeType[...], fields: Mapping[str, Field]) -> None:
+def _refuse_options(node_type: NodeType[...], fields: Mapping[str, Field]) -> None:
     taken = [name for name in fields if name in OPTIONS or name == "type"]
     if taken:
-        raise _wrong(kind, f"every node takes `{taken[0]}` already", "give the attribute another name")
+        detail = f"`{taken[0]}` is already an option of every node"
+        raise _invalid(node_type, detail, "give the attribute another name")
 
 
-def _wrong(kind: NodeType[...], detail: str, help: str) -> InvalidInput:
-    code = getattr(kind.function, "__code__", None)
-    written = kind.written if code is None else (code.co_filename, code.co_firstlineno)
-    places = (SourceLocation(*written),) if written is not None else ()
-    return InvalidInput([problem("SC0119", f"node type {kind.name}: {detail}", help, *places)])
+def _invalid(node_type: NodeType[...], detail: str, help: str) -> InvalidInput:
+    code = getattr(node_type.function, "__code__", None)
+    written = node_type.written if code is None else (code.co_filename, code.co_firstlineno)
+    locations = (SourceLocation(*written),) if written is not None else ()
+    return InvalidInput([problem("SC0119", f"node type {node_type.name}: {detail}", help, *locations)])
 
 
-def _docs(kind: NodeType[...]) -> dict[str, str]:
-    """Return what the docstring says about each parameter: its `:param name:` line and the indented ones after it."""
-    found: dict[str, str] = {}
+def _docs(node_type: NodeType[...]) -> dict[str, str]:
+    """Return the description of each parameter: its `:param name:` line and the indented lines after it."""
+    docs: dict[str, str] = {}
     name = ""
-    for line in inspect.cleandoc(kind.__doc__ or "").splitlines():
+    for line in inspect.cleandoc(node_type.__doc__ or "").splitlines():
         match = _PARAM.match(line.strip())
         if match:
             name = plain(match.group(1))
-            found[name] = match.group(2).strip()
+            docs[name] = match.group(2).strip()
         elif name and line.startswith(" ") and line.strip():
-            found[name] += " " + line.strip()
+            docs[name] += " " + line.strip()
         else:
             name = ""
-    return found
+    return docs
 
 
 def plain(name: object) -> str:
-    """Return an attribute's name as it is stored: `:restart-on`, a keyword or "restart-on" is `restart_on`."""
+    """Return an attribute's name as it is stored: "restart-on", `:restart-on` or a keyword becomes `restart_on`."""
     text = name if type(name) is str else str(getattr(name, "name", name))
-    if text[:4] == "hyx_":  # a keyword argument in Hy whose name is no identifier, such as :block?
+    if text[:4] == "hyx_":  # a keyword argument of Hy that is not a Python identifier, such as :block?
         text = unmangled(text)
     return text.lstrip(":").replace("-", "_") if "-" in text or text[:1] == ":" else text
 
 
-def json_schema(kind: NodeType[...]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a node's attributes, its positional arguments among them."""
-    schema = of(kind)
+def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a node's arguments, attributes and options."""
+    schema = of(node_type)
     properties: dict[str, Any] = {}
     for name, item in schema.fields.items():
         properties[name] = {**item.type.json(), **({"description": item.doc} if item.doc else {})}
@@ -189,8 +197,8 @@ def json_schema(kind: NodeType[...]) -> dict[str, Any]:
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": kind.name,
-        "description": inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0],
+        "title": node_type.name,
+        "description": inspect.cleandoc(node_type.__doc__ or "").split("\n\n")[0],
         "type": "object",
         "properties": {**properties, **options},
         "required": list(schema.required),

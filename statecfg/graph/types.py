@@ -1,4 +1,4 @@
-"""The meaning of annotations: each becomes a check of one value, with words for messages and a JSON Schema."""
+"""Turn annotations into types: each checks one value, and has a description for messages and a JSON Schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from pyrsistent import PVector, pvector
 
-from statecfg.graph.opaque import Value
+from statecfg.graph.value import Value
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.values import Rule, Wrong, kind_of, show
@@ -25,7 +25,7 @@ INTEGERS = range(-(2**63), 2**63)
 
 
 class TypeProblem(StatecfgError):
-    """An annotation means nothing to us."""
+    """An annotation is not supported."""
 
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(message)
@@ -33,16 +33,16 @@ class TypeProblem(StatecfgError):
 
 
 class Mismatch(Wrong):
-    """A value of another type than the one asked for."""
+    """A value has the wrong type."""
 
 
 class Type:
     """A check of one value.
 
-    :param expects: the words for what passes: "an absolute path"
-    :param check: returns the value as it is kept; raises `Mismatch` or `Wrong`
-    :param json: returns its JSON Schema
-    :param shown: reports show it everywhere: it can't be a secret
+    :param expects: a description of valid values for messages, such as "an absolute path"
+    :param check: returns the value as it is stored; raises `Mismatch` or `Wrong`
+    :param schema: the JSON Schema of valid values
+    :param shown: all reports show the value, so it can't be a secret
     """
 
     __slots__ = ("check", "expects", "schema", "shown")
@@ -53,19 +53,23 @@ class Type:
         self.expects, self.check, self.schema, self.shown = expects, check, schema or {}, shown
 
     def json(self) -> Json:
-        """Return the JSON Schema of what passes."""
+        """Return the JSON Schema of valid values."""
         return dict(self.schema)
 
 
 def mismatch(value: object, expects: str, help: str = "") -> Mismatch:
-    """Return the error of a value of the wrong type."""
+    """Return the error for a value of the wrong type.
+
+    :param expects: a description of valid values
+    :param help: what to write instead
+    """
     if not help and type(value).__name__ in ("date", "datetime") and expects != "a date":
         help = f'put it in quotes: "{value}"'
     return Mismatch(f"expected {expects}, got {kind_of(value)}: {show(value)}", help)
 
 
 def hidden(value: object) -> bool:
-    """Return whether a value is, or holds, a secret, whose content no message may show."""
+    """Return whether a value is a secret or text with secrets, which messages must not show."""
     return type(value) not in _OPEN and isinstance(value, Value)
 
 
@@ -105,7 +109,7 @@ def _number(value: Any) -> float | int:
 def _truth(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise mismatch(value, "a truth value", "the accepted values are true and false (True and False in Python and Hy)")
+    raise mismatch(value, "a truth value", "write true or false (True or False in Python and Hy)")
 
 
 def _nothing(value: Any) -> None:
@@ -120,14 +124,17 @@ def _bytes(value: Any) -> bytes:
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
-    """Return a value of any type with its lists and maps made immutable. Raises `Wrong` for what can't be kept.
+    """Return a value of any type with immutable lists and maps.
 
-    Maps keep their order, which pyrsistent's don't: a template that walks one must give the same text every time.
+    Maps keep their order, so that a template that iterates over one always renders the same text. Maps of pyrsistent
+    don't.
+
+    :raises Wrong: the value is nested too deeply, or a key of a map is not text
     """
     if isinstance(value, (str, int, float, bool, bytes, Blob)) or value is None:
         return value
     if depth > MAX_DEPTH:
-        raise Wrong(f"lists and maps inside each other more than {MAX_DEPTH} deep")
+        raise Wrong(f"lists and maps nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None and not hasattr(wrong, "name"):
@@ -157,11 +164,11 @@ _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
 def of_annotation(annotation: Any, scope: Mapping[str, Any]) -> Type:
-    """Return the type that an annotation means.
+    """Return the type for an annotation.
 
-    :param annotation: the annotation, or its text
-    :param scope: the names that its text may use
-    Raises `TypeProblem`.
+    :param annotation: the annotation, or its source text
+    :param scope: the names that the source text can use
+    :raises TypeProblem: the annotation is not supported, or its source text fails
     """
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
@@ -183,15 +190,15 @@ def of_annotation(annotation: Any, scope: Mapping[str, Any]) -> Type:
         return _map(of_annotation(inner[1], scope) if len(inner) == 2 else ANY)
     if isinstance(annotation, type):
         return _instance(annotation)
-    if isinstance(annotation, Rule) or inspect_function(annotation):
+    if isinstance(annotation, Rule) or is_function(annotation):
         return _annotated(ANY, (annotation,))
     raise TypeProblem(
-        f"{annotation!r} is no type", "use str, int, bool, list[…] or a type of statecfg.remote.graph.values"
+        f"{annotation!r} is not a supported type", "use str, int, bool, list[…] or a type that statecfg exports"
     )
 
 
-def inspect_function(value: object) -> bool:
-    """Return whether a value is a function, which checks a value by itself."""
+def is_function(value: object) -> bool:
+    """Return whether an annotation is a function that checks a value."""
     return isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
 
 
@@ -200,7 +207,7 @@ def _evaluated(text: str, scope: Mapping[str, Any]) -> Any:
         return eval(text, {"__builtins__": builtins.__dict__, **scope})  # noqa: S307  # the annotation of a type's author
     except NameError as error:
         help = (
-            "import it at run time or define it in this module; names under `if TYPE_CHECKING` exist for editors only"
+            "import it at run time or define it in this module; names under `if TYPE_CHECKING` do not exist at run time"
         )
         raise TypeProblem(f"{error} in {text!r}", help) from None
     except Exception as error:
@@ -213,13 +220,13 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
         return inner
     described = [rule for rule in rules if isinstance(rule, Rule)]
     expects = described[-1].expects if described else inner.expects
-    alone = bool(described) and described[0].takes
+    checks_type = bool(described) and described[0].takes
     check_inner = inner.check
 
     def check(value: Any) -> Any:
         if hidden(value):
             return _checked_secret(value, rules)
-        if not alone:
+        if not checks_type:
             try:
                 value = check_inner(value)
             except Mismatch as error:
@@ -229,7 +236,7 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
         for rule in rules:
             value = rule(value)
             if value is None:
-                raise Wrong(f"{getattr(rule, '__name__', 'the validator')} returned nothing for it")
+                raise Wrong(f"{getattr(rule, '__name__', 'the validator')} returned None instead of the value")
         return value
 
     schema = dict(inner.schema)
@@ -243,7 +250,7 @@ def _checked_secret(secret: Value, rules: list[Any]) -> Any:
         try:
             rule(secret.reveal())
         except ValueError:
-            raise Wrong(f"the value of {secret!r} is not {getattr(rule, 'expects', 'right')}") from None
+            raise Wrong(f"the value of {secret!r} is not {getattr(rule, 'expects', 'valid')}") from None
     return secret
 
 
@@ -266,24 +273,26 @@ def _literal(choices: tuple[Any, ...]) -> Type:
 def _union(options: list[Type]) -> Type:
     expects = " or ".join(dict.fromkeys(option.expects for option in options if option.expects != "nothing"))
     optional = any(option.expects == "nothing" for option in options)
-    some = [option for option in options if option.expects != "nothing"]
+    alternatives = [option for option in options if option.expects != "nothing"]
 
     def check(value: Any) -> Any:
         if value is None and optional:
             return None
         failures: list[Wrong] = []
-        for option in some:
+        for option in alternatives:
             try:
                 return option.check(value)
             except Wrong as error:
                 failures.append(error)
-        told = [error for error in failures if not isinstance(error, Mismatch)]
-        if told or len(failures) == 1:
-            raise (told or failures)[0]
+        wrong_values = [error for error in failures if not isinstance(error, Mismatch)]
+        if wrong_values or len(failures) == 1:
+            raise (wrong_values or failures)[0]
         raise mismatch(value, expects, next((error.help for error in failures if error.help), ""))
 
-    anything = some[0].schema if len(some) == 1 else {"anyOf": [option.schema for option in some]}
-    return Type(expects, check, anything, any(option.shown for option in some))
+    json_schema = (
+        alternatives[0].schema if len(alternatives) == 1 else {"anyOf": [option.schema for option in alternatives]}
+    )
+    return Type(expects, check, json_schema, any(option.shown for option in alternatives))
 
 
 def _list(inner: Type) -> Type:
@@ -292,15 +301,15 @@ def _list(inner: Type) -> Type:
 
     def check(value: Any) -> Any:
         if not isinstance(value, (list, tuple, PVector)):
-            help = f"write a list of one: [{show(value)}]" if isinstance(value, str) else ""
+            help = f"write a list with one element: [{show(value)}]" if isinstance(value, str) else ""
             raise mismatch(value, "a list", help)
-        kept = []
+        items = []
         for index, item in enumerate(value):
             try:
-                kept.append(check_inner(item))
+                items.append(check_inner(item))
             except Wrong as error:
                 raise _inside(error, f"element {index + 1}") from None
-        return pvector(kept)
+        return pvector(items)
 
     return Type(expects, check, {"type": "array", "items": inner.schema}, inner.shown)
 
@@ -311,16 +320,16 @@ def _map(inner: Type) -> Type:
     def check(value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise mismatch(value, "a map")
-        kept = {}
+        items = {}
         for key, item in value.items():
             name = getattr(key, "name", key)
             if not isinstance(name, str):
                 raise mismatch(key, "text as the key of a map", f'put it in quotes: "{show(key)}"')
             try:
-                kept[str.__str__(name)] = inner.check(item)
+                items[str.__str__(name)] = inner.check(item)
             except Wrong as error:
                 raise _inside(error, f"`{name}`") from None
-        return types.MappingProxyType(kept)
+        return types.MappingProxyType(items)
 
     return Type(expects, check, {"type": "object", "additionalProperties": inner.schema})
 
@@ -329,11 +338,11 @@ def _inside(error: Wrong, where: str) -> Wrong:
     return type(error)(f"{where}: {error}", error.help)
 
 
-def _instance(kind: type) -> Type:
-    expects = f"{'an' if kind.__name__[:1] in 'AEIOaeio' else 'a'} {kind.__name__}"
+def _instance(cls: type) -> Type:
+    expects = f"{'an' if cls.__name__[:1] in 'AEIOaeio' else 'a'} {cls.__name__}"
 
     def check(value: Any) -> Any:
-        if isinstance(value, kind):
+        if isinstance(value, cls):
             return value
         raise mismatch(value, expects)
 

@@ -1,4 +1,4 @@
-"""From a graph to what is sent to the host: checked, prepared, layered, plain JSON."""
+"""Compile a graph into the definition for one host: validated, prepared, in layers, as plain JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg import problems
-from statecfg.graph import claims, contradictions, graph, opaque
-from statecfg.graph.graph import Graph, Node
+from statecfg.graph import contradictions, identity, opaque
+from statecfg.graph.graph import Graph
+from statecfg.graph.layers import check, in_layers
+from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.user_code import explained
-from statecfg.problems import InvalidInput, Problem, problem, tokens
+from statecfg.problems import InvalidInput, Problem, collecting, problem, tokens
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
@@ -38,13 +39,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a host is to be, ready to be sent.
+    """The compiled graph of one host, ready to be sent.
 
-    :param layers: wire nodes, in layers
-    :param blobs: content that the host may ask for, by SHA-256
-    :param types: names of the node types in it, sorted
-    :param secrets: name → value of the secrets that went into it
-    :param digest: SHA-256 over the layers' canonical JSON, without positions
+    :param layers: the nodes in wire format, in layers
+    :param blobs: content that the host may request, by SHA-256
+    :param types: names of the node types, sorted
+    :param secrets: name → value of the secrets that it contains
+    :param digest: SHA-256 of the layers' canonical JSON, without positions
     """
 
     layers: list[list[Json]]
@@ -55,9 +56,9 @@ class Definition:
 
 
 def for_undoing(definition: Definition) -> Definition:
-    """Return what a host needs of a definition to undo all of it: the nodes whose attributes hold a secret.
+    """Return the part of a definition that a host needs to undo it: the nodes whose attributes contain secrets.
 
-    The host's ledger keeps masks in their place.
+    The host's ledger contains only masks of these secrets.
     """
     values = tuple(definition.secrets.values())
     layers = [[node for node in layer if _mentions(node.get("attrs"), values)] for layer in definition.layers]
@@ -65,7 +66,7 @@ def for_undoing(definition: Definition) -> Definition:
 
 
 def _mentions(value: Any, texts: tuple[str, ...]) -> bool:
-    """Tell whether one of `texts` stands somewhere in a plain value; content is not looked into."""
+    """Return whether a JSON value contains one of `texts`, apart from the content of blobs."""
     if isinstance(value, str):
         return any(text in value for text in texts)
     if isinstance(value, Mapping):
@@ -73,15 +74,18 @@ def _mentions(value: Any, texts: tuple[str, ...]) -> bool:
     return isinstance(value, list) and any(_mentions(item, texts) for item in value)
 
 
-def compile_graph(given: Graph, context: WireContext) -> Definition:
-    """Return the definition of a graph for one host. Raises InvalidInput with everything that is wrong."""
+def compile_graph(graph: Graph, context: WireContext) -> Definition:
+    """Return the definition of a graph for one host.
+
+    :raises InvalidInput: with all problems of the graph
+    """
     with _uncollected():
-        return _compiled(list(given.nodes()), context)
+        return _compiled(list(graph.nodes()), context)
 
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep the cycle collector from walking the nodes again and again while more are made, none of them garbage."""
+    """Disable the cyclic garbage collector, which would visit all nodes repeatedly while none of them is garbage."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -92,25 +96,25 @@ def _uncollected() -> Iterator[None]:
 
 
 def _compiled(nodes: list[Node], context: WireContext) -> Definition:
-    found = graph.check(nodes)
-    if len(nodes) > graph.MAX_NODES:
-        raise InvalidInput(found)
+    problems = check(nodes)
+    if len(nodes) > MAX_NODES:
+        raise InvalidInput(problems)
     try:
-        with explained("finding what nodes are about", nodes[0].position if nodes else NOWHERE):
-            found += claims.check(nodes)
-            found += contradictions.check(nodes)
+        with explained("finding the identities of nodes", nodes[0].position if nodes else NOWHERE):
+            problems += identity.check(nodes)
+            problems += contradictions.check(nodes)
     except InvalidInput as error:
-        found += error.problems
+        problems += error.problems
     layers = [nodes]
     try:
-        layers = layers if found else graph.in_layers(nodes)
+        layers = layers if problems else in_layers(nodes)
     except InvalidInput as error:
-        found += error.problems
+        problems += error.problems
     packer = _Packer(context)
     with opaque.recording() as used:
         wire = [[packer.pack(node) for node in layer] for layer in layers]
-    if found or packer.found:
-        raise InvalidInput(found + packer.found)
+    if problems or packer.problems:
+        raise InvalidInput(problems + packer.problems)
     secrets = {name: value.reveal() for name, value in used.items()}
     return Definition(wire, packer.blobs, sorted(packer.methods), secrets, digest(wire))
 
@@ -118,7 +122,7 @@ def _compiled(nodes: list[Node], context: WireContext) -> Definition:
 def digest(layers: list[list[Json]]) -> str:
     """Return the SHA-256 of the layers' canonical JSON: keys sorted, no spaces, one layer per line.
 
-    Where nodes are written is left out: a playbook in which lines have moved means what it meant.
+    Source positions are excluded, so moving lines in a playbook does not change the digest.
     """
     total = hashlib.sha256()
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -129,17 +133,17 @@ def digest(layers: list[list[Json]]) -> str:
 
 
 class _Packer:
-    """Makes wire nodes, and gathers on the way the content and what is wrong."""
+    """Converts nodes to the wire format, and collects their content and problems."""
 
     def __init__(self, context: WireContext) -> None:
         self.context = context
-        self.found: list[Problem] = []
+        self.problems: list[Problem] = []
         self.blobs: dict[str, Blob] = {}
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
-        self.places: dict[SourceLocation, str] = {}
+        self.locations: dict[SourceLocation, str] = {}
 
     def pack(self, node: Node) -> Json:
-        """Return the wire form of a node; a broken one, or one that can't be prepared, as far as it goes."""
+        """Return a node in wire format; only part of it if it is broken or can't be prepared."""
         name = node.type
         wire: Json = {"provides": node.provides, "type": name}
         if node.broken:
@@ -158,70 +162,70 @@ class _Packer:
             if names:
                 wire[key] = list(names)
         try:
-            # Sorted, since the order of a pmap is another in every process.
-            given = opaque.found(sent["attrs"])
-            attrs = {key: value for key, value in sorted(self._map(given).items()) if key != "type"}
+            # Sorted, because the order of a pmap differs in each process.
+            resolved = opaque.resolve_tokens(sent["attrs"])
+            attrs = {key: value for key, value in sorted(self._map(resolved).items()) if key != "type"}
             options = self._map(node.options) if node.options else None
-        except (_CantSend, tokens.Lost) as error:
+        except (_CantSend, tokens.SecretError) as error:
             code = "SC0117" if isinstance(error, _CantSend) else "SC0423"
-            self.found.append(problem(code, f"{node.provides}: {error}", error.help, node.position))
+            self.problems.append(problem(code, f"{node.provides}: {error}", error.help, node.position))
             return wire
         if attrs:
             wire["attrs"] = attrs
-        hides = _hiding(node, given, used)
+        hides = _hiding(node, resolved, used)
         if hides:
             wire["hides"] = hides
-        position = self.places.get(node.position)
+        position = self.locations.get(node.position)
         if position is None:
-            position = self.places[node.position] = str(self.context.relative(node.position))
+            position = self.locations[node.position] = str(self.context.relative(node.position))
         wire["position"] = position
         if options:
             wire["options"] = options
         return wire
 
     def _to_wire(self, name: str) -> Callable[[Node], Any] | None:
-        kind = REGISTRY.get(name)
-        function = kind.methods.get("to_wire") if kind is not None else None
+        node_type = REGISTRY.get(name)
+        function = node_type.methods.get("to_wire") if node_type is not None else None
         if function is None or len(inspect.signature(function).parameters) < 2:
             return function
-        two = function
-        return lambda node: two(node, self.context)
+        with_context = function
+        return lambda node: with_context(node, self.context)
 
     def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
-        given = node.attrs.iteritems()
-        # Nearly all values are plain, and there may be a hundred thousand nodes: only the others are looked into.
-        if any(opaque.holds(value) for _, value in given if type(value) not in PLAIN):
+        values = node.attrs.iteritems()
+        # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
+        if any(opaque.contains_secret(value) for _, value in values if type(value) not in PLAIN):
             node = node.replace(attrs=pmap({key: _revealed(value) for key, value in node.attrs.items()}))
         try:
-            with problems.collecting() as found, _of_author(node):
+            with collecting() as reported, _of_author(node):
                 sent = prepare(node)
         except InvalidInput as error:
             self._placed(error.problems, node)
             return None
         except (ValueError, OSError) as error:
             help = getattr(error, "help", "")
-            found, sent = [problem("SC0116", f"{node.provides}: {error}", help, node.position)], None
-        self._placed(found, node)
-        if found:
+            reported, sent = [problem("SC0116", f"{node.provides}: {error}", help, node.position)], None
+        self._placed(reported, node)
+        if reported:
             return None
         try:
             if isinstance(sent["attrs"], Mapping):
                 return sent
         except (TypeError, KeyError):
-            pass  # what came back is no node, and the problem below says so
+            pass  # the result is not a node, which the problem below reports
         detail = f"to_wire of {node.type} returned {kind_of(sent)}, not a node, for {node.provides}"
-        self.found.append(problem("SC0119", detail, "return the node, or node.with_attrs(…)", node.position))
+        self.problems.append(problem("SC0119", detail, "return the node, or node.with_attrs(…)", node.position))
         return None
 
-    def _placed(self, found: list[Problem], node: Node) -> None:
-        self.found.extend(item if item.places else replace(item, places=(node.position,)) for item in found)
+    def _placed(self, reported: list[Problem], node: Node) -> None:
+        self.problems.extend(item if item.places else replace(item, places=(node.position,)) for item in reported)
 
     def _plain(self, value: Any, depth: int) -> Any:
-        kind = type(value)
-        if kind in PLAIN:
+        value_type = type(value)
+        if value_type in PLAIN:
             return value
         if depth > MAX_DEPTH:
-            raise _CantSend(f"lists and maps inside each other more than {MAX_DEPTH} deep")
+            raise _CantSend(f"lists and maps nested more than {MAX_DEPTH} levels deep")
         if isinstance(value, Mapping):
             return self._map(value, depth + 1)
         if isinstance(value, (list, tuple, PVector)):
@@ -233,19 +237,19 @@ class _Packer:
         if isinstance(value, (str, PurePath)):
             return str(value)
         if isinstance(value, (int, float)):
-            return kind.__base__(value) if kind.__base__ in (int, float) else value
+            return value_type.__base__(value) if value_type.__base__ in (int, float) else value
         raise _CantSend(
             f"{kind_of(value)} can't be sent to a host: {show(value)}",
-            "give text, numbers, lists or maps, or let the type's to_wire turn it into them",
+            "use text, numbers, lists or maps, or convert the value in the node type's to_wire",
         )
 
-    def _map(self, given: Mapping[str, Any], depth: int = 0) -> Json:
-        pairs = given.iteritems() if isinstance(given, PMap) else given.items()
+    def _map(self, mapping: Mapping[str, Any], depth: int = 0) -> Json:
+        pairs = mapping.iteritems() if isinstance(mapping, PMap) else mapping.items()
         return {_key(key): value if type(value) in PLAIN else self._plain(value, depth) for key, value in pairs}
 
 
 def _revealed(value: Any) -> Any:
-    """Return a value of a node with its secrets in the open, as a type's to_wire needs them."""
+    """Return an attribute with its secrets revealed, for a node type's to_wire."""
     if isinstance(value, opaque.Value):
         return value.reveal()
     if isinstance(value, Mapping):
@@ -256,22 +260,24 @@ def _revealed(value: Any) -> Any:
 
 
 def _hiding(node: Node, sent: Mapping[str, Any], used: Mapping[str, opaque.Secret]) -> list[str]:
-    """Return the names of the attributes that hold secrets, of which the host's ledger keeps none.
+    """Return the names of the attributes that contain secrets. The host's ledger does not store them.
 
-    :param sent: the attributes as `to_wire` left them
-    :param used: the secrets that were revealed meanwhile
+    :param sent: the attributes after `to_wire`
+    :param used: the secrets that `to_wire` could use
     """
-    found = {name for name, value in node.attrs.items() if type(value) not in PLAIN and opaque.holds(value)}
-    found |= {name for name, value in sent.items() if type(value) not in PLAIN and opaque.holds(value)}
-    values = [each.reveal() for each in list(used.values())]
+    names = {name for name, value in node.attrs.items() if type(value) not in PLAIN and opaque.contains_secret(value)}
+    names |= {name for name, value in sent.items() if type(value) not in PLAIN and opaque.contains_secret(value)}
+    values = [secret.reveal() for secret in list(used.values())]
     if values:
-        made = {name: value for name, value in sent.items() if value is not node.attrs.get(name) and value is not None}
-        found |= {name for name, value in made.items() if _holds_one(value, values)}
-    return sorted(name for name in found if sent.get(name) is not None)
+        changed = {
+            name: value for name, value in sent.items() if value is not node.attrs.get(name) and value is not None
+        }
+        names |= {name for name, value in changed.items() if _holds_one(value, values)}
+    return sorted(name for name in names if sent.get(name) is not None)
 
 
 def _holds_one(value: Any, secrets: list[str]) -> bool:
-    """Return whether one of the secrets stands in a value, which may be content, a list or a map."""
+    """Return whether a value contains one of the secrets. The value may be content, a list or a map."""
     if isinstance(value, Mapping):
         return any(_holds_one(item, secrets) for item in value.values())
     if isinstance(value, (list, tuple, PVector)):
@@ -296,4 +302,4 @@ def _key(key: Any) -> str:
         return key
     if not isinstance(key, str):
         raise _CantSend(f"the key of a map must be text, got {kind_of(key)}: {show(key)}", "put it in quotes")
-    return "$" + key if key.startswith("$") else str(key)  # `$blob` stands for content, see `decode_value`
+    return "$" + key if key.startswith("$") else str(key)  # the key `$blob` marks content, see `decode_value`

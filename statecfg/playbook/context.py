@@ -1,4 +1,4 @@
-"""What a node type's `to_wire` may use of the controller: the host's variables, project files, templates."""
+"""The context that a node type's `to_wire` receives: the host's variables, project files, templates."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:
-    from statecfg.graph.graph import Node
+    from statecfg.graph.nodes import Node
 
-HELD = 1 << 16  # bytes of a file that is kept in memory; of a larger one, its path and digest
+HELD = 1 << 16  # bytes; of a larger file, only the path and digest are kept in memory
 
 
 @dataclass(frozen=True)
 class WireContext:
-    """The controller's side of preparing the nodes of one host.
+    """Access to the project while the nodes of one host are prepared.
 
     :param host: the host's name
-    :param vars: its variables, merged
-    :param groups: the groups it is in
+    :param vars: its merged variables
+    :param groups: the groups that contain it
     :param base: the project's directory
-    :param own: by node name, the variables of the play that declares it; `vars` for others
+    :param own: node name → variables of the play that declares the node; `vars` applies to all other nodes
     """
 
     host: str = "localhost"
@@ -38,16 +38,17 @@ class WireContext:
     base: Path = field(default_factory=Path.cwd)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def relative(self, place: SourceLocation) -> SourceLocation:
-        """Return a place with its file relative to the project's directory."""
-        return positions.relative(place, os.path.abspath(self.base))
+    def relative(self, location: SourceLocation) -> SourceLocation:
+        """Return a source location with its file relative to the project's directory."""
+        return positions.relative(location, os.path.abspath(self.base))
 
     def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:
-        """Return the file, or the directory, that `path` names: beside the file that declares the node, then in the
-        project's `files/` and `templates/`.
+        """Find a file or directory: in the directory of the file that declares the node, then in the project.
 
-        Raises InvalidInput, at the node's place, where it is missing, of another kind, unreadable, or outside the
-        project by a link.
+        :param path: its path, relative to one of these directories
+        :param below: the directory of the project to search first: "files" or "templates"; the other one is next
+        :param directory: find a directory instead of a file
+        :raises InvalidInput: it is missing, unreadable, of the wrong type, or a link leads outside the project
         """
         beside = Path(self.base, os.path.dirname(node.position.file))
         tried = [beside / path, Path(self.base, below, path)]
@@ -59,69 +60,74 @@ class WireContext:
                 return candidate
         if os.path.isabs(path):
             nearby = suggest_file(path)
-            help_text = nearby or "it is looked for on this machine, not on the host"
-            raise self._unreadable(node, f"{path} is not there", help_text)
+            help_text = nearby or "the path refers to this machine, not to the host"
+            raise self._unreadable(node, f"{path} does not exist", help_text)
         looked = ", ".join(dict.fromkeys(os.path.relpath(item, self.base) for item in tried))
         nearby = next(filter(None, map(suggest_file, tried)), "")
-        help_text = " ".join(filter(None, (nearby, f"looked for {looked} in {self.base}")))
-        raise self._unreadable(node, f"{path} is not there", help_text)
+        help_text = " ".join(filter(None, (nearby, f"searched for {looked} in {self.base}")))
+        raise self._unreadable(node, f"{path} does not exist", help_text)
 
-    def _accept(self, node: Node, path: str, found: Path, directory: bool) -> None:
-        real = Path(os.path.realpath(found))
-        leads = "" if real == found else f" (which is {real})"
+    def _accept(self, node: Node, path: str, candidate: Path, directory: bool) -> None:
+        real = Path(os.path.realpath(candidate))
+        resolved = "" if real == candidate else f" (which is {real})"
         root = Path(os.path.realpath(self.base))
         if not os.path.isabs(path) and root not in real.parents:
-            raise self._unreadable(node, f"{path}{leads} is outside the project", f"copy it to {root}")
+            raise self._unreadable(node, f"{path}{resolved} is outside the project", f"copy it into {root}")
         try:
-            kind = real.stat().st_mode
+            mode = real.stat().st_mode
         except OSError as error:
-            raise self._unreadable(node, f"{path}{leads}: {error.strerror}") from None
-        if not (stat.S_ISDIR(kind) if directory else stat.S_ISREG(kind)):
-            what = "a directory" if stat.S_ISDIR(kind) else "no directory" if directory else "no regular file"
-            wanted = "a directory" if directory else "a regular file"
-            raise self._unreadable(node, f"{path}{leads} is {what}", f"name {wanted}")
+            raise self._unreadable(node, f"{path}{resolved}: {error.strerror}") from None
+        if not (stat.S_ISDIR(mode) if directory else stat.S_ISREG(mode)):
+            what = "a directory" if stat.S_ISDIR(mode) else "not a directory" if directory else "not a regular file"
+            expected = "a directory" if directory else "a regular file"
+            raise self._unreadable(node, f"{path}{resolved} is {what}", f"write the path of {expected}")
         if not os.access(real, os.R_OK):
-            raise self._unreadable(node, f"{path}{leads} can't be read: permission denied")
+            raise self._unreadable(node, f"{path}{resolved} can't be read: permission denied")
 
     @staticmethod
     def _unreadable(node: Node, detail: str, help: str = "") -> InvalidInput:
         return InvalidInput([problem("SC0118", f"{node.provides}: {detail}", help, node.position)])
 
     def read(self, node: Node, relative_path: str) -> Blob:
-        """Return the content of a file of the project (see `find`). Raises InvalidInput."""
+        """Return the content of a file of the project; see `find`.
+
+        :raises InvalidInput: the file can't be read
+        """
         return self._blob(node, relative_path, self.find(node, relative_path))
 
-    def _blob(self, node: Node, relative_path: str, found: Path) -> Blob:
+    def _blob(self, node: Node, relative_path: str, file: Path) -> Blob:
         try:
-            size = found.stat().st_size
+            size = file.stat().st_size
             if size <= HELD:
-                blob = Blob.of(found.read_bytes())
-                inputs.note("file", found, sha256=blob.sha256)
+                blob = Blob.of(file.read_bytes())
+                inputs.note("file", file, sha256=blob.sha256)
                 return blob
             total, size = hashlib.sha256(), 0
-            with found.open("rb") as stream:
+            with file.open("rb") as stream:
                 while piece := stream.read(1 << 20):
                     total.update(piece)
                     size += len(piece)
         except OSError as error:
             raise self._unreadable(node, f"{relative_path}: {error.strerror}") from None
-        inputs.note("file", found, sha256=total.hexdigest())
-        return Blob(total.hexdigest(), size, None, str(found))
+        inputs.note("file", file, sha256=total.hexdigest())
+        return Blob(total.hexdigest(), size, None, str(file))
 
     def tree(self, node: Node, relative_path: str) -> dict[str, dict[str, Any]]:
-        """Return what a directory of the project holds, by path below it, sorted.
+        """Return the content of a directory of the project.
 
-        Each entry has a `kind`: "directory"; "file", with `content` and, where it is so, `executable`; or "symlink",
-        with `target`. Raises InvalidInput for what can't be read or is nothing of these.
+        :param relative_path: the directory; see `find`
+        :returns: path below the directory → entry, sorted. Each entry has a `kind`: "directory"; "file", with `content`
+            and, if true, `executable`; or "symlink", with `target`
+        :raises InvalidInput: something can't be read, or is neither a file, a directory nor a symbolic link
         """
         root = self.find(node, relative_path, directory=True)
-        found: dict[str, dict[str, Any]] = {}
-        for here, directories, files in os.walk(root, onerror=self._failed(node, relative_path)):
+        entries: dict[str, dict[str, Any]] = {}
+        for folder, directories, files in os.walk(root, onerror=self._failed(node, relative_path)):
             directories.sort()
             for name in (*directories, *files):
-                path = Path(here, name)
-                found[str(path.relative_to(root))] = self._entry(node, os.path.join(relative_path, name), path)
-        return dict(sorted(found.items()))
+                path = Path(folder, name)
+                entries[str(path.relative_to(root))] = self._entry(node, os.path.join(relative_path, name), path)
+        return dict(sorted(entries.items()))
 
     def _failed(self, node: Node, path: str) -> Callable[[OSError], None]:
         def fail(error: OSError) -> None:
@@ -130,40 +136,46 @@ class WireContext:
         return fail
 
     def _entry(self, node: Node, shown: str, path: Path) -> dict[str, Any]:
-        kind = path.lstat().st_mode
-        if stat.S_ISLNK(kind):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
             return {"kind": "symlink", "target": os.readlink(path)}
-        if stat.S_ISDIR(kind):
+        if stat.S_ISDIR(mode):
             return {"kind": "directory"}
-        if not stat.S_ISREG(kind):
-            raise self._unreadable(node, f"{shown} is neither file, directory nor link", "take it out of the tree")
+        if not stat.S_ISREG(mode):
+            detail = f"{shown} is neither a file, a directory nor a symbolic link"
+            raise self._unreadable(node, detail, "remove it from the directory")
         entry = {"kind": "file", "content": self._blob(node, shown, path)}
-        return {**entry, "executable": True} if kind & 0o100 else entry
+        return {**entry, "executable": True} if mode & 0o100 else entry
 
     def render(self, node: Node, template: str, variables: Mapping[str, Any] | None = None) -> str:
-        """Return a Jinja2 template rendered with the host's variables and `variables`, secrets revealed.
+        """Return a rendered Jinja2 template with its secrets revealed.
 
-        :param template: a file of the project, or the text itself where it holds a line break or `{`
-        Raises InvalidInput: an undefined variable, a template that is wrong, a file that is missing.
+        :param template: a file of the project; or the text itself, if it contains a line break or `{`
+        :param variables: variables in addition to those of the host
+        :raises InvalidInput: the file is missing, the template is wrong, or a variable is undefined
         """
         from statecfg import templates
 
-        known = self.own.get(node.provides, self.vars)
-        given = {"host": {"name": self.host, "groups": list(self.groups)}, **known, **(variables or {})}
+        host_vars = self.own.get(node.provides, self.vars)
+        values = {"host": {"name": self.host, "groups": list(self.groups)}, **host_vars, **(variables or {})}
         if "\n" in template or "{" in template:
-            return templates.render_text(template, given, node.position)
-        return templates.render_file(self.find(node, template, "templates"), given, node.position, self.base)
+            return templates.render_text(template, values, node.position)
+        return templates.render_file(self.find(node, template, "templates"), values, node.position, self.base)
 
     @staticmethod
     def secret(name: str, value: str) -> Any:
-        """Return a value as a secret: it is sent to the host, and shown nowhere.
+        """Return a value as a secret: it is sent to the host, and masked in all output.
 
-        :param name: what reports show in its place
+        :param name: the name in its mask
         """
         from statecfg.graph.opaque import Secret
 
         return Secret(name, value)
 
     def report(self, node: Node, detail: str, help: str = "") -> None:
-        """Report that a node can't be prepared, and why."""
+        """Report that a node can't be prepared.
+
+        :param detail: the reason
+        :param help: what to do; "" if there is no advice
+        """
         problems.report(problem("SC0116", f"{node.provides}: {detail}", help, node.position))

@@ -1,4 +1,4 @@
-"""Host patterns: `web`, `web*`, `~web[0-9]+`, `a,b`, `web:!web3`, `web:&eu`, `all`, `@local`."""
+"""Evaluate host patterns: `web`, `web*`, `~web[0-9]+`, `a,b`, `web:!web3`, `web:&eu`, `all`, `@local`."""
 
 from __future__ import annotations
 
@@ -14,28 +14,33 @@ ALL = "all"
 
 
 class Names:
-    """What patterns can select: the hosts in order, and for each group its hosts."""
+    """The hosts and groups that patterns can select.
+
+    :param hosts: all hosts, in the inventory's order
+    :param groups: group → its hosts
+    """
 
     def __init__(self, hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> None:
         self.hosts, self.groups = list(hosts), groups
 
 
-def match(pattern: str, names: Names, what: str, *places: SourceLocation) -> tuple[list[str], list[Problem]]:
-    """Return the hosts that a pattern selects, in the inventory's order, and what is wrong with the pattern.
+def match(pattern: str, names: Names, what: str, *locations: SourceLocation) -> tuple[list[str], list[Problem]]:
+    """Return the hosts that a pattern selects, in the inventory's order, and the problems of the pattern.
 
-    Terms are joined by `,` or `:`; first all plain terms are added up, then `&x` keeps what is in x as well, then
-    `!x` takes x away; with no plain term, all hosts are what to start from. A term that matches nothing is wrong.
+    Terms are joined by `,` or `:`. The selection starts with the hosts of all plain terms, or with all hosts if there
+    is no plain term. Then `&x` keeps only hosts in x, and `!x` removes the hosts in x. Each term must match something.
 
-    :param what: what to call the pattern in messages: "hosts" or "--limit"
+    :param what: the name of the pattern in messages: "hosts" or "--limit"
+    :param locations: where the pattern is written
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     chosen: set[str] = set()
     kept: list[set[str]] = []
     dropped: set[str] = set()
     started = False
     for term in _terms(pattern):
         sign, name = (term[0], term[1:].strip()) if term[:1] in ("!", "&") else ("", term)
-        hosts = _term(name, pattern, names, what, places, found)
+        hosts = _term(name, pattern, names, what, locations, problems)
         if sign == "!":
             dropped |= hosts
         elif sign == "&":
@@ -46,28 +51,28 @@ def match(pattern: str, names: Names, what: str, *places: SourceLocation) -> tup
     if not started:
         chosen = set(names.hosts)
     chosen = chosen.intersection(*kept) - dropped
-    if not chosen and not found:
+    if not chosen and not problems:
         detail = f"{what} `{pattern}` selects none of {len(names.hosts)} hosts"
-        found.append(problem("SC0406", detail, "check the terms that take hosts away", *places))
+        problems.append(problem("SC0406", detail, "check the terms with `&` and `!`, which remove hosts", *locations))
     order = dict.fromkeys([*names.hosts, LOCAL])
-    return [host for host in order if host in chosen], found
+    return [host for host in order if host in chosen], problems
 
 
 def _terms(pattern: str) -> list[str]:
     terms: list[str] = []
     for part in pattern.split(","):
         text = part.strip()
-        # A regular expression may hold colons of its own.
+        # A regular expression can contain colons.
         terms.extend([text] if text.lstrip("!& ").startswith("~") else [piece.strip() for piece in text.split(":")])
     return terms
 
 
 def _term(
-    name: str, pattern: str, names: Names, what: str, places: tuple[SourceLocation, ...], found: list[Problem]
+    name: str, pattern: str, names: Names, what: str, locations: tuple[SourceLocation, ...], problems: list[Problem]
 ) -> set[str]:
     if not name:
         detail = f"{what} `{pattern}` has an empty term"
-        found.append(problem("SC0407", detail, "write names joined by single commas", *places))
+        problems.append(problem("SC0407", detail, "write names joined by single commas", *locations))
         return set()
     if name == ALL:
         return set(names.hosts)
@@ -78,8 +83,8 @@ def _term(
             test: Callable[[str], object] = re.compile(name[1:]).search
         except re.error as error:
             at = "" if error.pos is None else f" at character {error.pos + 1}"
-            detail = f"{what} `{pattern}`: the regular expression `{name[1:]}` is wrong{at}: {error.msg}"
-            found.append(problem("SC0407", detail, "correct the expression", *places))
+            detail = f"{what} `{pattern}`: the regular expression `{name[1:]}` is invalid{at}: {error.msg}"
+            problems.append(problem("SC0407", detail, "fix the regular expression", *locations))
             return set()
     elif any(letter in name for letter in "*?["):
         test = re.compile(fnmatch.translate(name)).match
@@ -90,18 +95,18 @@ def _term(
         if test(group):
             hosts.update(members)
     if not hosts and name not in names.groups:
-        found.append(_nothing(name, pattern, names, what, places))
+        problems.append(_nothing(name, pattern, names, what, locations))
     return hosts
 
 
-def _nothing(name: str, pattern: str, names: Names, what: str, places: tuple[SourceLocation, ...]) -> Problem:
+def _nothing(name: str, pattern: str, names: Names, what: str, locations: tuple[SourceLocation, ...]) -> Problem:
     term = f", term `{name}`," if name != pattern else ""
     if not names.hosts:
         return problem(
             "SC0406",
             f"{what} `{pattern}`{term} matches nothing: the inventory has no hosts",
-            "name an inventory with -i, or use @local for this machine",
-            *places,
+            "pass an inventory with -i, or use @local for this machine",
+            *locations,
         )
     help_text = suggest(name, [*names.groups, *names.hosts], "there are")
-    return problem("SC0406", f"{what} `{pattern}`{term} matches no host and no group", help_text, *places)
+    return problem("SC0406", f"{what} `{pattern}`{term} matches no host and no group", help_text, *locations)

@@ -1,4 +1,4 @@
-"""The hosts and groups that playbooks are for: who belongs where, and whose variable wins."""
+"""The inventory: hosts, groups, and which value of a variable wins."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ TRANSPORTS = {"ssh": "ssh_connection", "local": "local"}
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine we manage.
+    """A managed machine.
 
-    :param name: what reports, patterns and `--limit` call it
-    :param address: what to connect to; the name where not given
-    :param port: 1 to 65535; None: what ssh_config says, or 22
-    :param user: whom to log in as; None: what ssh_config says, or the current user
+    :param name: its name in reports, patterns and `--limit`
+    :param address: the address to connect to; default: the name
+    :param port: 1 to 65535; None for the port in ssh_config, or 22
+    :param user: the user to log in as; None for the user in ssh_config, or the current user
     :param identity_files: private keys to try, as paths on the controller
-    :param proxy_jump: hosts to jump through, as ssh's `-J` takes them
+    :param proxy_jump: jump hosts, in the format of ssh's `-J`
     :param become: "sudo", "doas" or "su" to act as `become_user`; None to act as the user who logged in
-    :param python: path of the Python to use on the host; None to look for one
-    :param vars: variables, of its groups and its own merged
-    :param groups: the groups it is in, directly or through others, sorted
+    :param python: path of the Python on the host; None to search for one
+    :param vars: the merged variables of its groups and its own
+    :param groups: the groups that contain it, directly or indirectly, sorted
     :param transport: one of `TRANSPORTS`
-    :param position: where the inventory names it
+    :param position: the source location in the inventory
     """
 
     name: str
@@ -58,7 +58,11 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hosts and groups with something in common; `hosts` and `groups` map a name to the place that says so."""
+    """A named set of hosts and groups.
+
+    :param hosts: name of each host → source location of the name
+    :param groups: name of each group in it → source location of the name
+    """
 
     name: str
     hosts: Mapping[str, SourceLocation] = field(default_factory=dict)
@@ -68,13 +72,13 @@ class Group:
 
 
 class Inventory:
-    """Hosts by name and groups by name, checked.
+    """The validated hosts and groups by name.
 
     :param hosts: the hosts, without groups and variables
-    :param vars: each host's own variables
+    :param vars: host → its own variables
     :param groups: the groups
-    :param file: the file they come from, "" for none
-    :raises InvalidInput: with every contradiction in it
+    :param file: the inventory's file; "" for none
+    :raises InvalidInput: with all contradictions
     """
 
     def __init__(
@@ -88,47 +92,50 @@ class Inventory:
         self.groups = {group.name: group for group in groups}
         self._own = dict(vars or {})
         plain = {host.name: host for host in hosts}
-        found = self._check_names(plain) + self._check_circles()
-        if found:
-            raise InvalidInput(found)
+        problems = self._check_names(plain) + self._check_cycles()
+        if problems:
+            raise InvalidInput(problems)
         self._below = {name: self._descend(name) for name in self.groups}
         self._members = {name: self._hosts_of(name) for name in self.groups}
         self._of: dict[str, list[str]] = {name: [] for name in plain}
         for group in sorted(self._members):
             for name in self._members[group]:
                 self._of[name].append(group)
-        self._won = {name: self._winners(name, found) for name in plain}
-        if found:
-            raise InvalidInput(found)
+        self._effective = {name: self._winners(name, problems) for name in plain}
+        if problems:
+            raise InvalidInput(problems)
         self.hosts = {name: self._complete(host) for name, host in plain.items()}
 
     def select(
-        self, pattern: str, limit: str | None = None, *places: SourceLocation, empty_ok: bool = False
+        self, pattern: str, limit: str | None = None, *locations: SourceLocation, empty_ok: bool = False
     ) -> list[Host]:
-        """Return the hosts of a pattern that the limit leaves, in the inventory's order.
+        """Return the hosts that both a pattern and a limit select, in the inventory's order.
 
         :param pattern: see `statecfg.playbook.host_patterns.match`
-        :param limit: a pattern that narrows the first one down
-        :param places: where the pattern was written
-        :param empty_ok: a limit that leaves none of this pattern's hosts is no error
-        :raises InvalidInput: a pattern or limit matches nothing, or can't be parsed
+        :param limit: a second pattern; None for no limit
+        :param locations: where the pattern is written
+        :param empty_ok: allow that the limit excludes all hosts of the pattern
+        :raises InvalidInput: the pattern or limit matches nothing or can't be parsed
         """
-        every = [*self.hosts, LOCAL] if pattern.strip() == LOCAL else [*self.hosts]
-        chosen, found = host_patterns.match(pattern, self._names(self.hosts), "hosts", *places)
+        names = [*self.hosts, LOCAL] if pattern.strip() == LOCAL else [*self.hosts]
+        chosen, problems = host_patterns.match(pattern, self._names(self.hosts), "hosts", *locations)
         if limit is not None:
-            kept, wrong = host_patterns.match(limit, self._names(every), "--limit")
-            found += wrong
-            left = [name for name in chosen if name in kept]
-            if chosen and not left and not found and not empty_ok:
-                detail = f"--limit `{limit}` leaves none of the {len(chosen)} hosts of `{pattern}`"
-                found.append(problem("SC0406", detail, suggest(limit, chosen, "its hosts"), *places))
-            chosen = left
-        if found:
-            raise InvalidInput(found)
+            allowed, wrong = host_patterns.match(limit, self._names(names), "--limit")
+            problems += wrong
+            remaining = [name for name in chosen if name in allowed]
+            if chosen and not remaining and not problems and not empty_ok:
+                detail = f"--limit `{limit}` excludes all {len(chosen)} hosts of `{pattern}`"
+                problems.append(problem("SC0406", detail, suggest(limit, chosen, "its hosts"), *locations))
+            chosen = remaining
+        if problems:
+            raise InvalidInput(problems)
         return [self.host(name) for name in chosen]
 
     def host(self, name: str) -> Host:
-        """Return a host by its name; `@local` is this machine. Raises InvalidInput where there is none."""
+        """Return a host by its name; `@local` is this machine.
+
+        :raises InvalidInput: the inventory has no host with this name
+        """
         if name == LOCAL:
             return self.hosts.get(LOCAL) or Host(LOCAL, "localhost", transport="local")
         if name not in self.hosts:
@@ -137,70 +144,70 @@ class Inventory:
         return self.hosts[name]
 
     def members(self, group: str) -> list[str]:
-        """Return the names of a group's hosts, its groups' hosts included, in the inventory's order."""
+        """Return the names of the hosts in a group and in the groups that it contains, in the inventory's order."""
         return [name for name in self.hosts if group == ALL or name in self._members[group]]
 
     def who_won(self, host: str) -> dict[str, tuple[Any, SourceLocation]]:
-        """Return each variable of the host with its value and the place that gave it.
+        """Return each variable of a host with its value and the source location of the value.
 
-        A host's own variables win over its groups'; a group's win over those of a group that holds it.
+        A host's own variables override those of its groups; a group's override those of a group that contains it.
         """
-        return {} if host == LOCAL and host not in self._won else dict(self._won[host])
+        return {} if host == LOCAL and host not in self._effective else dict(self._effective[host])
 
     def _names(self, hosts: Iterable[str]) -> host_patterns.Names:
         return host_patterns.Names(list(hosts), {g: sorted(m) for g, m in self._members.items() if g != ALL})
 
     def _check_names(self, hosts: Mapping[str, Host]) -> list[Problem]:
-        found: list[Problem] = []
+        problems: list[Problem] = []
         for name, group in self.groups.items():
             if name in hosts:
                 detail = f"`{name}` is a group and a host"
-                found.append(problem("SC0403", detail, "rename one of them", group.position, hosts[name].position))
-            for host, place in group.hosts.items():
+                problems.append(problem("SC0403", detail, "rename one of them", group.position, hosts[name].position))
+            for host, location in group.hosts.items():
                 if host not in hosts:
-                    found.append(self._unknown("host", host, list(hosts), place))
-            for other, place in group.groups.items():
+                    problems.append(self._unknown("host", host, list(hosts), location))
+            for other, location in group.groups.items():
                 if other not in self.groups:
-                    found.append(self._unknown("group", other, list(self.groups), place))
-        return found
+                    problems.append(self._unknown("group", other, list(self.groups), location))
+        return problems
 
     @staticmethod
-    def _unknown(kind: str, name: str, valid: list[str], place: SourceLocation) -> Problem:
-        add = f"add it to {kind}s:"
+    def _unknown(category: str, name: str, valid: list[str], location: SourceLocation) -> Problem:
+        add = f"add it to {category}s:"
         help_text = suggest(name, valid, f"{add} There are")
-        return problem("SC0404", f"there is no {kind} `{name}`", help_text or add, place)
+        return problem("SC0404", f"there is no {category} `{name}`", help_text or add, location)
 
-    def _check_circles(self) -> list[Problem]:
-        done: set[str] = set()
+    def _check_cycles(self) -> list[Problem]:
+        visited: set[str] = set()
         for start in self.groups:
             path: list[str] = []
-            # A path of iterators in place of recursion: groups may nest as deeply as they like.
+            # A stack of iterators instead of recursion: groups can be nested to any depth.
             steps = [iter([start])]
             while steps:
                 name = next(steps[-1], None)
                 if name is None:
                     steps.pop()
                     if path:
-                        done.add(path.pop())
+                        visited.add(path.pop())
                 elif name in path:
-                    return [self._circle([*path[path.index(name) :], name])]
-                elif name not in done and name in self.groups:
+                    return [self._cycle([*path[path.index(name) :], name])]
+                elif name not in visited and name in self.groups:
                     path.append(name)
                     steps.append(iter(self.groups[name].groups))
         return []
 
-    def _circle(self, path: list[str]) -> Problem:
-        places = [self.groups[one].groups[other] for one, other in itertools.pairwise(path)]
-        return problem("SC0402", " → ".join(path), "take one of these out of the other", *places)
+    def _cycle(self, path: list[str]) -> Problem:
+        locations = [self.groups[one].groups[other] for one, other in itertools.pairwise(path)]
+        return problem("SC0402", " → ".join(path), "remove one of these groups from the group before it", *locations)
 
     def _descend(self, name: str) -> set[str]:
         below: set[str] = set()
-        left = list(self.groups) if name == ALL else list(self.groups[name].groups)
-        while left:
-            group = left.pop()
+        waiting = list(self.groups) if name == ALL else list(self.groups[name].groups)
+        while waiting:
+            group = waiting.pop()
             if group not in below and group != name:
                 below.add(group)
-                left.extend(self.groups[group].groups)
+                waiting.extend(self.groups[group].groups)
         return below
 
     def _hosts_of(self, name: str) -> set[str]:
@@ -208,22 +215,22 @@ class Inventory:
             return set(self._own)
         return {host for group in (name, *self._below[name]) for host in self.groups[group].hosts}
 
-    def _winners(self, host: str, found: list[Problem]) -> dict[str, tuple[Any, SourceLocation]]:
+    def _winners(self, host: str, problems: list[Problem]) -> dict[str, tuple[Any, SourceLocation]]:
         groups = self._of[host]
-        won: dict[str, tuple[Any, SourceLocation]] = {}
+        effective: dict[str, tuple[Any, SourceLocation]] = {}
         for variable in dict.fromkeys(key for group in groups for key in self.groups[group].vars):
-            giving = [group for group in groups if variable in self.groups[group].vars]
-            nearest = [group for group in giving if not self._below[group].intersection(giving)]
-            values = [self.groups[group].vars[variable] for group in nearest]
-            won[variable] = values[0]
+            setting = [group for group in groups if variable in self.groups[group].vars]
+            innermost = [group for group in setting if not self._below[group].intersection(setting)]
+            values = [self.groups[group].vars[variable] for group in innermost]
+            effective[variable] = values[0]
             own = self._own.get(host, {})
             if variable not in own and any(not _same(value, values[0][0]) for value, _ in values):
-                found.append(_disagreement(host, variable, nearest, [place for _, place in values]))
-        won.update(self._own.get(host, {}))
-        return won
+                problems.append(_disagreement(host, variable, innermost, [location for _, location in values]))
+        effective.update(self._own.get(host, {}))
+        return effective
 
     def _complete(self, host: Host) -> Host:
-        values = {key: value for key, (value, _) in self._won[host.name].items()}
+        values = {key: value for key, (value, _) in self._effective[host.name].items()}
         groups = tuple(group for group in self._of[host.name] if group != ALL)
         return replace(host, address=host.address or host.name, vars=values, groups=groups)
 
@@ -232,23 +239,23 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _disagreement(host: str, variable: str, groups: list[str], places: list[SourceLocation]) -> Problem:
+def _disagreement(host: str, variable: str, groups: list[str], locations: list[SourceLocation]) -> Problem:
     names = " and ".join(f"`{group}`" for group in groups)
-    help_text = f"give `{variable}` to the host, or put one of the groups into the other"
-    return problem("SC0408", f"`{variable}` of host `{host}` differs between groups {names}", help_text, *places)
+    help_text = f"set `{variable}` on the host, or add one of the groups to the other"
+    return problem("SC0408", f"`{variable}` of host `{host}` differs between groups {names}", help_text, *locations)
 
 
 def wrong_name(name: str) -> str | None:
-    """Return what is wrong with the name of a host or group, or None.
+    """Return what is wrong with the name of a host or group; None if it is valid.
 
-    Names are letters, digits, `_`, `-` and `.`, and don't start with `-` or `.`: they are used in patterns, in ssh
-    configuration and in file names. Source: what `ssh -oProxyCommand` attacks have taught.
+    A name consists of letters, digits, `_`, `-` and `.`, and does not start with `-` or `.`, because it is used in
+    patterns, ssh arguments and file names. The rule prevents attacks such as a host named `-oProxyCommand=…`.
     """
     if _NAME.match(name) and len(name) <= 253:
         return None
     if name.startswith("-"):
-        return "it starts with `-`, so programs would take it for an option"
+        return "it starts with `-`, so programs would read it as an option"
     if len(name) > 253:
-        return f"it has {len(name)} characters; 253 are the limit"
+        return f"it has {len(name)} characters; the maximum is 253"
     bad = next((letter for letter in name if not re.match(r"[A-Za-z0-9_.-]", letter)), name[:1])
-    return f"{bad!r} is not allowed in it" if name else "it is empty"
+    return f"it must not contain {bad!r}" if name else "it is empty"

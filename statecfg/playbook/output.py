@@ -1,4 +1,4 @@
-"""Keeps standard output free for reports while code of users runs."""
+"""Redirect standard output while user code runs, because reports use standard output."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import threading
 from collections.abc import Iterator
 
 _LOCK = threading.Lock()
-_inside = 0  # how many are in `to_stderr`
-_kept = -1  # where standard output led before
+_active = 0  # the number of blocks inside `to_stderr`
+_saved = -1  # a duplicate of the original standard output
 
 
 @contextlib.contextmanager
 def to_stderr() -> Iterator[None]:
-    """While entered, standard output leads to standard error: what user code and the programs it starts print too.
+    """Redirect standard output to standard error, also for programs that the user's code starts.
 
-    Holds for the whole process. Entered in several threads, it ends when the last one leaves.
+    This affects the whole process. If several threads use it, the redirection ends with the last block.
     """
     _enter()
     try:
@@ -28,30 +28,30 @@ def to_stderr() -> Iterator[None]:
 
 
 def _enter() -> None:
-    global _inside, _kept
+    global _active, _saved
     with _LOCK:
-        if _inside == 0:
+        if _active == 0:
             _flush()
-            # A program that keeps running holds standard error only. Closed streams stay as they are.
+            # A program that continues to run keeps only standard error open. Closed streams stay closed.
             with contextlib.suppress(OSError):
-                _kept = os.dup(1)
+                _saved = os.dup(1)
                 os.dup2(2, 1)
-        _inside += 1
+        _active += 1
 
 
 def _leave() -> None:
-    global _inside, _kept
+    global _active, _saved
     with _LOCK:
-        _inside -= 1
-        if _inside == 0 and _kept >= 0:
+        _active -= 1
+        if _active == 0 and _saved >= 0:
             _flush()
-            os.dup2(_kept, 1)
-            os.close(_kept)
-            _kept = -1
+            os.dup2(_saved, 1)
+            os.close(_saved)
+            _saved = -1
 
 
 def _flush() -> None:
-    """Write what is buffered to where it was meant to go."""
+    """Write buffered output to its current destination."""
     for stream in (sys.stdout, sys.__stdout__):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads, or it is closed
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # the reader is gone, or the stream is closed
             stream.flush()  # type: ignore[union-attr]  # pythonw has no streams, hence AttributeError

@@ -1,4 +1,4 @@
-"""Plays: which hosts, which variables, and the function that declares the graph of one host."""
+"""Plays: their hosts, their variables, and the function that declares the graph of a host."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from statecfg.graph import opaque
 from statecfg.graph.declare import recording
-from statecfg.graph.graph import EMPTY, MAX_NODES, Graph, Node, gap, merge_graphs, same
-from statecfg.problems import InvalidInput, SourceLocation, going_on, positions, problem, report, suggest
+from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
+from statecfg.graph.nodes import MAX_NODES, Node, same
+from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
 from statecfg.remote.graph.values import kind_of, show
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ _COLLECTED: ContextVar[list[Any] | None] = ContextVar("plays and relations being
 
 
 class UnknownVariable(InvalidInput, AttributeError, KeyError):
-    """A variable was asked for that nobody set; also what `getattr` and `get` with a default expect."""
+    """A play uses a variable that is not set. `getattr` and `get` with a default catch it as usual."""
 
 
 class Vars(Mapping[str, Any]):
-    """A host's variables, read as items or attributes. A missing one is an error that lists what there is."""
+    """A host's variables, as items or attributes. Reading an unknown variable raises an error that lists all names."""
 
     __slots__ = ("_values",)
 
@@ -51,8 +52,8 @@ class Vars(Mapping[str, Any]):
     def __missing__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
         hint = suggest(name, self._values, "there are") or "set it in the inventory, in the play's vars or with -e"
-        place = positions.of_frame(sys._getframe(1))
-        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, place)])
+        location = positions.of_frame(sys._getframe(1))
+        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -71,11 +72,11 @@ class Vars(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class HostContext:
-    """What a play is told about the host it is evaluated for.
+    """The host for which a play is evaluated.
 
-    :param name: the host's name in the inventory
-    :param vars: the variables: those of its groups, its own, the play's, the command line's; the later one holds
-    :param groups: the groups it is in
+    :param name: its name in the inventory
+    :param vars: its variables: those of its groups, its own, the play's, the command line's; later ones override
+    :param groups: the groups that contain it
     :param local: whether it is this machine
     """
 
@@ -85,7 +86,7 @@ class HostContext:
     local: bool = False
 
     def __getitem__(self, key: object) -> Any:
-        """Return a field by name or keyword, so that Hy's `(:name host)` works."""
+        """Return a field by its name or keyword, as in Hy's `(:name host)`."""
         return getattr(self, str(getattr(key, "name", key)))
 
 
@@ -93,14 +94,15 @@ class HostContext:
 class Play:
     """A play of a playbook.
 
-    :param hosts: pattern of the hosts it is for
-    :param build: from a host to its graph, several, or None
-    :param position: where it is written
-    :param prune: every apply removes what left the definition
-    :param complete: what makes of the merged variables those that hold, where some are templates: from the variables,
-        the host's name and its groups
-    :param service: the service whose units run on these hosts; None for a play that is none
-    :param others: plays of another playbook, whose graphs these hosts get as well
+    :param hosts: the pattern that selects its hosts
+    :param build: returns the graph of a host, a list of graphs, or None
+    :param vars: its variables
+    :param position: its source location
+    :param file: the file that defines it
+    :param prune: every apply removes orphans
+    :param complete: evaluates the templates in merged variables; receives the variables, the host's name and its groups
+    :param service: the service whose units run on these hosts; None for a plain play
+    :param others: plays of another playbook, whose graphs are added for these hosts
     """
 
     name: str
@@ -118,55 +120,62 @@ class Play:
     def variables(
         self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: str, groups: Iterable[str]
     ) -> Mapping[str, Any]:
-        """Return what a host's variables are in this play: the inventory's, ours over them, `extra` over all."""
+        """Return a host's variables in this play.
+
+        :param inventory: the host's variables in the inventory; the play's variables override them
+        :param extra: variables of the command line, which override all others
+        :param host: the host's name
+        :param groups: the groups that contain it
+        """
         merged = {**inventory, **self.vars, **extra}
         return merged if self.complete is None else self.complete(merged, host, tuple(groups))
 
     def __call__(self, host: HostContext) -> Any:
-        """Return what the play's function returns for a host."""
+        """Call the play's function for a host and return its result."""
         return self.build(host)
 
 
 def play(
     *, hosts: str | Sequence[str], vars: Mapping[str, Any] | None = None, name: str | None = None, prune: bool = False
 ) -> Callable[[Callable[..., Any]], Play]:
-    """Make a function a play: `@play(hosts="web", vars={"port": 8080})`.
+    """Turn a function into a play: `@play(hosts="web", vars={"port": 8080})`.
 
-    The function takes the host (`HostContext`), or nothing, and returns a graph, or several in a list.
+    The function takes the host (`HostContext`) or no argument, and returns a graph or a list of graphs.
 
-    :param hosts: pattern, or several; see the inventory's patterns
+    :param hosts: a host pattern, or a list of them
     :param vars: variables of this play
-    :param name: the play's name; the function's where not given
-    :param prune: every apply removes what left the definition, as if `--prune` were given
+    :param name: the play's name; default: the name of the function
+    :param prune: every apply removes orphans, as with `--prune`
     """
     define = defining(hosts, vars, name, prune)
-    return lambda function: gathered(define(function))
+    return lambda function: add_definition(define(function))
 
 
 def defining(
     hosts: str | Sequence[str], vars: Mapping[str, Any] | None, name: str | None, prune: bool
 ) -> Callable[[Callable[..., Any]], Play]:
-    """Return what makes a play of a function; see `play`. Reports options that are wrong."""
+    """Return a decorator that turns a function into a play; see `play`. Report invalid options."""
     names = [hosts] if isinstance(hosts, str) else list(hosts) if isinstance(hosts, Iterable) else [hosts]
-    if not names or not all(isinstance(each, str) and each for each in names):
+    if not names or not all(isinstance(item, str) and item for item in names):
         detail = f"the hosts of a play are {kind_of(hosts)}: {show(hosts)}"
         report(problem("SC0512", detail, 'write a pattern: hosts="web"', positions.of_frame(sys._getframe(1))))
     pattern = ",".join(map(str, names))
     for option, shown in (("hosts", names), ("name", name)):
-        if opaque.shows(shown):
-            detail = f"`{option}` of a play holds a secret"
-            place = positions.of_frame(sys._getframe(1))
-            raise InvalidInput([problem("SC0425", detail, "names and hosts are shown everywhere", place)])
-    given: Any = prune
-    if not isinstance(given, bool):
-        detail = f"`prune` of a play is {kind_of(given)}: {show(given)}"
+        if opaque.would_show_secret(shown):
+            detail = f"`{option}` of a play contains a secret"
+            location = positions.of_frame(sys._getframe(1))
+            help = "use a value that is not secret: names and hosts appear in all output"
+            raise InvalidInput([problem("SC0425", detail, help, location)])
+    flag: Any = prune
+    if not isinstance(flag, bool):
+        detail = f"`prune` of a play is {kind_of(flag)}: {show(flag)}"
         report(problem("SC0512", detail, "write true or false", positions.of_frame(sys._getframe(1))))
 
-    for option, value, kind, example in (
+    for option, value, expected, example in (
         ("vars", vars, Mapping, 'vars={"port": 80}'),
         ("name", name, str, 'name="web"'),
     ):
-        if value is not None and not isinstance(value, kind):
+        if value is not None and not isinstance(value, expected):
             detail = f"`{option}` of a play is {kind_of(value)}: {show(value)}"
             report(problem("SC0512", detail, f"write {example}", positions.of_frame(sys._getframe(1))))
     variables = MappingProxyType(dict(vars) if isinstance(vars, Mapping) else {})
@@ -174,57 +183,58 @@ def defining(
     def make(function: Callable[..., Any]) -> Play:
         title = name if name and isinstance(name, str) else getattr(function, "__name__", "play").replace("_", "-")
         if not isinstance(function, FunctionType):
-            place = positions.of_frame(sys._getframe(1))
+            location = positions.of_frame(sys._getframe(1))
             hint = "write it above a function: def web(host): …"
-            report(problem("SC0512", f"{title} is {kind_of(function)}, and no function", hint, place))
-            return Play(title, pattern, _nothing, variables, place, place.file)
+            report(problem("SC0512", f"{title} is {kind_of(function)}, not a function", hint, location))
+            return Play(title, pattern, _nothing, variables, location, location.file)
         code = function.__code__
-        place = SourceLocation(code.co_filename, code.co_firstlineno)
+        location = SourceLocation(code.co_filename, code.co_firstlineno)
         build = function if code.co_argcount or code.co_flags & 0x04 else lambda host: function()
         if wrong := _wrong_parameters(function):
-            detail = f"{function.__name__} {wrong}; a play is called with the host"
-            report(problem("SC0512", detail, "take values from host.vars", place))
+            detail = f"{function.__name__} {wrong}; statecfg passes only the host to a play"
+            report(problem("SC0512", detail, "read other values from host.vars", location))
             build = _nothing
-        return Play(title, pattern, build, variables, place, code.co_filename, prune=prune is True)
+        return Play(title, pattern, build, variables, location, code.co_filename, prune=prune is True)
 
     return make
 
 
 def _wrong_parameters(function: FunctionType) -> str:
-    """Return why a function can't be called with a host alone; "" where it can."""
+    """Return why a function can't be called with only a host; "" if it can."""
     code = function.__code__
     if code.co_argcount - len(function.__defaults__ or ()) > 1:
         return f"takes {code.co_argcount} arguments"
     by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    needed = [each for each in by_name if each not in (function.__kwdefaults__ or {})]
-    return f"takes {', '.join(needed)} by name only" if needed else ""
+    needed = [name for name in by_name if name not in (function.__kwdefaults__ or {})]
+    return f"requires the keyword argument {', '.join(needed)}" if needed else ""
 
 
 def _nothing(_host: HostContext) -> None:
-    """Build nothing: for a play that can't be called, which was reported."""
+    """Build nothing. This replaces the function of a play that can't be called, which was already reported."""
 
 
-def gathered(item: Defined) -> Defined:
-    """Return what a playbook defines, having added it to what is being collected."""
-    found = _COLLECTED.get()
-    if found is not None:
-        found.append(item)
+def add_definition(item: Defined) -> Defined:
+    """Add a definition of a playbook to those being collected, and return it."""
+    definitions = _COLLECTED.get()
+    if definitions is not None:
+        definitions.append(item)
     return item
 
 
-def written_options(given: Mapping[Any, Any], valid: Sequence[str] = OPTIONS, what: str = "play") -> dict[str, Any]:
-    """Return the options of a play in Hy, `{:hosts "web" :vars {…}}`, as `play` takes them.
+def written_options(written: Mapping[Any, Any], valid: Sequence[str] = OPTIONS, what: str = "play") -> dict[str, Any]:
+    """Convert the options of a play in Hy, `{:hosts "web" :vars {…}}`, to arguments of `play`.
 
-    :param valid: the options that there are
-    :param what: what has them, for messages
+    :param written: the options by keyword
+    :param valid: the names of the valid options
+    :param what: what the options belong to, for messages
     """
-    place = positions.of_frame(sys._getframe(1))
-    options = {str(getattr(key, "name", key)): value for key, value in given.items()}
+    location = positions.of_frame(sys._getframe(1))
+    options = {str(getattr(key, "name", key)): value for key, value in written.items()}
     for key in options:
         if key not in valid:
-            report(problem("SC0512", f"a {what} has no option {key}", suggest(key, valid, "it has"), place))
+            report(problem("SC0512", f"a {what} has no option {key}", suggest(key, valid, "it has"), location))
     if "hosts" not in options:
-        raise InvalidInput([problem("SC0512", f"the {what} has no :hosts", 'such as {:hosts "web"}', place)])
+        raise InvalidInput([problem("SC0512", f"the {what} has no :hosts", 'write {:hosts "web"}', location)])
     if isinstance(options.get("vars"), Mapping):
         options["vars"] = {str(getattr(key, "name", key)): value for key, value in options["vars"].items()}
     return {key: options[key] for key in valid if key in options}
@@ -232,55 +242,54 @@ def written_options(given: Mapping[Any, Any], valid: Sequence[str] = OPTIONS, wh
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Any]]:
-    """Gather the plays and relations that are defined inside, in the order they are written."""
-    found: list[Any] = []
-    token = _COLLECTED.set(found)
+    """Collect the plays and relations that the block defines, in order."""
+    definitions: list[Any] = []
+    token = _COLLECTED.set(definitions)
     try:
-        yield found
+        yield definitions
     finally:
         _COLLECTED.reset(token)
 
 
-def of_file(path: str, found: Iterable[Any]) -> list[Play]:
-    """Return the plays that stand in the file itself. Reports a name twice; raises InvalidInput for none."""
-    plays = [each for each in found if isinstance(each, Play) and each.file == path]
+def of_file(path: str, definitions: Iterable[Any]) -> list[Play]:
+    """Return the plays that a file itself defines. Report duplicate names.
+
+    :param definitions: everything that was defined while the file was loaded
+    :raises InvalidInput: the file defines no play
+    """
+    plays = [item for item in definitions if isinstance(item, Play) and item.file == path]
     if not plays:
         raise InvalidInput(
-            [
-                problem(
-                    "SC0510", f"{path} defines no play", "define one with a pattern of hosts", SourceLocation(path, 1)
-                )
-            ]
+            [problem("SC0510", f"{path} defines no play", "define a play with a host pattern", SourceLocation(path, 1))]
         )
     first: dict[str, Play] = {}
-    for each in plays:
-        before = first.setdefault(each.name, each)
-        if before is not each and each.service is not None and before.service is not None:
-            detail = f"two services are called {each.service.name}"
-            report(problem("SC0702", detail, "rename one", each.service.position, before.service.position))
-        elif before is not each:
-            detail = f"two plays are called {each.name}"
-            report(problem("SC0513", detail, "rename one", each.position, before.position))
+    for item in plays:
+        before = first.setdefault(item.name, item)
+        if before is not item and item.service is not None and before.service is not None:
+            detail = f"two services are called {item.service.name}"
+            report(problem("SC0702", detail, "rename one of them", item.service.position, before.service.position))
+        elif before is not item:
+            detail = f"two plays are called {item.name}"
+            report(problem("SC0513", detail, "rename one of them", item.position, before.position))
     return plays
 
 
-def evaluate(each: Play, host: HostContext) -> Graph:
+def evaluate(play_: Play, host: HostContext) -> Graph:
     """Return the graph of a play for a host.
 
-    Reports where the play's function fails or takes too long, where it returns something that is no graph, and where
-    it declares a node that is not part of what it returns. Where problems are being collected, the graph that comes
-    back holds what there is.
+    Report if the play's function fails, takes too long, returns something other than graphs, or declares a node that
+    it does not return. If problems are being collected, the returned graph contains everything that is valid.
     """
     from statecfg.playbook.user_code import guarded
 
-    doing = f"building {each.name} for {host.name}"
+    activity = f"building {play_.name} for {host.name}"
     graphs: list[Graph] | None = None
-    with recording() as nodes, going_on(), guarded(doing, state=lambda: doing + _after(nodes)):
-        graphs = list(_graphs(each.build(host), each))
+    with recording() as nodes, reporting(), guarded(activity, state=lambda: activity + _after(nodes)):
+        graphs = list(_graphs(play_.build(host), play_))
     if graphs is None:
         return merge_graphs(*map(Graph, nodes if len(nodes) <= MAX_NODES else ()), gap())
     graph = merge_graphs(*graphs) if graphs else EMPTY
-    _refuse_lost(each, graph, nodes)
+    _refuse_lost(play_, graph, nodes)
     return graph
 
 
@@ -288,23 +297,23 @@ def _after(nodes: Sequence[Node]) -> str:
     return f", after {nodes[-1].provides}" if nodes else ""
 
 
-def _graphs(answer: Any, each: Play) -> Iterator[Graph]:
-    if isinstance(answer, Graph):
-        yield answer
-    elif isinstance(answer, Iterable) and not isinstance(answer, str | bytes | Mapping):
-        for item in answer:
-            yield from _graphs(item, each)
-    elif answer is not None:
+def _graphs(result: Any, play_: Play) -> Iterator[Graph]:
+    if isinstance(result, Graph):
+        yield result
+    elif isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
+        for item in result:
+            yield from _graphs(item, play_)
+    elif result is not None:
         hint = "return a node, a list of nodes, or merge_graphs(…)"
-        report(problem("SC0109", f"the play {each.name} returned {type(answer).__name__}", hint, each.position))
+        report(problem("SC0109", f"the play {play_.name} returned {type(result).__name__}", hint, play_.position))
 
 
-def _refuse_lost(each: Play, graph: Graph, nodes: Sequence[Node]) -> None:
+def _refuse_lost(play_: Play, graph: Graph, nodes: Sequence[Node]) -> None:
     kept: dict[str, list[Node]] = {}
     for node in graph.nodes():
         kept.setdefault(node.provides, []).append(node)
-    hint = "return it in the play's list, or let a node that is returned require it"
+    hint = "add it to the list that the play returns, or to `requires` of a node that the play returns"
     for node in nodes:
         if not node.broken and not any(other.broken or same(other, node) for other in kept.get(node.provides, ())):
-            detail = f"{node.provides} is declared, but it is no part of what the play {each.name} returns"
+            detail = f"{node.provides} is declared, but the play {play_.name} does not return it"
             report(problem("SC0511", detail, hint, node.position))

@@ -1,4 +1,4 @@
-"""The options of services: what their settings may be, as the `options` of a charm's config.yaml have them."""
+"""The options of services: the schema of their settings, in the format of `options` in a charm's config.yaml."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statecfg.problems import problem, report, suggest
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of, show
 
-# Type → what its values are, in words.
+# Type → a description of valid values.
 TYPES = {
     "string": "a text",
     "int": "a whole number of at most 64 bits",
@@ -28,10 +28,10 @@ INTEGERS = range(-(2**63), 2**63)
 class Option:
     """An option of a service.
 
-    :param name: what hooks ask for
+    :param name: the name that hooks use
     :param type: one of `TYPES`
-    :param default: its value where no setting gives one; None for none
-    :param description: what it is for, for people
+    :param default: the value without a setting; None for none
+    :param description: its purpose, for users
     """
 
     name: str
@@ -40,17 +40,20 @@ class Option:
     description: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is stored and shown: type, default and description."""
+        """Return type, default and description, as stored and shown."""
         return {"type": self.type, "default": self.default, "description": self.description}
 
     def check(self, value: Any) -> Any:
-        """Return a value as it is kept. Raises ValueError, which says what it must be."""
-        whole = isinstance(value, int) and not isinstance(value, bool)
+        """Return a valid value as it is stored.
+
+        :raises ValueError: the value does not have the option's type; the message describes valid values
+        """
+        integer = isinstance(value, int) and not isinstance(value, bool)
         if self.type == "string" and isinstance(value, str):
             return str(value)
-        if self.type == "int" and whole and value in INTEGERS:
+        if self.type == "int" and integer and value in INTEGERS:
             return int(value)
-        if self.type == "float" and (whole or isinstance(value, float)) and abs(value) <= sys.float_info.max:
+        if self.type == "float" and (integer or isinstance(value, float)) and abs(value) <= sys.float_info.max:
             return float(value)
         if self.type == "boolean" and isinstance(value, bool):
             return value
@@ -60,48 +63,53 @@ class Option:
 
 
 def read(
-    given: Mapping[str, Any], place_of: Callable[[str], SourceLocation], lenient: bool = False
+    declared: Mapping[str, Any], location_of: Callable[[str], SourceLocation], lenient: bool = False
 ) -> dict[str, Option]:
-    """Return options by name; report what is wrong with them.
+    """Return options by name, and report invalid ones.
 
-    :param given: by name a map of type, default and description
-    :param place_of: where an option is written, by its name
-    :param lenient: other keys may stand there as well, as in files that were written for another program
+    :param declared: name → map with type, default and description
+    :param location_of: returns the source location of an option
+    :param lenient: ignore other keys, for files that were written for another program
     """
-    found = {}
-    for name, parts in given.items():
-        made = _option(str(name), parts, place_of(str(name)), lenient)
-        if made is not None:
-            found[made.name] = made
-    return found
+    options = {}
+    for name, parts in declared.items():
+        option = _option(str(name), parts, location_of(str(name)), lenient)
+        if option is not None:
+            options[option.name] = option
+    return options
 
 
-def _option(name: str, parts: Any, place: SourceLocation, lenient: bool) -> Option | None:
+def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> Option | None:
     example = "write title: {type: string, default: My Title, description: What the page says}"
     if not name or not name.isprintable():
-        report(problem("SC0707", f"an option is called {show(name)}", "give it a name that can be read", place))
+        report(problem("SC0707", f"an option is called {show(name)}", "use printable characters in its name", location))
     if not isinstance(parts, Mapping):
-        report(problem("SC0707", f"option `{name}` is {kind_of(parts)}: {show(parts)}", example, place))
+        report(problem("SC0707", f"option `{name}` is {kind_of(parts)}: {show(parts)}", example, location))
         return None
     parts = {str(getattr(key, "name", key)): value for key, value in parts.items()}
     for key in parts:
         if key not in KEYS and not lenient:
-            report(problem("SC0707", f"option `{name}` has a key `{key}`", suggest(key, KEYS, "it may have"), place))
-    kind, default, description = parts.get("type", "string"), parts.get("default"), parts.get("description")
-    if not isinstance(kind, str) or kind not in TYPES:
+            report(problem("SC0707", f"option `{name}` has a key `{key}`", suggest(key, KEYS, "it may have"), location))
+    option_type, default, description = parts.get("type", "string"), parts.get("default"), parts.get("description")
+    if not isinstance(option_type, str) or option_type not in TYPES:
         report(
-            problem("SC0707", f"option `{name}` is of type {show(kind)}", suggest(str(kind), TYPES, "one of"), place)
+            problem(
+                "SC0707",
+                f"option `{name}` is of type {show(option_type)}",
+                suggest(str(option_type), TYPES, "one of"),
+                location,
+            )
         )
         return None
-    option = Option(name, kind, None, str(description or ""))
+    option = Option(name, option_type, None, str(description or ""))
     if default is None:
         return option
-    if kind == "secret":
+    if option_type == "secret":
         detail = f"option `{name}` is a secret and has a default"
-        report(problem("SC0710", detail, "give it as a setting, from !secret or secret(…)", place))
+        report(problem("SC0710", detail, "pass it as a setting, with !secret or secret(…)", location))
         return option
     try:
-        return Option(name, kind, option.check(default), option.description)
+        return Option(name, option_type, option.check(default), option.description)
     except ValueError as error:
-        report(problem("SC0707", f"the default of option `{name}` is {show(default)}", str(error), place))
+        report(problem("SC0707", f"the default of option `{name}` is {show(default)}", str(error), location))
         return option

@@ -1,4 +1,4 @@
-"""Whether others could change what we run: files and directories of hooks and charms."""
+"""Check whether other users could change the files and directories of hooks and charms, which we execute."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from statecfg.problems.positions import SourceLocation
 
 
 def others_could_change(path: Path) -> Problem | None:
-    """Return what is wrong where somebody else could change what we run."""
-    found = path.stat()
-    mode = stat.S_IMODE(found.st_mode)
-    shown = f"{path} has mode {mode:04o} and belongs to user {found.st_uid}"
-    if found.st_uid not in (0, os.geteuid()):
-        return problem("SC0601", shown, f"look at it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
+    """Return a problem if another user could change a file or directory that we execute; None otherwise."""
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    shown = f"{path} has mode {mode:04o} and belongs to user {status.st_uid}"
+    if status.st_uid not in (0, os.geteuid()):
+        return problem("SC0601", shown, f"check it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
     writable = mode & 0o022
-    if writable == 0o020 and private(found.st_uid, found.st_gid):
+    if writable == 0o020 and private(status.st_uid, status.st_gid):
         return None
-    # What lies in a directory with the sticky bit, others can't replace.
-    if writable and not (stat.S_ISDIR(found.st_mode) and mode & stat.S_ISVTX):
-        return problem("SC0601", shown, f"look at it, then: chmod go-w {path}", SourceLocation(str(path), 0))
+    # Others can't replace files in a directory with the sticky bit.
+    if writable and not (stat.S_ISDIR(status.st_mode) and mode & stat.S_ISVTX):
+        return problem("SC0601", shown, f"check it, then: chmod go-w {path}", SourceLocation(str(path), 0))
     return None
 
 
 @functools.cache
 def private(user: int, group: int) -> bool:
-    """Tell whether a group is a user's own: the user's primary group, with no other member and nobody else's primary.
+    """Return whether a group contains only one user: it is that user's primary group and has no other members.
 
-    Many systems give each user such a group, and a umask that lets it write.
+    Many systems create such a group for each user, with a umask that allows it to write.
     """
     try:
         name = pwd.getpwuid(user).pw_name
@@ -47,16 +47,16 @@ def private(user: int, group: int) -> bool:
     return primary == {name} and members <= {name}
 
 
-def together(found: Sequence[Problem]) -> Problem:
-    """Return one problem for all paths that others could change, with the one command that fixes all of them."""
-    first, more = found[0], len(found) - 1
+def together(problems: Sequence[Problem]) -> Problem:
+    """Return one problem for several paths that others could change, with a command that fixes all of them."""
+    first, more = problems[0], len(problems) - 1
     if not more:
         return first
-    top = shlex.quote(os.path.commonpath([each.places[0].file for each in found]))
+    top = shlex.quote(os.path.commonpath([item.places[0].file for item in problems]))
     commands = {
         "chown": f"chown -R {os.geteuid()} {top}",
         "chmod": f"chmod -R go-w {top}",
     }
-    needed = [command for word, command in commands.items() if any(f"then: {word} " in each.help for each in found)]
-    detail = f"{first.detail}, and {more:,} more could be changed by others"
-    return replace(first, detail=detail, help=f"look at them, then: {' && '.join(needed)}")
+    needed = [command for word, command in commands.items() if any(f"then: {word} " in item.help for item in problems)]
+    detail = f"{first.detail}, and {more:,} more have the same problem"
+    return replace(first, detail=detail, help=f"check them, then: {' && '.join(needed)}")

@@ -1,4 +1,4 @@
-"""Runs what users wrote as programs: within a time limit, without a terminal, its mistakes told as problems."""
+"""Run user code with a time limit and without a terminal, and describe its mistakes as problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from statecfg.graph import opaque
 from statecfg.problems import InvalidInput, Problem, SourceLocation, positions, problem, suggest, tokens
-from statecfg.problems.tokens import Lost
+from statecfg.problems.tokens import SecretError
 
 DEADLINE = 60.0  # seconds
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -30,7 +30,7 @@ UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 MANGLED = re.compile(r"\b[^\W\d]\w*\b")
 
 
-# The macros of `statecfg.dialects.hy`, for those who forgot to require one.
+# The macros of `statecfg.dialects.hy`, to suggest a missing `require`.
 WORDS = (
     "def",
     "defmethod",
@@ -45,11 +45,11 @@ WORDS = (
 
 
 class TookTooLong(BaseException):
-    """The time limit has passed. No `Exception`, so that users' own `except` clauses let it through."""
+    """The time limit has passed. Not an `Exception`, so that `except Exception` in user code does not catch it."""
 
 
 class AskedForInput(BaseException):
-    """Something read standard input."""
+    """User code read standard input."""
 
 
 class _NoInput(io.TextIOBase):
@@ -64,16 +64,16 @@ class _NoInput(io.TextIOBase):
 
 @contextlib.contextmanager
 def guarded(
-    doing: str, deadline: float | None = None, state: Callable[[], str] | None = None, file: str = "?"
+    activity: str, deadline: float | None = None, state: Callable[[], str] | None = None, file: str = "?"
 ) -> Iterator[None]:
-    """Run what is inside as the user's program: anything that goes wrong in it becomes InvalidInput.
+    """Run user code in the block. Its failures become InvalidInput.
 
-    What it prints goes to standard error, because standard output belongs to reports.
+    Its output goes to standard error, because reports use standard output.
 
-    :param doing: what it is run for, such as ``loading playbooks/web.py``
-    :param deadline: seconds it may take; `DEADLINE` where not given
-    :param state: says how far it has come, for the error; "" where there is nothing to say
-    :param file: the file being read, for errors that know no place
+    :param activity: what the code does, such as ``loading playbooks/web.py``
+    :param deadline: time limit in seconds; default: `DEADLINE`
+    :param state: returns the progress for the error message; "" for none
+    :param file: the file being read, for errors without a source location
     """
     deadline = DEADLINE if deadline is None else deadline
     stdin = sys.stdin
@@ -84,32 +84,34 @@ def guarded(
     except (InvalidInput, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        found = explain(error, doing, deadline, state() if state is not None else "", file)
-        if found is None:
+        explained_problem = explain(error, activity, deadline, state() if state is not None else "", file)
+        if explained_problem is None:
             raise
-        raise InvalidInput([found]) from error
+        raise InvalidInput([explained_problem]) from error
     finally:
         sys.stdin = stdin
 
 
 @contextlib.contextmanager
-def explained(doing: str, place: SourceLocation, *passed: type[Exception]) -> Iterator[None]:
-    """Turn an exception in a function of the user's that is called inside into InvalidInput.
+def explained(activity: str, location: SourceLocation, *passed: type[Exception]) -> Iterator[None]:
+    """Replace an exception of a user's function that the block calls by InvalidInput.
 
-    :param doing: what it is called for
-    :param place: of what it is called about
-    :param passed: exceptions that mean something to the caller
+    :param activity: what the function does
+    :param location: the source location of the node or play that it processes
+    :param passed: exceptions that the caller handles
     """
     try:
         yield
     except Exception as error:
         if isinstance(error, (InvalidInput, *passed)):
             raise
-        found = explain(error, doing, DEADLINE, doing)
-        if found is None:
-            error.add_note(f"while {doing} ({place})")
+        explained_problem = explain(error, activity, DEADLINE, activity)
+        if explained_problem is None:
+            error.add_note(f"while {activity} ({location})")
             raise
-        raise InvalidInput([dataclasses.replace(found, places=(*found.places, place))]) from error
+        raise InvalidInput(
+            [dataclasses.replace(explained_problem, places=(*explained_problem.places, location))]
+        ) from error
 
 
 @contextlib.contextmanager
@@ -128,20 +130,20 @@ def _by_signal(seconds: float) -> Iterator[None]:
         raise TookTooLong
 
     handler = signal.signal(signal.SIGALRM, stop)
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left, interval)
+        signal.setitimer(signal.ITIMER_REAL, remaining, interval)
         signal.signal(signal.SIGALRM, handler)
 
 
 @contextlib.contextmanager
 def _by_watchdog(seconds: float) -> Iterator[None]:
-    # Signals reach the main thread only; in others Python can be told to raise at its next instruction.
-    here = ctypes.c_ulong(threading.get_ident())
-    raise_there = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    watchdog = threading.Timer(seconds, raise_there, (here, ctypes.py_object(TookTooLong)))
+    # Signals reach only the main thread. In other threads, Python can raise an exception at the next instruction.
+    thread = ctypes.c_ulong(threading.get_ident())
+    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    watchdog = threading.Timer(seconds, raise_in_thread, (thread, ctypes.py_object(TookTooLong)))
     watchdog.daemon = True
     watchdog.start()
     try:
@@ -150,88 +152,97 @@ def _by_watchdog(seconds: float) -> Iterator[None]:
         watchdog.cancel()
 
 
-def explain(error: BaseException, doing: str, deadline: float, state: str = "", file: str = "?") -> Problem | None:
-    """Return the problem that an exception stands for; None where it is no mistake of the user's but ours."""
+def explain(error: BaseException, activity: str, deadline: float, state: str = "", file: str = "?") -> Problem | None:
+    """Return the problem that describes an exception; None if the exception is a bug of statecfg, not of the user.
+
+    :param activity: what the code does
+    :param deadline: its time limit in seconds
+    :param state: its progress; "" for none
+    :param file: the file being read, for errors without a source location
+    """
     frames = _user_frames(error.__traceback__)
-    places = tuple(dict.fromkeys(place for place, _ in reversed(frames)))
+    locations = tuple(dict.fromkeys(location for location, _ in reversed(frames)))
     tail = _tail(frames, state)
-    if isinstance(error, SyntaxError) and not (places and error.lineno is None):
-        place = SourceLocation(error.filename or file, error.lineno or 1, error.offset)
-        return problem("SC0501", _message(error.msg), _cure(error), place)
-    if isinstance(error, UnicodeDecodeError) and not places:
-        detail = f"the file is no UTF-8 text ({error.reason} at byte {error.start})"
+    if isinstance(error, SyntaxError) and not (locations and error.lineno is None):
+        location = SourceLocation(error.filename or file, error.lineno or 1, error.offset)
+        return problem("SC0501", _message(error.msg), _syntax_help(error), location)
+    if isinstance(error, UnicodeDecodeError) and not locations:
+        detail = f"the file is not UTF-8 text ({error.reason} at byte {error.start})"
         line = error.object.count(b"\n", 0, error.start) + 1
         return problem("SC0501", detail, "save the file as UTF-8", SourceLocation(file, line))
-    if isinstance(error, Lost):
-        return problem("SC0423", f"{error}{tail}", error.help, *places)
+    if isinstance(error, SecretError):
+        return problem("SC0423", f"{error}{tail}", error.help, *locations)
     if isinstance(error, TookTooLong):
-        return problem("SC0507", f"{doing} took more than {deadline:g} seconds{tail}", "a loop may never end", *places)
-    if not places or _is_ours(error):
+        detail = f"{activity} took more than {deadline:g} seconds{tail}"
+        return problem("SC0507", detail, "check for a loop that never ends", *locations)
+    if not locations or _is_ours(error):
         return None
     if isinstance(error, SystemExit):
-        code = opaque.cleaned(repr(error.code))
-        return problem("SC0505", f"it leaves the program (sys.exit {code}){tail}", "raise ValueError", *places)
+        code = opaque.mask_secrets(repr(error.code))
+        detail = f"the code exits the program (sys.exit {code}){tail}"
+        return problem("SC0505", detail, "raise ValueError instead", *locations)
     if isinstance(error, AskedForInput):
-        return problem("SC0505", f"it asks for input{tail}", "take the value from a variable: -e name=value", *places)
+        help = "read the value from a variable, and set it with -e name=value"
+        return problem("SC0505", f"the code asks for input{tail}", help, *locations)
     if isinstance(error, NameError):
-        return _unknown_name(error, tail, places)
+        return _unknown_name(error, tail, locations)
     if isinstance(error, ImportError):
-        return _unknown_module(error, tail, places)
+        return _unknown_module(error, tail, locations)
     if isinstance(error, UnicodeEncodeError) and tokens.masked(error.object) != error.object:
         detail = f"text with a secret in it can't be encoded: {tokens.masked(error.object)!r:.200}{tail}"
-        return problem("SC0423", detail, "give the text itself to the node; it is written as UTF-8", *places)
-    said = _told(opaque.cleaned(_said(error)) + _named_secrets(error), places[0])
-    if isinstance(error, TypeError) and ARITY.search(said):
-        return problem("SC0508", said + tail, _takes(said), *places)
-    return problem("SC0504", f"{type(error).__name__}{': ' if said else ''}{said}{tail}", "", *places)
+        return problem("SC0423", detail, "pass the text itself to the node; statecfg writes it as UTF-8", *locations)
+    message = _as_written(opaque.mask_secrets(_exception_text(error)) + _named_secrets(error), locations[0])
+    if isinstance(error, TypeError) and ARITY.search(message):
+        return problem("SC0508", message + tail, _suggest_keyword(message), *locations)
+    return problem("SC0504", f"{type(error).__name__}{': ' if message else ''}{message}{tail}", "", *locations)
 
 
 def _named_secrets(error: BaseException) -> str:
-    """Return the names of the secrets at hand where something was done with one that takes text only."""
-    if not isinstance(error, TypeError) or not re.search(r"\b(Secret|Composed)\b", _said(error)):
+    """Return a hint with the names of local secrets if an operation on a secret requires plain text."""
+    if not isinstance(error, TypeError) or not re.search(r"\b(Secret|Composed)\b", _exception_text(error)):
         return ""
     trace, names = error.__traceback__, dict[str, None]()
     while trace is not None:
-        inside = [*trace.tb_frame.f_locals.values()]
-        inside += [item for each in inside if isinstance(each, (list, tuple)) for item in each]
-        inside += [item for each in inside if isinstance(each, dict) for item in each.values()]
-        names.update((each.name, None) for each in inside if isinstance(each, opaque.Value))
+        values = [*trace.tb_frame.f_locals.values()]
+        values += [item for value in values if isinstance(value, (list, tuple)) for item in value]
+        values += [item for value in values if isinstance(value, dict) for item in value.values()]
+        names.update((value.name, None) for value in values if isinstance(value, opaque.Value))
         trace = trace.tb_next
-    told = f" (secrets here: {', '.join(names)})" if names else ""
-    return f'{told}; where text is needed, write str(secret) or f"{{secret}}"'
+    found_names = f" (secrets here: {', '.join(names)})" if names else ""
+    return f'{found_names}; where text is needed, write str(secret) or f"{{secret}}"'
 
 
-def _said(error: BaseException) -> str:
+def _exception_text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as wrong:  # the user's own class, and so the user's own mistake
+    except Exception as wrong:  # the class is user code, so this is the user's mistake
         return f"its __str__ raised {type(wrong).__name__}"
 
 
-def _cure(error: SyntaxError) -> str:
+def _syntax_help(error: SyntaxError) -> str:
     if "null bytes" in str(error.msg):
         return "save the file as UTF-8 text"
     return "indent with spaces only" if isinstance(error, TabError) else ""
 
 
 def _tail(frames: list[tuple[SourceLocation, str]], state: str) -> str:
-    lines = [f"\nat {place} in {_told(name, place)}" for place, name in reversed(frames)]
+    lines = [f"\nat {location} in {_as_written(name, location)}" for location, name in reversed(frames)]
     if len(lines) > 10:
         lines[5:-4] = [f"\n… {len(lines) - 9} more …"]
     return (f" ({state})" if state else "") + ("".join(lines) if len(lines) > 1 else "")
 
 
 def _user_frames(trace: types.TracebackType | None) -> list[tuple[SourceLocation, str]]:
-    found = []
+    frames = []
     while trace is not None:
         code = trace.tb_frame.f_code
         if not positions.is_machinery(code.co_filename) and not code.co_filename.startswith(LIBRARIES):
-            found.append((_place(trace), code.co_name))
+            frames.append((_location(trace), code.co_name))
         trace = trace.tb_next
-    return found
+    return frames
 
 
-def _place(trace: types.TracebackType) -> SourceLocation:
+def _location(trace: types.TracebackType) -> SourceLocation:
     column = None
     for index, (start, _, offset, _) in enumerate(trace.tb_frame.f_code.co_positions()):
         if index * 2 == trace.tb_lasti and start == trace.tb_lineno and offset is not None:
@@ -244,61 +255,63 @@ def _is_ours(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     file = trace.tb_frame.f_code.co_filename if trace is not None else ""
-    # What travels to hosts raises on purpose where it is called wrongly.
+    # The code for hosts raises exceptions for wrong calls on purpose.
     allowed = tuple(positions.PACKAGE + part for part in ("remote/", "resources/", "playbook/user_code", "__init__"))
     return file.startswith(positions.PACKAGE) and not file.startswith(allowed)
 
 
-def _told(text: str, place: SourceLocation) -> str:
-    """Return a message with names as Hy writes them, where the place is in a Hy file."""
-    if not place.file.endswith(".hy") or "hy" not in sys.modules:
+def _as_written(text: str, location: SourceLocation) -> str:
+    """Return a message with names in Hy's spelling if the location is in a Hy file."""
+    if not location.file.endswith(".hy") or "hy" not in sys.modules:
         return text
     unmangle: Callable[[str], str] = sys.modules["hy"].unmangle  # it compiled the file, so it is there
-    return MANGLED.sub(lambda found: unmangle(found[0]) if "hyx_" in found[0] or "_" in found[0] else found[0], text)
+    return MANGLED.sub(lambda match: unmangle(match[0]) if "hyx_" in match[0] or "_" in match[0] else match[0], text)
 
 
 def _message(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _unknown_name(error: NameError, tail: str, places: tuple[SourceLocation, ...]) -> Problem:
+def _unknown_name(error: NameError, tail: str, locations: tuple[SourceLocation, ...]) -> Problem:
     name = error.name or ""
-    shown = _told(name, places[0])
+    shown = _as_written(name, locations[0])
     also = f" ({name} in Python)" if shown != name else ""
-    return problem("SC0503", f"the name {shown} is not defined{also}{tail}", suggest_name(error, places[0]), *places)
+    return problem(
+        "SC0503", f"the name {shown} is not defined{also}{tail}", suggest_name(error, locations[0]), *locations
+    )
 
 
-def suggest_name(error: NameError, place: SourceLocation) -> str:
-    """Return a help text with the name that was probably meant, among those of the frame that failed."""
+def suggest_name(error: NameError, location: SourceLocation) -> str:
+    """Return a help text with the name that was probably meant, from the names of the frame that failed."""
     trace = error.__traceback__
     names: set[str] = set()
     while trace is not None:
         names = {*trace.tb_frame.f_globals, *trace.tb_frame.f_locals}
         trace = trace.tb_next
-    known = sorted(_told(name, place) for name in names if not name.startswith("_"))
-    name = _told(error.name or "", place)
-    if place.file.endswith(".hy") and name in WORDS:
+    similar = sorted(_as_written(name, location) for name in names if not name.startswith("_"))
+    name = _as_written(error.name or "", location)
+    if location.file.endswith(".hy") and name in WORDS:
         return f"(require statecfg.dialects.hy [{name}])"
-    hint = suggest(name, known)
+    hint = suggest(name, similar)
     return hint if hint.startswith("did you mean") else ""
 
 
-def _takes(said: str) -> str:
-    """Return a help text with the keyword that was probably meant, where one of our own functions was called."""
-    wrong = UNEXPECTED.match(said)
-    ours = getattr(import_module("statecfg"), wrong[1], None) if wrong else None
-    return suggest(wrong[2], inspect.signature(ours).parameters, "it takes") if wrong and callable(ours) else ""
+def _suggest_keyword(message: str) -> str:
+    """Return a help text with the keyword that was probably meant if the call was to one of our functions."""
+    match = UNEXPECTED.match(message)
+    function = getattr(import_module("statecfg"), match[1], None) if match else None
+    return suggest(match[2], inspect.signature(function).parameters, "it takes") if match and callable(function) else ""
 
 
-def _unknown_module(error: ImportError, tail: str, places: tuple[SourceLocation, ...]) -> Problem:
-    hint = "a playbook runs on this machine, not on the hosts: install the module here, or keep it beside the playbook"
+def _unknown_module(error: ImportError, tail: str, locations: tuple[SourceLocation, ...]) -> Problem:
+    hint = "install the module on this machine, where the playbook runs, or put it in the playbook's directory"
     wanted = getattr(error, "name_from", None) or _wanted(str(error))
     if wanted and error.name and not isinstance(error, ModuleNotFoundError):
-        known: Any = import_module(error.name)
-        hint = suggest(wanted, [name for name in dir(known) if not name.startswith("_")], f"{error.name} has")
-    return problem("SC0506", _told(str(error), places[0]) + tail, hint, *places)
+        module: Any = import_module(error.name)
+        hint = suggest(wanted, [name for name in dir(module) if not name.startswith("_")], f"{error.name} has")
+    return problem("SC0506", _as_written(str(error), locations[0]) + tail, hint, *locations)
 
 
 def _wanted(message: str) -> str:
-    found = re.match(r"cannot import name '([^']+)'", message)
-    return found[1] if found else ""
+    match = re.match(r"cannot import name '([^']+)'", message)
+    return match[1] if match else ""

@@ -1,9 +1,9 @@
-"""What is wrong with what the user wrote, as values: found here, placed there, all of it shown at once.
+"""Describe mistakes in the user's input as values, so that all of them are shown at once. Imports only `remote`.
 
 The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/graph/errors.py`.
 
     StatecfgError
-    ├── InvalidInput              problems        the user wrote something wrong; it holds all problems
+    ├── InvalidInput              problems        the user's input is wrong; it contains all problems
     │   ├── StalePlan             problems        a saved plan does not fit what it was made from
     │   └── UnknownVariable       playbook        a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
@@ -14,17 +14,17 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   └── Mismatch              graph           a value does not have the type of its attribute
     ├── WriteAttempt              remote.machine  a check tried to change the host
     ├── UnsafePath                remote.machine  another user controls a link on the way (also an OSError)
-    ├── ProtocolError             remote.wire     bytes that are no frame of ours
+    ├── ProtocolError             remote.wire     bytes that are not a frame
     ├── StateError                remote.ledger   the host can't keep its ledger
     ├── Malformed                 remote.hooks    a hook's output has an invalid shape
     ├── UnitError                 remote.units    a unit's command can't be answered, on the host
-    ├── AmpError                  remote.units    bytes that are no AMP message
+    ├── AmpError                  remote.units    bytes that are not an AMP message
     ├── ToolError                 remote.units    a hook's tool failed
     │   └── AgentError            remote.units    the agent refused the tool's request
-    ├── Lost                      problems        a text has a part of a secret's token (also a ValueError)
-    ├── TypeProblem               graph           an annotation of a node type means nothing
+    ├── SecretError               problems        a secret can't be used in this way (also a ValueError)
+    ├── TypeProblem               graph           an annotation of a node type is not supported
     ├── Missing                   templates       a template uses an undefined name (also Jinja's UndefinedError)
-    ├── Refused                   templates       a template does what templates may not do
+    ├── Refused                   templates       a template does something that is not allowed
     ├── TooMuch                   templates       a template exceeds a limit
     ├── _CantSend                 playbook        a node's attribute can't be sent
     ├── _Stop                     dialects        the rest of a YAML file can't be read
@@ -89,10 +89,10 @@ __all__ = [
     "SourceLocation",
     "collecting",
     "did_you_mean",
-    "going_on",
     "nearest",
     "problem",
     "report",
+    "reporting",
     "suggest",
     "suggest_file",
 ]
@@ -100,13 +100,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One mistake in the user's input.
 
     :param code: ``SC`` and four digits, a key of `CODES`
-    :param summary: short and fixed for the code
-    :param detail: what is wrong here, and why
-    :param help: what to do; "" where there is nothing to say
-    :param places: where, the main one first
+    :param summary: the short, fixed text for the code
+    :param detail: what is wrong, and why
+    :param help: what to do; "" if there is no advice
+    :param places: the source locations, the most important first
     """
 
     code: str
@@ -117,12 +117,15 @@ class Problem:
 
     def __str__(self) -> str:
         text = f"error[{self.code}]: {self.summary}: {self.detail}"
-        text += "".join(f"\n  --> {place}" for place in self.places)
+        text += "".join(f"\n  --> {location}" for location in self.places)
         return text + (f"\n  help: {self.help}" if self.help else "")
 
 
 class InvalidInput(StatecfgError):
-    """What the user wrote is wrong; `problems` says all of it. Anything else that escapes is our own mistake."""
+    """The user's input is wrong. Any other exception that reaches the command line is a bug in statecfg.
+
+    :param problems: all mistakes
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: list[Problem] = list(problems)
@@ -133,71 +136,82 @@ class InvalidInput(StatecfgError):
 
 
 class StalePlan(InvalidInput):
-    """A saved plan does not fit what is here: it was made from something else. Nothing was touched (exit 6)."""
+    """A saved plan does not match the project, or another version saved it. Nothing was changed (exit code 6)."""
 
 
-class _Found(list[Problem]):
-    """Problems in the order they were found, each once."""
+class _Collected(list[Problem]):
+    """Problems in the order in which they were reported, without duplicates."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: set[Problem] = set()
+        self._seen: set[Problem] = set()
 
     def add(self, item: Problem) -> None:
-        if item not in self.known:
-            self.known.add(item)
+        if item not in self._seen:
+            self._seen.add(item)
             self.append(item)
 
 
-_FOUND: ContextVar[_Found | None] = ContextVar("found problems", default=None)
+_COLLECTED: ContextVar[_Collected | None] = ContextVar("collected problems", default=None)
 
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[Problem]]:
-    """Gather the problems reported inside, so that evaluation goes on and all are shown at once."""
-    found = _Found()
-    token = _FOUND.set(found)
+    """Collect the problems that the block reports, so that evaluation continues and all are shown at once."""
+    problems = _Collected()
+    token = _COLLECTED.set(problems)
     try:
-        yield found
+        yield problems
     finally:
-        _FOUND.reset(token)
+        _COLLECTED.reset(token)
 
 
-class _GoingOn:
+class _Reporting:
     def __enter__(self) -> None:
         pass
 
-    # It returns a plain bool, which tells type checkers that what stands inside may be left in the middle.
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, InvalidInput):
-            return False
-        if _FOUND.get() is None:
+    # The return type `bool` tells type checkers that the block can end early.
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, InvalidInput) or _COLLECTED.get() is None:
             return False
         report(*error.problems)
         return True
 
 
-def going_on() -> _GoingOn:
-    """Report what is raised inside, so that what comes after is looked at as well, where problems are collected."""
-    return _GoingOn()
+def reporting() -> _Reporting:
+    """Report the problems of an InvalidInput that the block raises, and continue after the block.
+
+    If problems are not being collected, the exception passes through.
+    """
+    return _Reporting()
 
 
 def problem(code: str, detail: str, help: str = "", *places: SourceLocation) -> Problem:
-    """Return a problem with the summary of its code. Raises KeyError for a code that is not in `CODES`."""
+    """Return a problem with the summary of its code. Secrets in the texts are masked.
+
+    :param code: a key of `CODES`
+    :param detail: what is wrong, and why
+    :param help: what to do; "" if there is no advice
+    :param places: the source locations, the most important first
+    :raises KeyError: the code is not in `CODES`
+    """
     return Problem(code, CODES[code][0], tokens.masked(detail), tokens.masked(help), tuple(dict.fromkeys(places)))
 
 
-def report(*found: Problem) -> None:
-    """Add problems to those being collected; raise InvalidInput where nobody is collecting."""
-    if not found:
+def report(*problems: Problem) -> None:
+    """Add problems to those being collected.
+
+    :raises InvalidInput: problems are not being collected
+    """
+    if not problems:
         return
-    gathered = _FOUND.get()
-    if gathered is None:
-        raise InvalidInput(found)
-    for item in found:
-        gathered.add(item)
+    collected = _COLLECTED.get()
+    if collected is None:
+        raise InvalidInput(problems)
+    for item in problems:
+        collected.add(item)
 
 
 def clipped(name: str, most: int = 100) -> str:
-    """Return a name as messages show it: at most `most` characters of it."""
+    """Return a name shortened to at most `most` characters, for messages."""
     return name if len(name) <= most else f"{name[: most - 31]}…{name[-30:]}"

@@ -1,4 +1,4 @@
-"""The codes of problems: what each one is called and what it means."""
+"""The codes of problems: the summary and meaning of each."""
 
 from __future__ import annotations
 

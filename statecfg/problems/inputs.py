@@ -1,4 +1,4 @@
-"""Records the files that a playbook is made of, so that a saved plan can name the one that changed."""
+"""Record the files that a playbook uses, so that a saved plan can name the file that changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-# In this order messages list them.
+# The kinds of input files, in the order in which messages list them.
 KINDS = (
     "settings",
     "inventory",
@@ -23,26 +23,30 @@ KINDS = (
     "charm",
     "hook",
 )
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 
 
 class Inputs:
-    """The files that were read, by kind and absolute path, each with the SHA-256 of its content.
+    """The files that were read, each with its kind and the SHA-256 of its content.
 
-    A file is noted once: under the kind and with the content with which it was first read.
+    A file is recorded once, with the kind and content of its first read.
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, tuple[str, str]] = {}  # path → kind, SHA-256
+        self._files: dict[str, tuple[str, str]] = {}  # path → kind, SHA-256
 
     def add(self, kind: str, path: str, sha256: str) -> None:
-        """Add a file; one that is known stays as it is."""
-        self.found.setdefault(path, (kind, sha256))
+        """Add a file unless it was already added.
+
+        :param kind: one of `KINDS`
+        :param path: its absolute path
+        """
+        self._files.setdefault(path, (kind, sha256))
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
         """Yield kind, absolute path and SHA-256 of each file, sorted by kind and path."""
-        listed = ((kind, path, sha256) for path, (kind, sha256) in self.found.items())
-        return iter(sorted(listed, key=lambda each: (KINDS.index(each[0]), each[1])))
+        rows = ((kind, path, sha256) for path, (kind, sha256) in self._files.items())
+        return iter(sorted(rows, key=lambda row: (KINDS.index(row[0]), row[1])))
 
 
 _RECORDING: ContextVar[Inputs | None] = ContextVar("the inputs being recorded", default=None)
@@ -50,36 +54,38 @@ _RECORDING: ContextVar[Inputs | None] = ContextVar("the inputs being recorded", 
 
 @contextmanager
 def recording() -> Iterator[Inputs]:
-    """Record the files that are read inside."""
-    found = Inputs()
-    token = _RECORDING.set(found)
+    """Record the files that are read in the block."""
+    inputs = Inputs()
+    token = _RECORDING.set(inputs)
     try:
-        yield found
+        yield inputs
     finally:
         _RECORDING.reset(token)
 
 
 def active() -> bool:
-    """Return whether anybody records."""
+    """Return whether input files are being recorded."""
     return _RECORDING.get() is not None
 
 
 def note(kind: str, path: str | os.PathLike[str], data: bytes | None = None, sha256: str = "") -> None:
-    """Note that a file was read; does nothing unless somebody records.
+    """Record that a file was read, if input files are being recorded.
+
+    Without `data` and `sha256`, the file is read here. A file that can't be read is not recorded.
 
     :param kind: one of `KINDS`
     :param path: the file; a relative path starts at the working directory
-    :param data: what was read, or
-    :param sha256: its digest; without both, the file is read here. A file that can't be read is not noted.
+    :param data: its content, if the caller has it
+    :param sha256: the digest of its content, if the caller has it
     """
-    found = _RECORDING.get()
-    if found is None:
+    inputs = _RECORDING.get()
+    if inputs is None:
         return
     absolute = os.path.abspath(path)
     if not sha256:
         sha256 = hashlib.sha256(data).hexdigest() if data is not None else digest(Path(absolute))
     if sha256:
-        found.add(kind, absolute, sha256)
+        inputs.add(kind, absolute, sha256)
 
 
 def digest(path: Path) -> str:
@@ -89,8 +95,8 @@ def digest(path: Path) -> str:
         if not path.is_file():
             return ""
         with path.open("rb") as stream:
-            while piece := stream.read(_PIECE):
-                total.update(piece)
+            while chunk := stream.read(_CHUNK):
+                total.update(chunk)
     except OSError:
         return ""
     return total.hexdigest()

@@ -1,4 +1,4 @@
-"""Names that are not what they look like: marks that turn text around, and letters of two scripts in one word."""
+"""Find names that are not what they look like: characters that reverse text, and words with letters of two scripts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from unicodedata import name as unicode_name
 # The explicit controls of the Unicode bidirectional algorithm. Source: UAX #9, section 2.
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"[^\W\d_]+")
-# Scripts with letters that look like Latin ones. Source: UTS #39, confusables.
+# Scripts with letters that look like Latin letters. Source: UTS #39, confusables.
 _LIKE_LATIN = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
 
 
 def lookalikes(text: str) -> Iterator[str]:
-    """Yield what in a name or path is easily taken for something else, each time with the code point."""
+    """Yield a description of each misleading character in a name or path, with its code point."""
     if text.isascii():
         return
     for char in dict.fromkeys(_BIDI.findall(text)):

@@ -1,23 +1,22 @@
-"""Where a thing was written: file, line and column."""
+"""Source locations: file, line and column."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import NamedTuple
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Packages whose frames stand between a user's text and us.
+# Packages whose frames can be between the user's code and ours.
 MACHINERY = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("hy", "jinja2", "yaml", "pyrsistent"))
 
 
 class SourceLocation(NamedTuple):
-    """A place in a file.
+    """A position in a file.
 
-    :param file: path as it was opened
-    :param line: 1 for the first; 0 where it is not known
-    :param column: 1 for the first; None where the dialect doesn't know it
+    :param file: the path as it was opened
+    :param line: the line, starting at 1; 0 if unknown
+    :param column: the column, starting at 1; None if the dialect does not provide it
     """
 
     file: str
@@ -29,72 +28,77 @@ class SourceLocation(NamedTuple):
 
 
 class Written(str):
-    """A text that remembers where it is written."""
+    """A string with its source location."""
 
-    __slots__ = ("place",)
+    __slots__ = ("location",)
 
-    def __new__(cls, text: str, place: SourceLocation) -> Written:
-        """Make one of a plain text."""
-        made = super().__new__(cls, text)
-        made.place = place
-        return made
+    location: SourceLocation
 
-    place: SourceLocation
+    def __new__(cls, text: str, location: SourceLocation) -> Written:
+        """Attach a source location to a string."""
+        written = super().__new__(cls, text)
+        written.location = location
+        return written
 
 
 NOWHERE = SourceLocation("<unknown>", 0)
 
 
-class _Code:
-    """What is remembered of a code object; holding it keeps its id from being given to another."""
+class _CodeLocations:
+    """The source locations in one code object. It keeps the object alive, so that its id is not used again."""
 
-    __slots__ = ("code", "inside", "lines", "places")
+    __slots__ = ("by_instruction", "code", "is_machinery", "positions")
 
     def __init__(self, code: CodeType) -> None:
-        self.code, self.inside = code, is_machinery(code.co_filename)
-        self.places: dict[int, SourceLocation] = {}
-        self.lines: list[tuple[int | None, int | None]] = []  # by instruction: line and column from 0
+        self.code, self.is_machinery = code, is_machinery(code.co_filename)
+        self.by_instruction: dict[int, SourceLocation] = {}
+        self.positions: list[tuple[int | None, int | None]] = []  # line, and column starting at 0
 
-    def place(self, instruction: int, line: int) -> SourceLocation:
-        """Return the place of the instruction at a byte offset, in `line` where nothing else is known."""
-        if not self.lines:
-            self.lines = [(start, column) for start, _, column, _ in self.code.co_positions()]
-        start, column = self.lines[instruction // 2] if 0 <= instruction // 2 < len(self.lines) else (None, None)
+    def at(self, instruction: int, line: int) -> SourceLocation:
+        """Return the source location of an instruction.
+
+        :param instruction: its byte offset
+        :param line: the line to return if Python does not know a better position
+        """
+        location = self.by_instruction.get(instruction)
+        if location is None:
+            location = self.by_instruction[instruction] = self._compute(instruction, line)
+        return location
+
+    def _compute(self, instruction: int, line: int) -> SourceLocation:
+        if not self.positions:
+            self.positions = [(start, column) for start, _, column, _ in self.code.co_positions()]
+        index = instruction // 2
+        start, column = self.positions[index] if 0 <= index < len(self.positions) else (None, None)
         return SourceLocation(self.code.co_filename, start or line, None if column is None else column + 1)
 
 
-_CODES: dict[int, _Code] = {}  # by id: hashing a code object walks all its constants
+_LOCATIONS: dict[int, _CodeLocations] = {}  # by id, because hashing a code object visits all its constants
 
 
 def is_machinery(filename: str) -> bool:
-    """Return whether a file is ours or a dialect's, so that nobody wrote their definition there."""
+    """Return whether a file is part of statecfg or of a dialect's library, so it contains no user code."""
     return filename.startswith((PACKAGE, "<")) or any(part in filename for part in MACHINERY)
 
 
 def of_frame(frame: FrameType | None) -> SourceLocation:
-    """Return the place that the nearest frame outside our own code has reached; NOWHERE where there is none."""
+    """Return the current source location of the innermost frame of user code.
+
+    :param frame: the frame at which the search starts
+    :returns: the location; `NOWHERE` if no frame runs user code
+    """
     while frame is not None:
         code = frame.f_code
-        known = _CODES.get(id(code))
-        if known is None:
-            known = _CODES[id(code)] = _Code(code)
-        if not known.inside:
-            place = known.places.get(frame.f_lasti)
-            if place is None:
-                place = known.places[frame.f_lasti] = known.place(frame.f_lasti, frame.f_lineno or 0)
-            return place
+        locations = _LOCATIONS.get(id(code))
+        if locations is None:
+            locations = _LOCATIONS[id(code)] = _CodeLocations(code)
+        if not locations.is_machinery:
+            return locations.at(frame.f_lasti, frame.f_lineno or 0)
         frame = frame.f_back
     return NOWHERE
 
 
-def relative(place: SourceLocation, base: str) -> SourceLocation:
-    """Return the place with its file relative to the directory `base`, where it lies below it."""
-    inside = place.file.startswith(base.rstrip(os.sep) + os.sep)
-    return place._replace(file=os.path.relpath(place.file, base)) if inside else place
-
-
-def distinct(
-    places: Iterator[SourceLocation] | list[SourceLocation] | tuple[SourceLocation, ...],
-) -> tuple[SourceLocation, ...]:
-    """Return the places without repetitions, in order."""
-    return tuple(dict.fromkeys(places))
+def relative(location: SourceLocation, base: str) -> SourceLocation:
+    """Return the location with a file relative to the directory `base` if the file is below it."""
+    inside = location.file.startswith(base.rstrip(os.sep) + os.sep)
+    return location._replace(file=os.path.relpath(location.file, base)) if inside else location

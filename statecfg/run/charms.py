@@ -16,7 +16,7 @@ from statecfg.playbook import service_options
 from statecfg.playbook.service_options import Option
 from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
-from statecfg.problems import InvalidInput, Problem, going_on, nearest, problem, report
+from statecfg.problems import InvalidInput, Problem, nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of
 from statecfg.remote.units.hooks import DISPATCH
@@ -267,7 +267,7 @@ def _map(path: Path) -> dict[str, Any] | None:
     from statecfg.dialects import yaml_text
 
     found: Any = None
-    with going_on():
+    with reporting():
         found = yaml_text.foreign(path)
     if isinstance(found, dict):
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.graph import opaque
 from statecfg.playbook.secrets import Secret
 from statecfg.playbook.services import Endpoint, Relation, Service
-from statecfg.problems import Problem, collecting, going_on, problem, report, suggest, tokens
+from statecfg.problems import Problem, collecting, problem, report, reporting, suggest, tokens
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import show
 from statecfg.run import charms
@@ -77,15 +77,15 @@ def services(plays: Iterable[Play], inventory: Inventory, extra: Mapping[str, An
         if play.service is None:
             continue
         hosts: tuple[str, ...] = ()
-        with going_on():
+        with reporting():
             hosts = tuple(host.name for host in inventory.select(play.hosts, None, play.position))
-        with going_on():
+        with reporting():
             found.append(_settled(play, play.service, hosts, extra))
     return found
 
 
 def _settled(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[str, Any]) -> ServiceWork:
-    charm = charms.read(service.charm, service.place("charm")) if service.charm is not None else None
+    charm = charms.read(service.charm, service.location_of("charm")) if service.charm is not None else None
     schema = {**(charm.options if charm is not None else {}), **service.schema}
     if charm is None and service.charm is not None:
         return ServiceWork(service, hosts)  # its options are not known
@@ -94,7 +94,7 @@ def _settled(play: Play, service: Service, hosts: tuple[str, ...], extra: Mappin
     size = len(json.dumps(whole, default=lambda value: "x" * len(value)))
     if size > LARGEST:
         detail = f"the settings of {service.name} are {size:,} bytes, and {LARGEST:,} are the limit"
-        report(problem("SC0709", detail, "put large texts into files", service.place("settings")))
+        report(problem("SC0709", detail, "put large texts into files", service.location_of("settings")))
     return ServiceWork(replace(service, schema=MappingProxyType(schema), settings=settings), hosts, charm)
 
 
@@ -104,7 +104,7 @@ def _settings(
     """Yield each setting with its value; report those that are unknown or of another type."""
     variables = _variables({**play.vars, **extra})
     for name, written in service.settings.items():
-        place = service.place(f"settings.{name}")
+        place = service.location_of(f"settings.{name}")
         option = schema.get(name)
         if option is None:
             detail = f"{service.name} has no option `{name}`"
@@ -112,10 +112,10 @@ def _settings(
             report(problem("SC0708", detail, hint, place))
             continue
         value: Any = _LEFT
-        with going_on():
+        with reporting():
             try:
                 value = _with_secrets(_resolved(written, variables), option)
-            except tokens.Lost as error:
+            except tokens.SecretError as error:
                 report(problem("SC0423", f"`{name}` of {service.name}: {error}", error.help, place))
         if value is _LEFT:
             continue
@@ -136,7 +136,7 @@ def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return variables that need no host: a setting holds for all units, so others do not exist for it."""
     found: dict[str, Any] = {}
     for name, value in given.items():
-        with collecting() as wrong, going_on():
+        with collecting() as wrong, reporting():
             made = _resolved(value, found)
         if not wrong:
             found[name] = made
@@ -153,7 +153,7 @@ def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
 
 def _with_secrets(value: Any, option: Option) -> Any:
     """Return a text with a secret in it as a secret of the option's name."""
-    value = opaque.found(value)
+    value = opaque.resolve_tokens(value)
     return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
 
@@ -174,7 +174,7 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
     known = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
     first: dict[tuple[Endpoint, ...], Relation] = {}
     for each in given:
-        with going_on():
+        with reporting():
             check(each, known)
             key = tuple(sorted(each.ends))
             before = first.setdefault(key, each)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from statecfg import dialects
 from statecfg.playbook.inventory import LOCAL
-from statecfg.problems import InvalidInput, Problem, collecting, going_on, problem, report, suggest
+from statecfg.problems import InvalidInput, Problem, collecting, problem, report, reporting, suggest
 from statecfg.run.hook_failure import HookFailure
 
 if TYPE_CHECKING:
-    from statecfg.graph.graph import Graph, Node
+    from statecfg.graph.graph import Graph
+    from statecfg.graph.nodes import Node
     from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
@@ -119,7 +120,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     failed: list[HookFailure] = []
     found: tuple[Sequence[ServiceWork], Sequence[Relation]] = (), ()
     with opaque.recording() as used:
-        with collecting() as wrong, going_on():
+        with collecting() as wrong, reporting():
             chosen = _chosen(path, choice)
             project, jobs = chosen.project, _jobs(path, choice, chosen)
             found = chosen.services(choice)
@@ -170,7 +171,7 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
     wrong = _Shared()
     for host, plays in chosen.hosts:
         definition = None
-        with collecting() as found, going_on():
+        with collecting() as found, reporting():
             definition = _definition(host, plays, project, choice)
         wrong.add(host.name, found)
         if any(item.code in SLOW for item in found):
@@ -225,9 +226,9 @@ def _chosen(path: Path, choice: Choice) -> _Chosen:
 
     project = projects.find(path)
     inventory, found = None, None
-    with going_on():
+    with reporting():
         inventory = dialects.inventory(project, choice.inventory, secrets=True)
-    with going_on():
+    with reporting():
         found = dialects.read(path, project)
     if found is None or inventory is None:
         return _Chosen(project)
@@ -236,7 +237,7 @@ def _chosen(path: Path, choice: Choice) -> _Chosen:
     hosts = _hosts(found.plays, inventory, choice.limit, added)
     everywhere = frozenset(host.name for host, _ in hosts)
     if choice.limit is not None:
-        with collecting(), going_on():  # what is wrong was reported above
+        with collecting(), reporting():  # what is wrong was reported above
             everywhere = frozenset(host.name for host, _ in _hosts(found.plays, inventory, None, added))
     warnings = _unread(path, choice, project, inventory)
     return _Chosen(project, inventory, found.plays, found.relations, hosts, warnings, added, everywhere)
@@ -250,7 +251,7 @@ def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) 
         return ()
     known = Names(str(project.root))
     known.add(os.path.abspath(path))
-    declared = {name for host in inventory.hosts.values() for name in host.vars} | known.found
+    declared = {name for host in inventory.hosts.values() for name in host.vars} | known.names
     unread = sorted(choice.given - declared - known.maybe)
     if not known.complete:
         return tuple(f"the playbook does not seem to read `{name}`, which -e sets" for name in unread)
@@ -281,7 +282,7 @@ def _reshaped(
             del kept[name]
             failed.append(each.failure)
             continue
-        with collecting() as found, going_on():
+        with collecting() as found, reporting():
             report(*each.found)
             if each.graph is not None:
                 definition = _compiled(each.host, each.graph, each.evaluated, project)
@@ -306,7 +307,7 @@ class _Asked:
         graph, own, used = self.evaluated
         variables = {name: value for play in own.values() for name, value in play.items()}
         known = {name: value.reveal() for name, value in used.items()}
-        with collecting() as self.found, going_on():
+        with collecting() as self.found, reporting():
             try:
                 self.graph = reshape.reshape(self.host, playbook, graph, variables, known)
             except HookFailure as error:
@@ -391,7 +392,7 @@ def _hosts(
     left = not all_plays
     for play in all_plays:
         hosts: Sequence[Host] | None = None
-        with going_on():
+        with reporting():
             more = _more(added.get(play.service.name, ()), inventory, limit) if play.service is not None else []
             hosts = inventory.select(play.hosts, limit, play.position, empty_ok=several or bool(more))
             hosts = [*hosts, *(host for host in more if host not in hosts)]

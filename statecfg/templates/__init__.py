@@ -1,4 +1,7 @@
-"""Jinja2: template files, templates in YAML scalars, and expressions, with every mistake at its place."""
+"""Jinja2 templates: files, YAML scalars and expressions. Imports `graph` and below.
+
+Every error names the source location in the template and the place that uses the template.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
-from statecfg.graph.opaque import Value, cleaned, found
+from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
 from statecfg.problems.positions import SourceLocation
-from statecfg.problems.tokens import Lost
+from statecfg.problems.tokens import SecretError
 from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch
 
 __all__ = [
@@ -40,55 +43,63 @@ _RESULT = "result"
 
 
 class Text(str):
-    """A text that the author of a playbook wrote, so that it may be a template; `place` is where it starts.
+    """A text in a playbook, which may be a template.
 
-    :param block: its first line of content stands below the place, as after `|`
+    :param location: where the text starts
+    :param block: whether its content starts on the line after `location`, as after `|`
     """
 
-    __slots__ = ("block", "place")
+    __slots__ = ("block", "location")
 
-    def __new__(cls, text: str, place: SourceLocation, block: bool = False) -> Text:
-        """Make one of a plain text."""
-        made = super().__new__(cls, text)
-        made.place, made.block = place, block
-        return made
+    def __new__(cls, text: str, location: SourceLocation, block: bool = False) -> Text:
+        """Attach a source location to a string."""
+        result = super().__new__(cls, text)
+        result.location, result.block = location, block
+        return result
 
-    place: SourceLocation
+    location: SourceLocation
     block: bool
 
 
 def is_template(text: str) -> bool:
-    """Return whether a text has anything for Jinja2 in it."""
+    """Return whether a text contains Jinja2 syntax."""
     return "{" in text and any(mark in text for mark in ("{{", "{%", "{#"))
 
 
-def evaluate(text: str, variables: Mapping[str, Any], place: SourceLocation, block: bool = False) -> Any:
-    """Return what a scalar of a playbook stands for.
+def evaluate(text: str, variables: Mapping[str, Any], location: SourceLocation, block: bool = False) -> Any:
+    """Return the value of a scalar of a playbook.
 
-    A text that is one `{{ expression }}` gives the expression's value as it is, so that numbers stay numbers and
-    lists stay lists; anything else is rendered as text. Nothing is ever converted by how it looks.
+    A text that consists of one `{{ expression }}` returns the value of the expression with its type: numbers stay
+    numbers and lists stay lists. Any other text is rendered as text. Text is never converted because of its content.
 
-    Raises InvalidInput, at the place, with the names that exist where one is undefined.
+    :param text: the scalar
+    :param variables: the variables that it can use
+    :param location: where the text starts
+    :param block: whether its content starts on the line after `location`
+    :raises InvalidInput: the template is wrong or fails; for an undefined name, the help lists the existing names
     """
     if not is_template(text):
         return text
-    with _placed(place, block, variables):
+    with _explained_at(location, block, variables):
         compiled, native = _scalar(str(text))
         return _native(compiled, variables) if native else _text(compiled, variables)
 
 
-def expression(text: str, variables: Mapping[str, Any], place: SourceLocation, block: bool = False) -> Any:
-    """Return the value of an expression, such as `port > 80`; one in `{{ }}` is taken as well. Raises InvalidInput."""
+def expression(text: str, variables: Mapping[str, Any], location: SourceLocation, block: bool = False) -> Any:
+    """Return the value of an expression, such as `port > 80` or `{{ port > 80 }}`. For parameters see `evaluate`.
+
+    :raises InvalidInput: the expression is wrong or fails
+    """
     if is_template(text):
-        return evaluate(text.strip(), variables, place, block)
-    with _placed(place, block, variables):
+        return evaluate(text.strip(), variables, location, block)
+    with _explained_at(location, block, variables):
         return _native(_expression(str(text)), variables)
 
 
 def names(text: str, is_expression: bool = False) -> set[str]:
-    """Return the variables that a text reads; all its words if it is not a valid template.
+    """Return the names of the variables that a text reads; all its words if it is not a valid template.
 
-    :param is_expression: it is an expression such as that of `when:`, without braces
+    :param is_expression: whether the text is an expression without braces, as in `when:`
     """
     try:
         tree = _environment().parse(f"{{{{ {text} }}}}" if is_expression else text)
@@ -98,9 +109,12 @@ def names(text: str, is_expression: bool = False) -> set[str]:
 
 
 def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return the value with each `Text` in it evaluated; every other text stays as it is. Raises InvalidInput."""
+    """Return a value in which each `Text` is evaluated, also in lists and maps. Other strings stay unchanged.
+
+    :raises InvalidInput: a template is wrong or fails
+    """
     if isinstance(value, Text):
-        return evaluate(value, variables, value.place, value.block)
+        return evaluate(value, variables, value.location, value.block)
     if isinstance(value, dict):
         return {key: resolve(item, variables) for key, item in value.items()}
     if isinstance(value, list):
@@ -108,38 +122,42 @@ def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
     return value
 
 
-def render_text(text: str, variables: Mapping[str, Any], place: SourceLocation) -> str:
-    """Return a template rendered as text, secrets revealed. Raises InvalidInput at the place."""
-    with _placed(place, False, variables):
-        return _revealed(_text(_template(str(text)), variables))
+def render_text(text: str, variables: Mapping[str, Any], location: SourceLocation) -> str:
+    """Return a rendered template with its secrets revealed.
+
+    :param location: where the text starts
+    :raises InvalidInput: the template is wrong or fails
+    """
+    with _explained_at(location, False, variables):
+        return _as_text(_text(_template(str(text)), variables))
 
 
-def _revealed(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value.reveal() if isinstance(value, Value) else str(value)
 
 
-def render_file(path: Path, variables: Mapping[str, Any], place: SourceLocation, base: Path | None = None) -> str:
-    """Return a template file rendered as text, secrets revealed.
+def render_file(path: Path, variables: Mapping[str, Any], location: SourceLocation, base: Path | None = None) -> str:
+    """Return a rendered template file with its secrets revealed.
 
-    :param path: the file; what it includes, imports or extends is looked for beside it and in `templates/`
-    :param variables: what the template may use
-    :param place: where it is asked for
+    :param path: the file. Templates that it includes, imports or extends are in the same directory or in `templates/`
+    :param variables: the variables that the template can use
+    :param location: the place in the playbook that uses the file
     :param base: the project's directory
-    :raises InvalidInput: with the line of the template, and the place that asked for it
+    :raises InvalidInput: the template is wrong or fails; the problem has the line of the template and `location`
     """
     folders = [str(path.parent), *([str(base / "templates")] if base else [])]
-    with _placed(place, False, variables):
-        text = _revealed(_text(_environment(tuple(folders)).get_template(path.name), variables))
+    with _explained_at(location, False, variables):
+        text = _as_text(_text(_environment(tuple(folders)).get_template(path.name), variables))
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            detail = f"{path.name} gives a character that UTF-8 has not: {text[error.start]!r}"
-            raise InvalidInput([problem("SC0322", detail, "", SourceLocation(str(path), 1), place)]) from None
+            detail = f"{path.name} produced a character that UTF-8 can't encode: {text[error.start]!r}"
+            raise InvalidInput([problem("SC0322", detail, "", SourceLocation(str(path), 1), location)]) from None
         return text
 
 
 class _Files(BaseLoader):
-    """Finds templates in a few directories, and never outside them."""
+    """Loads templates from a few directories, and never from outside them."""
 
     def __init__(self, folders: tuple[str, ...]) -> None:
         self.folders = folders
@@ -147,22 +165,22 @@ class _Files(BaseLoader):
     def get_source(self, environment: Any, template: str) -> tuple[str, str, Callable[[], bool]]:
         parts = template.split("/")
         if not template or os.path.isabs(template) or ".." in parts or "\0" in template:
-            raise Refused(f"template {template!r} is outside the project", "name it relative to templates/")
+            raise Refused(f"template {template!r} is outside the project", "write its path relative to templates/")
         for folder in self.folders:
             path = os.path.join(folder, *parts)
             if os.path.isfile(path):
                 text = _read(path)
                 inputs.note("template", path, text.encode())
-                return text, path, partial(_unchanged, path, _state(path))
+                return text, path, partial(_unchanged, path, _version(path))
         raise TemplateNotFound(template)
 
 
-def _unchanged(path: str, state: tuple[int, int] | None) -> bool:
-    inputs.note("template", path)  # it was compiled earlier, and is used again
-    return _state(path) == state
+def _unchanged(path: str, version: tuple[int, int] | None) -> bool:
+    inputs.note("template", path)  # Jinja2 uses the template that it compiled earlier
+    return _version(path) == version
 
 
-def _state(path: str) -> tuple[int, int] | None:
+def _version(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except OSError:
@@ -179,7 +197,8 @@ def _read(path: str) -> str:
             [problem("SC0301", f"{path}: {error.strerror}", "check the path", SourceLocation(path, 1))]
         ) from None
     if len(data) > SIZE:
-        raise InvalidInput([problem("SC0323", f"{path} is larger than {SIZE >> 20} MB", "", SourceLocation(path, 1))])
+        detail = f"{path} is larger than {SIZE >> 20} MB"
+        raise InvalidInput([problem("SC0323", detail, "split the template", SourceLocation(path, 1))])
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -215,7 +234,7 @@ def _expression(text: str) -> Compiled:
     parser = Parser(environment, text, state="variable")
     tree = parser.parse_expression()
     if not parser.stream.eos:
-        raise TemplateSyntaxError("the expression ends here, and something follows", parser.stream.current.lineno)
+        raise TemplateSyntaxError("there is more text after the end of the expression", parser.stream.current.lineno)
     return _assign(environment.limited(tree))
 
 
@@ -231,37 +250,37 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     context = compiled.new_context(dict(variables))
     for _ in compiled.root_render_func(context):
         pass
-    value = found(context.vars[_RESULT])
+    value = resolve_tokens(context.vars[_RESULT])
     if isinstance(value, Value):
         return value
     if isinstance(value, _Undefined):
-        str(value)  # raises, with the name
+        str(value)  # raises `Missing` with the name
     if isinstance(value, (Iterator, range)) or type(value) in (type({}.keys()), type({}.values()), type({}.items())):
         return list(value)
     return str(value) if isinstance(value, str) else value
 
 
 def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
-    """Return what a template gives: text, or a value where a secret is in it."""
+    """Return the output of a template: text, or a `Value` if it contains a secret."""
     budget = BUDGET.get()
     pieces: list[str] = []
     for piece in compiled.generate(dict(variables)):
         budget.add(len(piece))
         pieces.append(piece)
-    return found("".join(pieces))
+    return resolve_tokens("".join(pieces))
 
 
 @contextlib.contextmanager
-def _placed(place: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Iterator[None]:
-    """Turn whatever a template raises inside into a problem at its place, with no secret in it."""
+def _explained_at(location: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Iterator[None]:
+    """Replace any exception of a template in the block by InvalidInput, with source locations and without secrets."""
     token = BUDGET.set(Budget())
     try:
         yield
     except InvalidInput:
         raise
     except Exception as error:
-        wrong = _explain(error, place, block, variables)
-        clean = problem(wrong.code, wrong.detail, wrong.help, *wrong.places)
+        explained = _explain(error, location, block, variables)
+        clean = problem(explained.code, explained.detail, explained.help, *explained.places)
     else:
         return
     finally:
@@ -269,63 +288,65 @@ def _placed(place: SourceLocation, block: bool, variables: Mapping[str, Any]) ->
     raise InvalidInput([clean])
 
 
-def _explain(error: Exception, place: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Problem:
-    places = _places(error, place, block)
-    if isinstance(error, Lost):
-        return problem("SC0423", str(error), error.help, *places)
+def _explain(error: Exception, location: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Problem:
+    locations = _locations(error, location, block)
+    if isinstance(error, SecretError):
+        return problem("SC0423", str(error), error.help, *locations)
     if isinstance(error, Missing):
-        return _undefined(error, variables, places)
+        return _undefined(error, variables, locations)
     if isinstance(error, TemplateSyntaxError):
-        return problem("SC0320", str(error.message), _cure(str(error.message)), *places)
+        return problem("SC0320", str(error.message), _syntax_help(str(error.message)), *locations)
     if isinstance(error, TooMuch):
-        return problem("SC0323", str(error), "make it do less", *places)
+        return problem("SC0323", str(error), "simplify the template, or compute the value in a play", *locations)
     if isinstance(error, Refused):
-        return problem("SC0322", error.detail, error.help, *places)
+        return problem("SC0322", error.detail, error.help, *locations)
     if isinstance(error, SecurityError):
-        return problem("SC0322", str(error), "templates only read: change values in a play in Python or Hy", *places)
+        help = "templates can only read values; change values in a play in Python or Hy"
+        return problem("SC0322", str(error), help, *locations)
     if isinstance(error, TemplateNotFound):
         detail = f"there is no template `{error.name}`"
-        return problem("SC0301", detail, "put it beside the playbook or into templates/", *places)
+        return problem("SC0301", detail, "put it in the playbook's directory or in templates/", *locations)
     if isinstance(error, RecursionError):
-        chain = _chain(error.__traceback__)
-        if len(chain) > 1:
-            return problem("SC0317", " → ".join(chain), "break the loop", *places[-1:])
-        return problem("SC0323", "it calls itself too deeply", "break the loop", *places[-1:])
-    return problem("SC0322", f"{type(error).__name__}: {cleaned(str(error))}", "check the values that it uses", *places)
+        files = _chain(error.__traceback__)
+        if len(files) > 1:
+            return problem("SC0317", " → ".join(files), "remove one of these includes", *locations[-1:])
+        return problem("SC0323", "a macro calls itself too deeply", "end the recursion", *locations[-1:])
+    detail = f"{type(error).__name__}: {mask_secrets(str(error))}"
+    return problem("SC0322", detail, "check the values that the template uses", *locations)
 
 
-def _undefined(error: Missing, variables: Mapping[str, Any], places: list[SourceLocation]) -> Problem:
+def _undefined(error: Missing, variables: Mapping[str, Any], locations: list[SourceLocation]) -> Problem:
     if error.owner is None:
         hint = suggest(str(error.name), sorted(variables), "there are") if error.name else ""
-        return problem("SC0321", f"there is no variable `{error.name}`", hint, *places)
+        return problem("SC0321", f"there is no variable `{error.name}`", hint, *locations)
     if isinstance(error.owner, Mapping):
         hint = suggest(str(error.name), [str(key) for key in error.owner], "it has")
-        return problem("SC0321", f"a map has no key `{error.name}`", hint, *places)
+        return problem("SC0321", f"a map has no key `{error.name}`", hint, *locations)
     what = "a list" if isinstance(error.owner, (list, tuple)) else f"a value ({type(error.owner).__name__})"
-    return problem("SC0321", f"{what} has no `{error.name}`", "check what the name before it stands for", *places)
+    return problem("SC0321", f"{what} has no `{error.name}`", "check the value of the name before it", *locations)
 
 
-def _cure(message: str) -> str:
+def _syntax_help(message: str) -> str:
     environment = _environment()
-    for kind, known in (("filter", environment.filters), ("test", environment.tests)):
-        start = f"No {kind} named '"
+    for category, valid in (("filter", environment.filters), ("test", environment.tests)):
+        start = f"No {category} named '"
         if message.startswith(start):
-            return suggest(message[len(start) :].split("'")[0], sorted(known), "there are")
+            return suggest(message[len(start) :].split("'")[0], sorted(valid), "there are")
     if "expected token" in message or "unexpected" in message:
-        return "check the expression; quote texts inside it"
+        return "check the expression, and quote the strings in it"
     return "close every {% block %} with its {% end… %}"
 
 
-def _places(error: Exception, place: SourceLocation, block: bool) -> list[SourceLocation]:
-    """Return where in the template it happened, and who asked for the template."""
+def _locations(error: Exception, location: SourceLocation, block: bool) -> list[SourceLocation]:
+    """Return the position of the error in the template, and the place that uses the template."""
     if isinstance(error, TemplateSyntaxError):
         steps = [(error.filename, error.lineno)]
     else:
         steps = list(_steps(error.__traceback__))
     name, line = steps[-1] if steps else (None, 1)
     if name is not None:
-        return [SourceLocation(name, line), place]
-    return [SourceLocation(place.file, place.line + line)] if block else [place]
+        return [SourceLocation(name, line), location]
+    return [SourceLocation(location.file, location.line + line)] if block else [location]
 
 
 def _steps(trace: TracebackType | None) -> Iterator[tuple[str | None, int]]:
@@ -342,11 +363,11 @@ def _steps(trace: TracebackType | None) -> Iterator[tuple[str | None, int]]:
 
 
 def _chain(trace: TracebackType | None) -> list[str]:
-    chain: list[str] = []
+    files: list[str] = []
     for name, _ in _steps(trace):
-        if name is None or (chain and chain[-1] == os.path.basename(name)):
+        if name is None or (files and files[-1] == os.path.basename(name)):
             continue
-        chain.append(os.path.basename(name))
-        if chain.count(chain[-1]) > 1:
+        files.append(os.path.basename(name))
+        if files.count(files[-1]) > 1:
             break
-    return chain
+    return files

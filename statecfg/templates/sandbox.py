@@ -1,4 +1,4 @@
-"""What a template may do, and how much of it: no side effects, no undefined names, 5 seconds, 16 MB."""
+"""The limits of templates: no side effects, no undefined names, 5 seconds, 16 MB."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from jinja2.exceptions import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
-from statecfg.graph.opaque import CHANGING, TELLING, Secret, Value, composed, derived, found, opened, refuse_number
+from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
+from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.errors import StatecfgError
 
 SECONDS = 5.0
 SIZE = 16 * 1024 * 1024
 BITS = 100_000
-# What would make two renderings of one template differ.
+# Filters that would make two renderings of one template differ.
 _RANDOM = ("random",)
 _WIDE = ("center", "ljust", "rjust", "zfill", "expandtabs", "indent", "batch", "slice")
-# Filters that pass values on, or compare them, and look into no text.
+# Filters that pass on or compare values without reading their text.
 _PASSING = frozenset((
     "attr", "batch", "count", "d", "default", "dictsort", "first", "groupby", "items", "join", "last", "length",
     "list", "map", "max", "min", "reject", "rejectattr", "select", "selectattr", "slice", "sort", "sum", "unique",
 ))  # fmt: skip
 _METHODS = frozenset((*CHANGING, *TELLING))
 _WIDTH = re.compile(r"\d{7,}|%[-+ #0]*\*")
+TOO_WIDE = "the template formats a text with a width of millions"
 
 
 class TooMuch(StatecfgError):
@@ -38,7 +40,7 @@ class TooMuch(StatecfgError):
 
 
 class Refused(StatecfgError):
-    """The template does something that is surely not what its author means."""
+    """The template does something that its author surely did not intend."""
 
     def __init__(self, detail: str, help: str = "") -> None:
         super().__init__(detail)
@@ -46,7 +48,10 @@ class Refused(StatecfgError):
 
 
 class Missing(StatecfgError, UndefinedError):
-    """A name that does not exist; `owner` is what it was looked up in, None for the variables themselves."""
+    """A name does not exist.
+
+    :param owner: the value that should have the name; None if the name is a variable
+    """
 
     def __init__(self, message: str, name: Any, owner: Any) -> None:
         super().__init__(message)
@@ -54,7 +59,7 @@ class Missing(StatecfgError, UndefinedError):
 
 
 class Budget:
-    """What a rendering has used up."""
+    """The time and output that one rendering has used."""
 
     __slots__ = ("deadline", "size")
 
@@ -62,15 +67,21 @@ class Budget:
         self.deadline, self.size = time.monotonic() + SECONDS, 0
 
     def tick(self) -> None:
-        """Raise TooMuch where the time is over."""
+        """Check the time.
+
+        :raises TooMuch: the rendering took too long
+        """
         if time.monotonic() > self.deadline:
-            raise TooMuch(f"it runs longer than {SECONDS:g} seconds")
+            raise TooMuch(f"the template runs longer than {SECONDS:g} seconds")
 
     def add(self, size: int) -> None:
-        """Count output; raise TooMuch where there is too much of it."""
+        """Count output.
+
+        :raises TooMuch: the output is too large, or the rendering took too long
+        """
         self.size += size
         if self.size > SIZE:
-            raise TooMuch(f"its output is larger than {SIZE >> 20} MB")
+            raise TooMuch(f"the output is larger than {SIZE >> 20} MB")
         self.tick()
 
 
@@ -78,7 +89,7 @@ BUDGET: ContextVar[Budget] = ContextVar("budget of a rendering")
 
 
 class Undefined(runtime.StrictUndefined):
-    """An undefined value that fails, by name, on any use but `is defined` and `default`."""
+    """An undefined value. Every use except `is defined` and `default` fails and names it."""
 
     __slots__ = ()
 
@@ -95,12 +106,12 @@ def _reported(message: str | None) -> Exception:
     return InvalidInput([])
 
 
-# Stands for a variable whose value could not be made, which was reported: what uses it fails without another word.
+# Replaces a variable whose value failed. That was reported, so a use of the variable fails without another problem.
 UNREADABLE = Undefined(name="unreadable", exc=_reported)
 
 
 class _Limits(visitor.NodeTransformer):
-    """Puts the budget into loops, and our own joining into `~`, which knows secrets."""
+    """Makes loops check the budget, and `~` join secrets."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
@@ -141,29 +152,29 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self.limited(super()._parse(source, name, filename))  # type: ignore[no-any-return]  # Jinja does not annotate it
 
     def limited(self, tree: nodes.Node) -> Any:
-        """Return a parsed tree with the budget put in."""
+        """Return a parsed tree whose loops check the budget."""
         return _Limits().visit(tree)
 
     def ticking(self, iterable: Iterable[Any]) -> Iterator[Any]:
-        """Yield the items of a loop as long as there is time."""
+        """Yield the items of a loop until the time is over."""
         budget = BUDGET.get()
         for item in iterable:
             budget.tick()
             yield item
 
     def joined(self, *parts: Any) -> Any:
-        """Return what `a ~ b` gives: a value where one of them is."""
+        """Return the result of `a ~ b`: a `Value` if one of them is a `Value`."""
         texts = [part if isinstance(part, Value) else str(part) for part in parts]
         if sum(map(len, texts)) > SIZE:
-            raise TooMuch(f"a text grows larger than {SIZE >> 20} MB")
+            raise TooMuch(f"a text becomes larger than {SIZE >> 20} MB")
         return composed(texts)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Let templates use of a secret what text has as well, and nothing that gives its value as plain text."""
+        """Return whether templates can use an attribute. Of a secret, they can use only the methods of text."""
         return attr in _METHODS if isinstance(obj, Value) else super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call what the template calls, with its arguments bounded."""
+        """Call a function for the template. Limit its arguments, and reveal the secrets in them."""
         BUDGET.get().tick()
         owner = getattr(__obj, "__self__", None)
         if owner is __self:
@@ -171,68 +182,71 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if isinstance(owner, (str, Value)):
             _widths(__obj.__name__, args)
         if not isinstance(owner, str):
-            return found(super().call(__context, __obj, *args, **kwargs))
+            return resolve_tokens(super().call(__context, __obj, *args, **kwargs))
         sources: list[Secret] = []
-        given = [opened(value, sources) for value in args]
-        named = {key: opened(value, sources) for key, value in kwargs.items()}
-        plain = opened(owner, sources)
+        revealed_args = [revealed(value, sources) for value in args]
+        revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
+        plain = revealed(owner, sources)
         if sources and plain is not owner:
             __obj = getattr(plain, __obj.__name__)
-        return derived(super().call(__context, __obj, *given, **named), sources)
+        return derived(super().call(__context, __obj, *revealed_args, **revealed_named), sources)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Format a text where the result can't become huge."""
+        """Return the function that formats a text, unless the result could become huge."""
         if getattr(value, "__name__", "") in ("format", "format_map"):
             owner = getattr(value, "__self__", None)
             if isinstance(owner, str) and _WIDTH.search(owner):
-                raise TooMuch("it formats with a width of millions")
+                raise TooMuch(TOO_WIDE)
         return super().wrap_str_format(value)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Compute `+ * ** %` where the result can't become huge."""
+        """Compute `+ * ** %`, unless the result could become huge."""
         sources: list[Secret] = []
-        left, right = opened(left, sources), opened(right, sources)
+        left, right = revealed(left, sources), revealed(right, sources)
         BUDGET.get().tick()
         if operator == "*":
-            for many, times in ((left, right), (right, left)):
-                if hasattr(many, "__len__") and isinstance(times, int) and len(many) * times > SIZE:
-                    raise TooMuch("it repeats a value too often")
+            for item, times in ((left, right), (right, left)):
+                if hasattr(item, "__len__") and isinstance(times, int) and len(item) * times > SIZE:
+                    raise TooMuch("the template repeats a value too often")
         numbers = isinstance(left, int) and isinstance(right, int)
         if numbers and operator in ("*", "**"):
             bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
             if bits > BITS:
-                raise TooMuch("it computes a number of more than 30,000 digits")
+                raise TooMuch("the template computes a number with more than 30,000 digits")
         if operator == "%" and isinstance(left, str) and _WIDTH.search(left):
-            raise TooMuch("it formats with a width of millions")
+            raise TooMuch(TOO_WIDE)
         if (
             operator == "+"
             and isinstance(left, (str, list))
             and hasattr(right, "__len__")
             and len(left) + len(right) > SIZE
         ):
-            raise TooMuch(f"a value grows larger than {SIZE >> 20} million items")
+            raise TooMuch(f"a value gets more than {SIZE >> 20} million items")
         return derived(super().call_binop(context, operator, left, right), sources)
 
 
 def finalized(value: Any) -> Any:
-    """Return what `{{ value }}` prints; refuse what has no text of its own."""
+    """Return the text of `{{ value }}`.
+
+    :raises Refused: the value has no obvious text: it is None, a list, a map or an object
+    """
     if isinstance(value, Value):
-        return str(value)  # its tokens; the text that all of it becomes is made a value again
+        return str(value)  # its tokens, which are resolved in the whole output
     if isinstance(value, (str, int, float, runtime.Undefined)):
         return value
     if value is None:
-        raise Refused("an expression gives nothing (None)", "give it a value, or use `| default('', true)`")
+        raise Refused("the value of an expression is None", "set the value, or use `| default('', true)`")
     if isinstance(value, (Mapping, list, tuple, set, frozenset)):
         what = "a map" if isinstance(value, Mapping) else "a list"
-        raise Refused(f"an expression gives {what}", "use `| join(',')`, `| tojson`, or a loop")
+        raise Refused(f"the value of an expression is {what}", "use `| join(',')`, `| tojson`, or a loop")
     if isinstance(value, Iterator) or type(value).__module__ in ("jinja2.runtime", "jinja2.environment"):
         return value
-    raise Refused(f"an expression gives an object ({type(value).__name__})", "name one of its attributes")
+    raise Refused(f"the value of an expression is an object ({type(value).__name__})", "use one of its attributes")
 
 
 def _widths(name: str, args: Iterable[Any]) -> None:
     if name in _WIDE and any(isinstance(value, int) and value > SIZE for value in args):
-        raise TooMuch(f"`{name}` makes a text of more than {SIZE >> 20} MB")
+        raise TooMuch(f"`{name}` creates a text of more than {SIZE >> 20} MB")
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -240,15 +254,15 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         _widths(name, (*args, *kwargs.values()))
         if name == "format" and isinstance(args[0], str) and _WIDTH.search(args[0]):
-            raise TooMuch("it formats with a width of millions")
+            raise TooMuch(TOO_WIDE)
         if name in _PASSING:
-            return found(function(*args, **kwargs))
+            return resolve_tokens(function(*args, **kwargs))
         sources: list[Secret] = []
-        given = [opened(value, sources) for value in args]
-        result = function(*given, **{key: opened(value, sources) for key, value in kwargs.items()})
+        revealed_args = [revealed(value, sources) for value in args]
+        result = function(*revealed_args, **{key: revealed(value, sources) for key, value in kwargs.items()})
         if sources:
-            refuse_number(f"the filter `{name}`", given[0], result, sources[0].name)
-        if any(result is value for value in args):  # `replace` that replaces nothing, for one
+            refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
+        if any(result is value for value in args):  # for example `replace` if there is nothing to replace
             return result
         return derived(result, sources)
 
@@ -262,6 +276,6 @@ def _tested(name: str, function: Any) -> Any:
     @functools.wraps(function)
     def tested(*args: Any, **kwargs: Any) -> Any:
         sources: list[Secret] = []
-        return function(*(opened(value, sources) for value in args), **kwargs)
+        return function(*(revealed(value, sources) for value in args), **kwargs)
 
     return tested

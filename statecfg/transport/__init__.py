@@ -1,6 +1,6 @@
-"""Byte streams to a program on a host: over SSH, or on this machine.
+"""Byte streams to a program on a host, over SSH or on this machine. Imports `playbook` and `problems`.
 
-Importing this costs nothing; `connect` loads the transport that a target needs.
+Importing this module is cheap: `connect` loads the transport that a target needs.
 """
 
 from __future__ import annotations
@@ -49,32 +49,38 @@ WRITE_DEADLINE = 60.0
 
 
 class Stream(Protocol):
-    """One program on a host: bytes in, bytes out. One thread may write while another reads."""
+    """One program on a host: bytes in, bytes out. One thread can write while another reads."""
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`; raises ConnectionLost when it ended, or took nothing for 60 s."""
+        """Send all of `data`.
+
+        :raises ConnectionLost: the program ended, or has read nothing for 60 s
+        """
 
     def read(self, timeout: float) -> bytes | None:
-        """Return the next bytes (at most 64 KiB), b"" at the end, None when none came in `timeout` seconds.
+        """Return the next bytes of stdout.
 
-        Raises ConnectionLost when the link died before the program's output ended.
+        :param timeout: seconds to wait for them
+        :returns: at most 64 KiB; b"" at the end of the output; None after the timeout
+        :raises ConnectionLost: the connection ended before the program's output
         """
 
     def stderr(self) -> bytes:
-        """Return the newest 64 KiB of what the program wrote to stderr."""
+        """Return the newest 64 KiB that the program wrote to stderr."""
 
     def exit_status(self) -> int | None:
-        """Return the exit status when it is known by now (negative: the signal). For messages, never a result."""
+        """Return the exit status; None while it is unknown. A negative number is a signal. Use it only in messages."""
 
     def close(self) -> None:
-        """End the conversation. Harmless when repeated."""
+        """Close the stream. Repeated calls change nothing."""
 
 
 class Connection(Protocol):
-    """A way to start programs on one host.
+    """A connection to one host, on which programs can be started.
 
-    `peer` is what it proved to be, `address` where it was reached, and `warnings` says what of the user's settings was
-    left out.
+    :ivar peer: the host key that the host proved to have; "local" for this machine
+    :ivar address: the address that was reached
+    :ivar warnings: the user's settings that were ignored
     """
 
     peer: str
@@ -82,19 +88,27 @@ class Connection(Protocol):
     warnings: tuple[str, ...]
 
     def open(self, command: Sequence[str]) -> Stream:
-        """Start `command` (an argument list); raises ConnectionLost."""
+        """Start a program.
+
+        :param command: the program and its arguments
+        :raises ConnectionLost: the connection has ended
+        """
 
     def close(self) -> None:
-        """Close every stream and the connection. Harmless when repeated."""
+        """Close all streams and the connection. Repeated calls change nothing."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a host is. What is left out comes from the user's ssh_config, then from ssh's defaults.
+    """How to reach a host. Missing values come from the user's ssh_config, then from the defaults of ssh.
 
-    `name` what the user calls it, looked up in ssh_config when there is no `address`; `port` 1–65535; `user` on the
-    host; `identity_files` private key files; `proxy_jump` `[user@]host[:port][,…]` or "none"; `transport` one
-    of `TRANSPORTS` (the name `@local` is always local).
+    :param name: the host's name; without an `address`, it is looked up in ssh_config
+    :param address: a host name or IP address
+    :param port: 1 to 65535
+    :param user: the user to log in as
+    :param identity_files: private key files
+    :param proxy_jump: `[user@]host[:port][,…]` or "none"
+    :param transport: one of `TRANSPORTS`; the host named `@local` is always local
     """
 
     name: str
@@ -107,18 +121,21 @@ class Target:
 
     @classmethod
     def of(cls, host: Host) -> Target:
-        """Return where a host of the inventory is."""
+        """Return the target for a host of the inventory."""
         keys = tuple(host.identity_files)
         return cls(host.name, host.address or None, host.port, host.user, keys, host.proxy_jump, host.transport)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to connect; times in seconds.
+    """How to connect. Times are in seconds.
 
-    `ssh_config` a file (it must exist), None for the user's and the system's own, "none" for no file at all, as `ssh
-    -F` has it; `known_hosts` files, None for what ssh_config says; `accept_new` adds the key of a host never seen;
-    `use_agent` and `default_keys` as ssh does.
+    :param ssh_config: a file that must exist; None for the files of the user and the system; "none" for no file, as in
+        `ssh -F`
+    :param known_hosts: files; None for those in ssh_config
+    :param accept_new: add the key of a new host to known_hosts
+    :param use_agent: offer the keys of the SSH agent, as ssh does
+    :param default_keys: offer the keys in ~/.ssh, as ssh does
     """
 
     ssh_config: str | None = None
@@ -133,12 +150,12 @@ class Settings:
 
 
 def connect(target: Target, settings: Settings | None = None) -> Connection:
-    """Connect to a host.
+    """Connect to a host: verify its key, then log in.
 
     :param target: the host
     :param settings: how to connect
-    :returns: an open connection; the caller closes it
-    :raises TransportError: if the host can't be reached, or if one side can't prove its identity
+    :returns: an open connection, which the caller must close
+    :raises TransportError: the connection failed
     """
     name = "local" if target.name == LOCAL else target.transport
     if name not in TRANSPORTS:

@@ -1,9 +1,9 @@
-"""Start a program as another user, by sudo, doas or su; the password goes to their own prompt and nowhere else.
+"""Start a program as another user with sudo, doas or su. The password is sent only to their prompt.
 
-sudo shows a prompt that we choose, at random. su does not: it runs in the C locale, where its prompt is `Password: `,
-and is answered while that, alone on its line, is the last that came on stderr. su reads from its stdin when that is no
-terminal, no more than the line, and can't be told not to ask; so the program gets its first input only after it has
-written something itself.
+sudo shows a random prompt that we choose. su does not support that: it runs in the C locale, where its prompt is
+`Password: `, and gets the password while this prompt, on its own line, is the last text on stderr. Without a terminal,
+su reads exactly one line from its stdin, and it always asks. So the program gets its first input only after it has
+written something.
 """
 
 from __future__ import annotations
@@ -19,80 +19,80 @@ from .errors import BecomeFailed, ConnectionLost
 from .quoting import command_line
 
 METHODS = ("sudo", "doas", "su")
-# PAM may make a wrong password wait for some seconds; sudo itself gives up after five minutes.
+# PAM may delay the answer to a wrong password by some seconds. sudo gives up after five minutes.
 ANSWER_TIME = 30.0
 POLL = 0.01
 MOST_NOISE = 128 * 1024
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,254}\$?|#[0-9]{1,10}")
-# What they say on stderr, what it means, and what to do about it.
+# A pattern for their message on stderr, what it means, and what to do.
 _Reasons = tuple[tuple[bytes, str, str], ...]
 _SUDO: _Reasons = (
     (
         rb"not in the sudoers file|not allowed to execute|may not run sudo",
-        "{user} may not be reached by this login with sudo",
-        "Let the host's sudoers allow it, or log in as somebody who may (-u).",
+        "sudo does not allow this login to become {user}",
+        "Allow it in the host's sudoers, or log in as another user (-u).",
     ),
     (
         rb"a password is required|no askpass program",
         "sudo asks for a password: pass -K",
-        "With -K you are asked for it; or let the host's sudoers allow it without a password.",
+        "statecfg then asks you for it. Or allow sudo without a password in the host's sudoers.",
     ),
     (
         rb"incorrect password|Sorry, try again",
         "sudo rejected the password",
-        "It is that of the user who logs in. It was sent once, and is not sent again.",
+        "Enter the password of the user who logs in. statecfg sent it once and does not retry.",
     ),
     (
         rb"you must have a tty|no tty present",
-        "sudo wants a terminal (requiretty), and there is none",
-        "Take requiretty out of the host's sudoers, at least for this user.",
+        "sudo requires a terminal (requiretty), and statecfg does not use one",
+        "Remove requiretty from the host's sudoers, at least for this user.",
     ),
 )
 _DOAS: _Reasons = (
     (
         rb"Authentication required",
-        "doas asks for a password, which it reads from a terminal only",
-        "Let the host's doas.conf allow it with `nopass`, or use sudo.",
+        "doas asks for a password, which it reads only from a terminal",
+        "Allow it with `nopass` in the host's doas.conf, or use sudo.",
     ),
     (
         rb"Operation not permitted|not enabled",
-        "doas does not let this login become {user}",
-        "See the host's doas.conf.",
+        "doas does not allow this login to become {user}",
+        "Allow it in the host's doas.conf.",
     ),
 )
 _SU: _Reasons = (
     (
         rb"using restricted shell",
-        "su insists on the shell of {user}, which runs no commands",
-        "Only root may choose another: use sudo.",
+        "su only starts the shell of {user}, which does not run commands",
+        "Use sudo: su lets only root choose another shell.",
     ),
     (
         rb"has expired",
         "the account {user} has expired",
-        "Renew it, or become another user (--become-user).",
+        "Renew the account, or become another user (--become-user).",
     ),
     (
         rb"must be run from a terminal",
-        "su wants a terminal, and there is none",
+        "su requires a terminal, and statecfg does not use one",
         "Use sudo.",
     ),
     (
         rb"Authentication failure|incorrect password",
         "su rejected the password",
-        "It is that of {user}, the user to become. It was sent once, and is not sent again.",
+        "Enter the password of {user}, the user to become. statecfg sent it once and does not retry.",
     ),
     (
         rb"Permission denied",
-        "su does not let this login become {user}",
-        "See the host's /etc/pam.d/su, or use sudo.",
+        "su does not allow this login to become {user}",
+        "Allow it in the host's /etc/pam.d/su, or use sudo.",
     ),
 )
 _ALL: _Reasons = (
     (
         rb"unknown user|no such user|user \S+ does not exist|No passwd entry",
         "there is no user {user}",
-        "Make it first, or become another one (--become-user).",
+        "Create the user first, or become another user (--become-user).",
     ),
     (
         rb"\b(sudo|doas|su)'?: (command )?(not found|No such file)",
@@ -104,18 +104,19 @@ _REASONS = {"sudo": _SUDO + _ALL, "doas": _DOAS + _ALL, "su": _SU + _ALL}
 _REJECTED = {"sudo": _SUDO[2], "su": _SU[3]}
 _NEEDS_ONE = (
     "su asks for a password: pass -K",
-    "With -K you are asked for it, the one of {user}; or use sudo, which can allow it without one.",
+    "statecfg then asks you for the password of {user}. Or use sudo, which can work without a password.",
 )
-# A line of one of them, or of a shell or env that did not find one.
-_THEIRS = re.compile(rb"\b(sudo|sudoers|doas)\b|^Sorry, |^su: |\bsu'?: |using restricted shell", re.MULTILINE)
+# A message of one of these programs, or of a shell or env that did not find it.
+_REFUSAL = re.compile(rb"\b(sudo|sudoers|doas)\b|^Sorry, |^su: |\bsu'?: |using restricted shell", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Become:
-    """Whom to become, and how.
+    """The user to become, and the program to use.
 
-    `method` sudo, doas or su; `user` a user of the host; `password` for the prompt: sudo wants that of the user who
-    logs in, su that of `user`, and doas takes none.
+    :param method: sudo, doas or su
+    :param user: a user of the host
+    :param password: for sudo, the password of the user who logs in; for su, that of `user`; for doas, None
     """
 
     method: str = "sudo"
@@ -123,53 +124,59 @@ class Become:
     password: str | None = field(default=None, repr=False)
 
 
-# Directories that only root can write to. A login that somebody else has taken over can put a sudo of its own first in
-# its PATH, which would get the password; so PATH decides only if the program is in none of them.
-_PLACES = "/usr/bin /bin /usr/local/bin /run/wrappers/bin"
-_START = f'for p in {_PLACES}; do [ -x "$p/$0" ] && exec "$p/$0" "$@"; done; exec "$0" "$@"'
+# Directories that only root can write to. An attacker who controls the login could put another sudo first in PATH to
+# get the password, so PATH is used only if the program is in none of these.
+_DIRECTORIES = "/usr/bin /bin /usr/local/bin /run/wrappers/bin"
+_START = f'for p in {_DIRECTORIES}; do [ -x "$p/$0" ] && exec "$p/$0" "$@"; done; exec "$0" "$@"'
 _ENGLISH = "LC_ALL=C; export LC_ALL; "
 
 
 def is_user(name: str) -> bool:
-    """Return whether a text can be the name of a user to become."""
+    """Return whether a text is a valid name of a user to become."""
     return _USER.fullmatch(name) is not None
 
 
 def prompt(become: Become, nonce: str) -> str:
-    """Return the prompt that will be shown: for sudo one that nobody else can know, else that of PAM in English."""
+    """Return the expected prompt: for sudo a prompt that nobody else can know, otherwise PAM's prompt in English."""
     return f"[statecfg {nonce}] " if become.method == "sudo" else "Password: "
 
 
 def wrap(argv: Sequence[str], become: Become, nonce: str) -> list[str]:
-    """Return the argument list that runs `argv` as the other user.
+    """Return the argument list that runs a program as another user.
 
-    Parameters: `argv` the program; `become` whom; `nonce` 128 random bits in hex, for the prompt. With a password sudo
-    reads it from its stdin when it asks (-S); without one it may not ask (-n). su hands a line to a shell. The program
-    is started by its absolute path if it is in one of the usual directories. Raises ValueError.
+    With a password, sudo reads it from its stdin (-S); without one, it must not ask (-n). su passes a line to a shell.
+    sudo, doas or su is started by its absolute path if it is in one of the usual directories.
+
+    :param argv: the program and its arguments
+    :param nonce: 128 random bits in hex, for the prompt
+    :raises ValueError: the user name or method is invalid, or doas would need a password
     """
     if not is_user(become.user):
-        raise ValueError(f"{become.user!r} is no user name")
+        raise ValueError(f"{become.user!r} is not a user name")
     if become.method == "doas":
         if become.password is not None:
-            raise ValueError("doas reads passwords from a terminal only: allow it with `nopass`, or use sudo")
+            raise ValueError("doas reads passwords only from a terminal: allow it with `nopass`, or use sudo")
         return ["/bin/sh", "-c", _START, "doas", "-n", "-u", become.user, "--", *argv]
     if become.method == "su":
         line = command_line(["exec", *argv])
         return ["/bin/sh", "-c", _ENGLISH + _START, "su", "-s", "/bin/sh", "-c", line, "--", become.user]
     if become.method != "sudo":
-        raise ValueError(f"cannot become another user with {become.method!r}; known: {', '.join(METHODS)}")
+        raise ValueError(f"cannot become another user with {become.method!r}; use one of: {', '.join(METHODS)}")
     asks = ["-n"] if become.password is None else ["-S", "-p", prompt(become, nonce)]
     return ["/bin/sh", "-c", _START, "sudo", "-H", *asks, "-u", become.user, "--", *argv]
 
 
 def open_become(connection: Connection, argv: Sequence[str], become: Become, word: bytes = b"") -> Stream:
-    """Start `argv` as the other user.
+    """Start a program as another user.
 
-    Parameters: `connection`; `argv` a program that, by su or where there is a password, writes something to stdout
-    before it reads its stdin: only that tells that what follows won't be taken for a password; `become`; `word` what
-    the program writes, where a login shell may write something before it. By sudo or doas without a password nothing is
-    waited for, and the first read or failing write says what they said. Returns the program's stream. Raises
-    BecomeFailed, ConnectionLost.
+    With su or a password, this waits for output of the program, which proves that the prompt no longer reads the input.
+    Otherwise it does not wait: if the start fails, the first read or a later write raises the error.
+
+    :param argv: the program and its arguments. With su or a password, the program must write to stdout before it reads
+    :param word: what the program writes first; a login shell may write other text before it
+    :returns: the stream of the program
+    :raises BecomeFailed: sudo, doas or su refused
+    :raises ConnectionLost: the connection ended
     """
     nonce = secrets.token_hex(16)
     host = getattr(connection, "host", connection.peer)
@@ -188,7 +195,7 @@ def open_become(connection: Connection, argv: Sequence[str], become: Become, wor
 
 
 class BecomeStream:
-    """The stream of a program behind sudo, doas or su; turns their refusals into BecomeFailed."""
+    """The stream of a program started with sudo, doas or su. It raises their refusals as BecomeFailed."""
 
     def __init__(self, host: str, stream: Stream, become: Become, nonce: str) -> None:
         self.host = host
@@ -199,7 +206,11 @@ class BecomeStream:
         self.started = False
 
     def answer(self, word: bytes = b"") -> None:
-        """Wait until the program runs; type the password at the prompt, once. Raises BecomeFailed."""
+        """Send the password once at the prompt, and wait until the program writes something.
+
+        :param word: wait until the program wrote this
+        :raises BecomeFailed: sudo or su refused, or the program did not start in time
+        """
         deadline = time.monotonic() + ANSWER_TIME
         answered = False
         while True:
@@ -217,11 +228,15 @@ class BecomeStream:
                 raise self._failed(*_REJECTED[self.become.method][1:])
             if time.monotonic() > deadline:
                 method = self.become.method
-                late = f"{method} did not start the program within {ANSWER_TIME:g} s"
-                raise BecomeFailed(self.host, late, self._said())
+                detail = f"{method} did not start the program within {ANSWER_TIME:g} s"
+                raise BecomeFailed(self.host, detail, self._message())
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`; raises BecomeFailed when there is no program, but a refusal."""
+        """Send all of `data`.
+
+        :raises BecomeFailed: the program was not started
+        :raises ConnectionLost: see `Stream.write`
+        """
         try:
             self.inner.write(data)
         except ConnectionLost as error:
@@ -230,7 +245,10 @@ class BecomeStream:
             raise
 
     def read(self, timeout: float) -> bytes | None:
-        """Return the next bytes as Stream.read does; raises BecomeFailed as `write` does."""
+        """Return the next bytes; see `Stream.read`.
+
+        :raises BecomeFailed: the program was not started
+        """
         if self.first is not None:
             greeting, self.first = self.first, None
             return greeting
@@ -245,47 +263,47 @@ class BecomeStream:
         return data
 
     def stderr(self) -> bytes:
-        """Return the newest of stderr, without the prompt."""
+        """Return the newest bytes of stderr without the prompt."""
         return self.inner.stderr().replace(self.prompt, b"", -1 if self.become.method == "sudo" else 1)
 
     def exit_status(self) -> int | None:
-        """Return the exit status when it is known."""
+        """Return the exit status; None while it is unknown."""
         return self.inner.exit_status()
 
     def close(self) -> None:
-        """End the conversation."""
+        """Close the stream."""
         self.inner.close()
 
     def _asked(self) -> bool:
-        said = self.inner.stderr()
-        return self.prompt in said if self.become.method == "sudo" else said.rpartition(b"\n")[2] == self.prompt
+        message = self.inner.stderr()
+        return self.prompt in message if self.become.method == "sudo" else message.rpartition(b"\n")[2] == self.prompt
 
     def _read_first(self) -> bytes | None:
         data = self.inner.read(POLL)
         if data == b"":
-            ended = f"{self.become.method} ended before the program started"
-            raise self._refusal() or BecomeFailed(self.host, ended, self._said())
+            detail = f"{self.become.method} ended before the program started"
+            raise self._refusal() or BecomeFailed(self.host, detail, self._message())
         self.started = data is not None
         return data
 
     def _refusal(self) -> BecomeFailed | None:
-        """Return what is said about why the program was not started, if that is what happened."""
-        # stderr comes by a way of its own, and may be a moment late.
+        """Return the reason why the program was not started; None if it was started."""
+        # stderr is a separate stream and may arrive later.
         deadline = time.monotonic() + 0.5
         while time.monotonic() < deadline:
-            said = self.stderr()
+            message = self.stderr()
             for pattern, summary, hint in _REASONS[self.become.method]:
-                if _THEIRS.search(said) and re.search(pattern, said):
+                if _REFUSAL.search(message) and re.search(pattern, message):
                     return self._failed(summary, f"{hint}\n({{said}})")
             time.sleep(POLL)
-        if not _THEIRS.search(self.stderr()):
+        if not _REFUSAL.search(self.stderr()):
             return None
-        return BecomeFailed(self.host, f"{self.become.method} did not start the program", self._said())
+        return BecomeFailed(self.host, f"{self.become.method} did not start the program", self._message())
 
     def _failed(self, summary: str, hint: str) -> BecomeFailed:
-        words = {"user": self.become.user, "method": self.become.method, "said": self._said()}
+        words = {"user": self.become.user, "method": self.become.method, "said": self._message()}
         return BecomeFailed(self.host, summary.format(**words), hint.format(**words))
 
-    def _said(self) -> str:
+    def _message(self) -> str:
         lines = self.stderr().decode("utf-8", "replace").strip().splitlines()
         return "; ".join(line.strip() for line in lines[-3:])

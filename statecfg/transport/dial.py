@@ -1,4 +1,4 @@
-"""TCP to a host: name to addresses, IPv6 and IPv4 side by side, and not too many newcomers at one door."""
+"""Open TCP connections: resolve names, try IPv6 and IPv4 in parallel, and limit simultaneous logins per address."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from .errors import Unreachable
 
-# RFC 8305, "Connection Attempt Delay": how long one address may be silent before the next is tried beside it.
-NEXT_ADDRESS_AFTER = 0.25
+# RFC 8305, "Connection Attempt Delay": how long to wait for one address before also trying the next.
+NEXT_ADDRESS_DELAY = 0.25
 DEAD_AFTER = 15
 HANDSHAKES_PER_ADDRESS = 8
 
@@ -26,8 +26,11 @@ T = TypeVar("T")
 def dial(host: str, name: str, port: int, seconds: float) -> socket.socket:
     """Open a TCP connection.
 
-    Parameters: `host` what the user calls it; `name` host name or address; `port`; `seconds` for everything. Returns
-    a blocking socket with TCP_NODELAY and a limit of 15 s for unacknowledged data. Raises Unreachable.
+    :param host: the host's name in the inventory, for messages
+    :param name: the host name or address to connect to
+    :param seconds: the time limit for everything
+    :returns: a blocking socket with TCP_NODELAY, which fails if data is not acknowledged for 15 s
+    :raises Unreachable: no address accepted a connection in time
     """
     deadline = time.monotonic() + seconds
     addresses = resolve(host, name, port, seconds)
@@ -35,25 +38,34 @@ def dial(host: str, name: str, port: int, seconds: float) -> socket.socket:
 
 
 def resolve(host: str, name: str, port: int, seconds: float) -> list[Address]:
-    """Return the addresses of `name`, IPv6 and IPv4 in turn as RFC 8305 has it. Raises Unreachable."""
+    """Return the addresses of `name`, IPv6 and IPv4 alternating. Source: RFC 8305.
+
+    :raises Unreachable: the name can't be resolved
+    """
     try:
-        found = _lookup(name, port, socket.AI_NUMERICHOST)
+        addresses = _lookup(name, port, socket.AI_NUMERICHOST)
     except socket.gaierror:
         try:
-            found = within(seconds, lambda: _lookup(name, port, 0))
+            addresses = within(seconds, lambda: _lookup(name, port, 0))
         except TimeoutError as error:
-            raise Unreachable(host, f"looking up {name} took more than {seconds:g} s") from error
+            raise Unreachable(host, f"resolving {name} took more than {seconds:g} s") from error
         except OSError as error:
             raise Unreachable(host, f"cannot look up {name}: {error.strerror or error}") from error
         except UnicodeError as error:
-            raise Unreachable(host, f"{name!r} is no host name") from error
-    first = [a for a in found if a[0] == found[0][0]]
-    second = [a for a in found if a[0] != found[0][0]]
+            raise Unreachable(host, f"{name!r} is not a host name") from error
+    first = [a for a in addresses if a[0] == addresses[0][0]]
+    second = [a for a in addresses if a[0] != addresses[0][0]]
     return [a for pair in itertools.zip_longest(first, second) for a in pair if a is not None]
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Do `work` (something that knows no deadline) in a daemon thread; raises TimeoutError, or what it raised."""
+    """Call a function that has no time limit of its own in a daemon thread.
+
+    :param seconds: the time limit
+    :param work: the function; it continues in its thread after the time limit
+    :returns: the result of the function
+    :raises TimeoutError: the function did not return in time; its own exceptions are raised as well
+    """
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -74,7 +86,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 class Gate:
-    """Let a few newcomers in at a time; fewer when the host turns them away, more again when it doesn't."""
+    """Limit the simultaneous logins at one address. The limit falls if the host drops connections, and rises again."""
 
     def __init__(self, limit: int) -> None:
         self.most = self.limit = limit
@@ -83,10 +95,13 @@ class Gate:
 
     @contextlib.contextmanager
     def enter(self, host: str, seconds: float) -> Iterator[None]:
-        """Wait for a place, and hold it; raises Unreachable when there was none for `seconds`."""
+        """Hold one of the simultaneous logins during the block.
+
+        :raises Unreachable: the limit was reached for `seconds`
+        """
         with self.changed:
             if not self.changed.wait_for(lambda: self.inside < self.limit, seconds):
-                raise Unreachable(host, f"no place for a new connection within {seconds:g} s")
+                raise Unreachable(host, f"other connections to this address did not finish within {seconds:g} s")
             self.inside += 1
         try:
             yield
@@ -96,19 +111,19 @@ class Gate:
                 self.changed.notify_all()
 
     def turned_away(self) -> None:
-        """Note that the host has dropped a newcomer."""
+        """Lower the limit, because the host dropped a new connection."""
         with self.changed:
             self.limit = max(1, self.limit // 2)
 
     def let_in(self) -> None:
-        """Note that a newcomer got in."""
+        """Raise the limit, because the host accepted a login."""
         with self.changed:
             self.limit = min(self.most, self.limit + 1)
             self.changed.notify_all()
 
 
 def gate(key: str) -> Gate:
-    """Return the process's one gate for a destination address."""
+    """Return the gate that all connections of this process to an address share."""
     with _gates_lock:
         return _gates.setdefault(key, Gate(HANDSHAKES_PER_ADDRESS))
 
@@ -118,8 +133,8 @@ _gates_lock = threading.Lock()
 
 
 def _lookup(name: str, port: int, flags: int) -> list[Address]:
-    found = socket.getaddrinfo(name, port, socket.AF_UNSPEC, socket.SOCK_STREAM, 0, flags)
-    return [(family, address) for family, _, _, _, address in found]
+    results = socket.getaddrinfo(name, port, socket.AF_UNSPEC, socket.SOCK_STREAM, 0, flags)
+    return [(family, address) for family, _, _, _, address in results]
 
 
 def _race(host: str, port: int, addresses: list[Address], deadline: float, seconds: float) -> socket.socket:
@@ -135,7 +150,7 @@ def _race(host: str, port: int, addresses: list[Address], deadline: float, secon
                 raise Unreachable(host, f"no answer from {tried} port {port} within {seconds:g} s")
             if waiting:
                 _start(waiting.pop(0), running, failures, poll)
-            pause = min(left, NEXT_ADDRESS_AFTER) if waiting else left
+            pause = min(left, NEXT_ADDRESS_DELAY) if waiting else left
             for fd, _ in poll.poll(pause * 1000) if running else ():
                 poll.unregister(fd)
                 sock, address = running.pop(fd)
@@ -153,21 +168,21 @@ def _race(host: str, port: int, addresses: list[Address], deadline: float, secon
 def _start(
     address: Address, running: dict[int, tuple[socket.socket, str]], failures: list[str], poll: select.poll
 ) -> None:
-    family, place = address
+    family, socket_address = address
     sock = None
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
-        sock.connect(place)
+        sock.connect(socket_address)
     except BlockingIOError:
-        pass  # the usual answer of a connect that doesn't wait
+        pass  # the usual result of a connect that doesn't wait
     except OSError as error:
         if sock is not None:
             sock.close()
-        failures.append(f"{place[0]} port {place[1]}: {error.strerror}")
+        failures.append(f"{socket_address[0]} port {socket_address[1]}: {error.strerror}")
         return
     assert sock is not None
-    running[sock.fileno()] = (sock, place[0])
+    running[sock.fileno()] = (sock, socket_address[0])
     poll.register(sock, select.POLLOUT)
 
 
@@ -176,7 +191,7 @@ def _tune(sock: socket.socket) -> socket.socket:
         sock.setblocking(True)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # Linux has all of these; others get what they have.
+        # Linux has all of these options, other systems only some.
         for option, value in (
             ("TCP_USER_TIMEOUT", DEAD_AFTER * 1000),
             ("TCP_KEEPIDLE", DEAD_AFTER // 3),

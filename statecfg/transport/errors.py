@@ -1,10 +1,10 @@
-"""The errors of the transports: one tree, whose texts are safe to print.
+"""The exceptions of the transports. Their texts are safe to print.
 
 TransportError
 ├── Unreachable            no connection: name, network, jump host, handshake
-├── HostKeyRejected        the host could not prove that it is the host we know
-├── AuthenticationFailed   the host is who it says, and does not let us in
-├── ConnectionLost         there was a connection, and it is gone
+├── HostKeyRejected        the host's key is not the known key
+├── AuthenticationFailed   the host refused the login
+├── ConnectionLost         an established connection ended
 └── BecomeFailed           sudo, doas or su did not start the program
 """
 
@@ -18,9 +18,11 @@ MAX_TEXT = 2000
 
 
 class TransportError(StatecfgError):
-    """Say what went wrong between us and one host.
+    """A connection to one host failed.
 
-    Parameters: `host` the name the user knows it by; `summary` one short line; `hint` what to do about it, or "".
+    :param host: the host's name in the inventory
+    :param summary: what is wrong, in one short line
+    :param hint: what to do; "" if there is no advice
     """
 
     def __init__(self, host: str, summary: str, hint: str = "") -> None:
@@ -34,30 +36,33 @@ class TransportError(StatecfgError):
 
 
 class Unreachable(TransportError):
-    """No connection could be made; nothing was sent."""
+    """The host could not be reached. Nothing was sent."""
 
 
 class HostKeyRejected(TransportError):
-    """The host's key is unknown, changed or revoked; nothing was sent."""
+    """The host's key is unknown, changed or revoked. Nothing was sent."""
 
 
 class AuthenticationFailed(TransportError):
-    """The host refused every key we may use."""
+    """The host refused every available key."""
 
 
 class ConnectionLost(TransportError):
-    """The connection ended before the conversation did: what was under way is unknown."""
+    """The connection ended too early. The result of running actions is unknown."""
 
 
 class BecomeFailed(TransportError):
-    """The program could not be started as the other user."""
+    """sudo, doas or su did not start the program."""
 
 
 def clean(text: str) -> str:
-    """Make text that a host may have written harmless for a terminal and a log.
+    """Return a host's text in a form that is harmless in a terminal and a log.
 
-    Parameters: `text` anything. Returns it without control, format, surrogate and private characters (each becomes
-    `�`; newline and tab stay), at most 2000 characters long. Source: ECMA-48 controls, Unicode categories C*.
+    Source: ECMA-48 controls, Unicode categories C*.
+
+    :param text: any text
+    :returns: at most 2000 characters; each control, format, surrogate and private character is replaced by `�`, except
+        newline and tab
     """
     if len(text) > MAX_TEXT:
         text = text[: MAX_TEXT - 1] + "…"

@@ -1,4 +1,4 @@
-"""Which keys we offer a host, and in which order: as ssh does, but never more than a host tolerates."""
+"""Choose the keys to offer a host, in the order of ssh, but never more than a host tolerates."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ K = TypeVar("K")
 
 
 class KeyLocked(StatecfgError):
-    """A private key file that needs a passphrase."""
+    """A private key file needs a passphrase."""
 
 
 class KeyUnusable(StatecfgError):
-    """A private key file that can't be used; the text says why."""
+    """A private key file can't be used. The text is the reason."""
 
 
 class Identities(Generic[K]):
-    """The keys for one hop; `problems` says which files could not be used, and why.
+    """The keys for one hop.
 
-    Parameters: `hop`; `load` reads a private key file (raises KeyLocked, KeyUnusable, OSError); `agent` returns the
-    agent's keys as (public blob, key) pairs.
+    :param load: reads a private key file; raises KeyLocked, KeyUnusable or OSError
+    :param agent: returns the agent's keys as (public blob, key) pairs
+    :ivar problems: the files that could not be used, with the reasons
+    :ivar offered: the keys that were offered
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Identities(Generic[K]):
         self.offered: list[str] = []
 
     def offers(self) -> Iterator[K]:
-        """Yield the keys to offer, each once: configured files (by the agent if it has them), then the agent's."""
+        """Yield each key to offer once: configured files (through the agent if encrypted), then the agent's keys."""
         held: dict[bytes, K] | None = None
         seen: set[bytes] = set()
         for path in self.hop.keys:
@@ -58,7 +60,7 @@ class Identities(Generic[K]):
                 held = self._agent_keys() if held is None else held
                 blob = public_blob(path) or b""
                 if blob not in held:
-                    self.problems.append(f"{path} is encrypted and no agent holds it (run: ssh-add {path})")
+                    self.problems.append(f"{path} is encrypted and no agent has it (run: ssh-add {path})")
                     continue
                 key = held[blob]
             except FileNotFoundError:
@@ -84,7 +86,7 @@ class Identities(Generic[K]):
 
 
 def public_blob(path: str) -> bytes | None:
-    """Return the key in the `.pub` file beside a private key, or None."""
+    """Return the public key from the `.pub` file of a private key; None if there is none."""
     if not os.path.exists(path + ".pub"):
         return None
     with open(path + ".pub", encoding="utf-8", errors="replace") as file:

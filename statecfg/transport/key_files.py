@@ -1,4 +1,4 @@
-"""Which private key files can be used: found out before a connection, and without a passphrase."""
+"""Check whether private key files can be used, before connecting and without a passphrase."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import binascii
 import os
 import stat
 
-_HEAD = 64 << 10  # bytes that are read of a file
+_HEAD = 64 << 10  # bytes to read from a file
 _OPENSSH = b"-----BEGIN OPENSSH PRIVATE KEY-----"
 _PUBLIC = (b"ssh-", b"ecdsa-", b"sk-", b"-----BEGIN PUBLIC KEY", b"-----BEGIN RSA PUBLIC", b"---- BEGIN SSH2 PUBLIC")
 
 
 def unusable(path: str) -> str:
-    """Return why a private key file cannot be used, and the fix; "" if nothing speaks against it.
+    """Return the reason why a private key file cannot be used, and the fix; "" if there is no reason.
 
     :param path: an existing file
     :raises OSError: the file cannot be read
@@ -27,7 +27,7 @@ def unusable(path: str) -> str:
         return f"it is a PuTTY key. Convert it: puttygen {path} -O private-openssh -o NEWFILE"
     if head.lstrip().startswith(_PUBLIC):
         return "it is a public key. Name the private key"
-    # OpenSSH asks this of the user's own files only: root may be given those of others.
+    # OpenSSH checks only the user's own files: root may use files of others.
     if info.st_uid == os.geteuid() and info.st_mode & 0o077:
         return f"other users can access it (mode {stat.S_IMODE(info.st_mode):04o}). Run: chmod 600 {path}"
     if b"sk-ssh-ed25519@openssh.com" in _decoded(head) or b"sk-ecdsa-sha2-nistp256@openssh.com" in _decoded(head):
@@ -36,7 +36,7 @@ def unusable(path: str) -> str:
 
 
 def _decoded(head: bytes) -> bytes:
-    """Return what an OpenSSH private key says in the clear: its public key is part of it."""
+    """Return the decoded content of an OpenSSH private key. Its public key is not encrypted."""
     if not head.lstrip().startswith(_OPENSSH):
         return b""
     lines = head.split(_OPENSSH, 1)[1].partition(b"-----END")[0].split()

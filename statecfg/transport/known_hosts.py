@@ -1,6 +1,6 @@
-"""Which host keys we trust: OpenSSH's known_hosts files, read as OpenSSH reads them.
+"""Read OpenSSH's known_hosts files and compare host keys with them.
 
-Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". A line that makes no sense is skipped, as OpenSSH does, and counted.
+Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Unreadable lines are skipped, as in OpenSSH, and recorded.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ DEFAULT_PORT = 22
 
 @dataclass(frozen=True)
 class HostKey:
-    """A public key as it is on the wire. `kind` is e.g. "ssh-ed25519"; `blob` the encoded key."""
+    """A public key of a host.
 
-    kind: str
+    :param key_type: such as "ssh-ed25519"
+    :param blob: the encoded key as sent by the host
+    """
+
+    key_type: str
     blob: bytes
 
     @property
@@ -34,12 +38,16 @@ class HostKey:
         return "SHA256:" + base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.fingerprint}"
+        return f"{self.key_type} {self.fingerprint}"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a known_hosts file: whom it names, what it says, where it stands."""
+    """One line of a known_hosts file.
+
+    :param patterns: the hosts that it applies to
+    :param marker: "@revoked", "@cert-authority" or ""
+    """
 
     patterns: tuple[str, ...]
     marker: str
@@ -48,24 +56,24 @@ class Entry:
     line: int
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return `FILE:LINE`."""
         return f"{self.path}:{self.line}"
 
     def names(self, host: str) -> bool:
-        """Say whether the line is about `host` (a lookup name, see `lookup_name`)."""
-        found = False
+        """Return whether the line applies to `host`, a name as `lookup_name` returns it."""
+        named = False
         for pattern in self.patterns:
             if pattern.startswith("!"):
                 if _matches(pattern[1:], host):
                     return False
             elif _matches(pattern, host):
-                found = True
-        return found
+                named = True
+        return named
 
 
 class Verdict(Enum):
-    """What known_hosts says about a key that a host has shown."""
+    """The result of comparing a host's key with known_hosts."""
 
     TRUSTED = "trusted"
     UNKNOWN = "unknown"
@@ -76,7 +84,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict, and the lines that it rests on."""
+    """A verdict, and the lines that led to it."""
 
     verdict: Verdict
     entries: tuple[Entry, ...] = ()
@@ -84,7 +92,13 @@ class Answer:
 
 @dataclass
 class KnownHosts:
-    """The entries of some files, with an index of the plain names. `bad` holds the places of unreadable lines."""
+    """The entries of some files.
+
+    :ivar entries: all entries
+    :ivar bad: `FILE:LINE` of each unreadable line
+    :ivar exact: name → entries without wildcards, negations and hashes
+    :ivar others: all other entries
+    """
 
     entries: list[Entry] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
@@ -101,15 +115,17 @@ class KnownHosts:
             self.others.append(entry)
 
     def about(self, host: str, port: int = DEFAULT_PORT) -> list[Entry]:
-        """Return the entries that name the host, in no promised order."""
+        """Return the entries for a host, in any order."""
         name = lookup_name(host, port)
         return self.exact.get(name, []) + [e for e in self.others if e.names(name)]
 
     def check(self, host: str, port: int, key: HostKey) -> Answer:
-        """Judge the `key` that `host` (as the user named it) has shown at `port`.
+        """Compare the key that a host presented with the entries.
 
-        A revoked key is refused for whatever reason it might be trusted. A host known by keys of other types only
-        counts as changed: we asked it for those types first.
+        A revoked key is refused even if another entry trusts it. If there are only keys of other types, the key counts
+        as changed, because we requested those types first.
+
+        :param host: the host's name as the user wrote it
         """
         entries = self.about(host, port)
         revoked = [e for e in entries if e.marker == "@revoked" and e.key == key]
@@ -120,59 +136,64 @@ class KnownHosts:
         if same:
             return Answer(Verdict.TRUSTED, tuple(same))
         if plain:
-            return Answer(Verdict.CHANGED, tuple([e for e in plain if e.key.kind == key.kind] or plain))
+            return Answer(Verdict.CHANGED, tuple([e for e in plain if e.key.key_type == key.key_type] or plain))
         authorities = [e for e in entries if e.marker == "@cert-authority"]
         if authorities:
             return Answer(Verdict.AUTHORITY, tuple(authorities))
         return Answer(Verdict.UNKNOWN)
 
-    def kinds(self, host: str, port: int = DEFAULT_PORT) -> list[str]:
-        """Return the key types known for the host, to be asked for first."""
-        return list(dict.fromkeys(e.key.kind for e in self.about(host, port) if not e.marker))
+    def key_types(self, host: str, port: int = DEFAULT_PORT) -> list[str]:
+        """Return the types of the known keys of a host, which a handshake should request first."""
+        return list(dict.fromkeys(e.key.key_type for e in self.about(host, port) if not e.marker))
 
 
 def lookup_name(host: str, port: int = DEFAULT_PORT) -> str:
-    """Return the name under which a host stands in known_hosts: lower case, `[host]:port` for other ports than 22."""
+    """Return a host's name in known_hosts: lower case, and `[host]:port` unless the port is 22."""
     host = host.lower()
     return host if port == DEFAULT_PORT else f"[{host}]:{port}"
 
 
 def parse(text: str, path: str = "known_hosts") -> KnownHosts:
-    """Read the text of a known_hosts file; `path` is for places. Never raises."""
-    known = KnownHosts()
-    _read_into(known, text, path)
-    return known
+    """Parse the text of a known_hosts file. Never raises.
+
+    :param path: the file name for messages
+    """
+    entries = KnownHosts()
+    _read_into(entries, text, path)
+    return entries
 
 
 def load(paths: Iterable[str]) -> KnownHosts:
-    """Read known_hosts files, once per process as long as they stay as they are; missing ones are empty.
+    """Read known_hosts files. They are read again only if they changed.
 
-    Parameters: `paths` file names. Returns the entries of all. Raises OSError for a file that can't be read.
+    :param paths: file names; missing files count as empty
+    :returns: the entries of all files
+    :raises OSError: a file can't be read
     """
     names = tuple(os.path.expanduser(p) for p in paths)
     stamp = tuple(_stamp(name) for name in names)
     with _lock:
         cached = _cache.get(names)
         if cached is None or cached[0] != stamp:
-            known = KnownHosts()
+            entries = KnownHosts()
             for name, mark in zip(names, stamp, strict=True):
                 if mark is not None:
                     with open(name, "rb") as file:
-                        _read_into(known, file.read().decode("utf-8", "replace"), name)
-            cached = _cache[names] = (stamp, known)
+                        _read_into(entries, file.read().decode("utf-8", "replace"), name)
+            cached = _cache[names] = (stamp, entries)
         return cached[1]
 
 
 def append(path: str, host: str, port: int, key: HostKey) -> None:
-    """Add a host's key to a file, creating it (0600, directory 0700) if need be; nothing in it is changed."""
+    """Append a host's key to a file. A missing file is created with mode 0600, its directory with mode 0700."""
     path = os.path.expanduser(path)
-    line = f"{lookup_name(host, port)} {key.kind} {base64.b64encode(key.blob).decode()}\n".encode()
+    line = f"{lookup_name(host, port)} {key.key_type} {base64.b64encode(key.blob).decode()}\n".encode()
     with _lock:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(fd).st_size
-            # A file whose last line has no end would swallow ours.
+            # Without this, our line would continue an unfinished last line.
             if size and os.pread(fd, 1, size - 1) != b"\n":
                 line = b"\n" + line
             os.write(fd, line)
@@ -194,16 +215,16 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
     return info.st_ino, info.st_mtime_ns, info.st_size
 
 
-def _read_into(known: KnownHosts, text: str, path: str) -> None:
+def _read_into(entries: KnownHosts, text: str, path: str) -> None:
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         entry = _entry(words, path, number)
         if entry is None:
-            known.bad.append(f"{path}:{number}")
+            entries.bad.append(f"{path}:{number}")
         else:
-            known.add(entry)
+            entries.add(entry)
 
 
 def _entry(words: Sequence[str], path: str, number: int) -> Entry | None:
@@ -214,21 +235,21 @@ def _entry(words: Sequence[str], path: str, number: int) -> Entry | None:
             return None
     if len(words) < 3:
         return None
-    names, kind, encoded = words[0], words[1], words[2]
+    names, key_type, encoded = words[0], words[1], words[2]
     try:
         blob = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         return None
-    if not _names_its_kind(blob, kind):
+    if not _names_its_type(blob, key_type):
         return None
-    # A hashed name keeps its case; it is base64.
+    # A hashed name is base64, so its case matters.
     patterns = tuple(n if n.startswith("|") else n.lower() for n in names.split(",") if n)
-    return Entry(patterns, marker, HostKey(kind, blob), path, number) if patterns else None
+    return Entry(patterns, marker, HostKey(key_type, blob), path, number) if patterns else None
 
 
-def _names_its_kind(blob: bytes, kind: str) -> bool:
+def _names_its_type(blob: bytes, key_type: str) -> bool:
     length = int.from_bytes(blob[:4], "big")
-    return len(blob) > 4 + length and blob[4 : 4 + length] == kind.encode()
+    return len(blob) > 4 + length and blob[4 : 4 + length] == key_type.encode()
 
 
 def _is_plain(pattern: str) -> bool:
@@ -240,7 +261,7 @@ def _matches(pattern: str, host: str) -> bool:
         return _matches_hash(pattern, host)
     if not _GLOB.search(pattern):
         return pattern == host
-    # OpenSSH knows only `*` and `?`; `[` stands for itself, as in `[*.example.org]:2222`.
+    # OpenSSH supports only `*` and `?`; `[` is an ordinary character, as in `[*.example.org]:2222`.
     return fnmatch.fnmatchcase(host, pattern.replace("[", "[[]"))
 
 

@@ -1,6 +1,6 @@
-"""What a server may cost us before it has proved anything: limits on what is read from it, and time for what is sent.
+"""Limit what an unauthenticated server can make us read, and how long it can block our writes.
 
-A mixin in front of paramiko's Packetizer, which knows no limits of its own (RFC 4253: 35,000 bytes must be accepted).
+A mixin for paramiko's Packetizer, which has no limits of its own (RFC 4253: 35,000 bytes must be accepted).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ MAX_BEFORE_LOGIN = 1024 * 1024
 
 
 class TooMuch(StatecfgError):
-    """The server has sent more than a limit allows."""
+    """The server sent more than a limit allows."""
 
 
 class LimitedPackets:
-    """Read packets and banner lines within limits; give up writing when the peer takes nothing for `stall` seconds."""
+    """Read packets and banner lines within limits. Stop writing if the peer reads nothing for `stall` seconds."""
 
     stall = 60.0
-    # These come from paramiko's Packetizer.
+    # paramiko's Packetizer has these attributes.
     closed: Any
     need_rekey: Any
 
@@ -38,14 +38,19 @@ class LimitedPackets:
         self.before_login: int | None = MAX_BEFORE_LOGIN
 
     def logged_in(self) -> None:
-        """Lift the limit on what is read before we are let in."""
+        """Remove the limit that applies before the login."""
         self.before_login = None
 
     def start_handshake(self, timeout: float) -> None:
-        """Do nothing: paramiko would start a thread that keeps the process alive; we wait with a deadline anyway."""
+        """Do nothing. paramiko would start a thread that keeps the process alive; we already wait with a deadline."""
 
     def readline(self, timeout: float) -> str:
-        """Return the next line of the banner; raises TooMuch, EOFError and TimeoutError."""
+        """Return the next line of the banner.
+
+        :raises TooMuch: a limit was exceeded
+        :raises EOFError: the connection ended
+        :raises TimeoutError: the line did not arrive in time
+        """
         self.lines += 1
         if self.lines > MAX_LINES:
             raise self._too_much(f"more than {MAX_LINES} lines before the SSH banner")
@@ -61,7 +66,12 @@ class LimitedPackets:
         return self.last_line
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
-        """Return exactly `n` bytes; raises TooMuch, EOFError, and the rekey signal of paramiko's Packetizer."""
+        """Return exactly `n` bytes.
+
+        :param check_rekey: call `ask_for_new_keys` if new keys are needed
+        :raises TooMuch: a limit was exceeded
+        :raises EOFError: the connection ended
+        """
         if n > MAX_PACKET:
             raise self._too_much(f"a packet of {n} bytes; the limit is {MAX_PACKET}")
         if self.before_login is not None:
@@ -79,16 +89,16 @@ class LimitedPackets:
         return bytes(out)
 
     def ask_for_new_keys(self) -> None:
-        """Raise paramiko's NeedRekeyException; the class that mixes this in knows it."""
+        """Raise paramiko's NeedRekeyException. The class that uses this mixin implements it."""
         raise NotImplementedError
 
     def _too_much(self, problem: str) -> TooMuch:
-        # Kept here too, since paramiko wraps what is raised while the banner is read.
+        # Also stored, because paramiko wraps exceptions that are raised while it reads the banner.
         self.problem = problem
         return TooMuch(problem)
 
     def _receive(self, n: int) -> bytes | None:
-        """Return some bytes, or None when the socket's short timeout passed; raises EOFError at the end."""
+        """Return some bytes, or None after the socket's short timeout. Raise EOFError at the end."""
         try:
             data: bytes = self.sock.recv(n)
         except TimeoutError:
@@ -104,8 +114,11 @@ class LimitedPackets:
         return data
 
     def write_all(self, out: Any) -> None:
-        """Send all of `out`; raises EOFError when the connection ended or stalled."""
-        # Bytes and not a view of them: behind a jump host the socket is a channel, which takes bytes only.
+        """Send all of `out`.
+
+        :raises EOFError: the connection ended or stalled
+        """
+        # Not a memoryview: behind a jump host the socket is a channel, which accepts only bytes.
         rest: bytes = out
         deadline = time.monotonic() + self.stall
         while rest:

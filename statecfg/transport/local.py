@@ -1,4 +1,4 @@
-"""Programs on this machine, each in a session and process group of its own."""
+"""Start programs on this machine, each in its own session and process group."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE, Settings, Target
 from .errors import ConnectionLost, TransportError
 from .tail import Tail
 
-# How long a program may take to end by itself once its stdin is closed, and after SIGTERM.
+# Seconds for a program to end after its stdin is closed, and after SIGTERM.
 LEAVE_GRACE = 0.2
 TERM_GRACE = 5.0
 POLL = 0.005
-# How long one wait for a pipe lasts, so that a close in another thread is noticed.
+# Seconds of one wait for a pipe, after which a close in another thread is noticed.
 SLICE = 0.1
 
 
@@ -38,7 +38,10 @@ class LocalConnection:
         self.streams: list[LocalStream] = []
 
     def open(self, command: Sequence[str]) -> LocalStream:
-        """Start `command`; raises TransportError when it cannot be executed."""
+        """Start a program.
+
+        :raises TransportError: the program cannot be executed
+        """
         try:
             process = subprocess.Popen(
                 list(command),
@@ -62,7 +65,7 @@ class LocalConnection:
 
 
 class LocalStream:
-    """One child process. It is not reaped before `close`, so its process group's number stays ours until then."""
+    """One child process. Only `close` reaps it, so no other process group can get its number before."""
 
     def __init__(self, host: str, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin and process.stdout and process.stderr
@@ -77,7 +80,10 @@ class LocalStream:
         self.drain.start()
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`; raises ConnectionLost."""
+        """Send all of `data`.
+
+        :raises ConnectionLost: the program ended, or has read nothing for 60 s
+        """
         rest = memoryview(data)
         deadline = time.monotonic() + WRITE_DEADLINE
         with self.writing:
@@ -102,7 +108,7 @@ class LocalStream:
             raise ConnectionLost(self.host, "the program ended before it read everything") from error
 
     def read(self, timeout: float) -> bytes | None:
-        """Return the next bytes, b"" at the end, None when none came in `timeout` seconds."""
+        """Return the next bytes; b"" at the end; None after `timeout` seconds without any."""
         with self.reading:
             if self.closed:
                 raise ConnectionLost(self.host, "the stream is closed")
@@ -128,7 +134,7 @@ class LocalStream:
         return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
 
     def close(self) -> None:
-        """Close the pipes; end the program and its group: by itself, then SIGTERM, then SIGKILL."""
+        """Close the pipes. If the program does not end, send SIGTERM and then SIGKILL to its process group."""
         with self.closing:
             if self.closed:
                 return
@@ -141,7 +147,7 @@ class LocalStream:
             self._signal(signal.SIGKILL)
             self.process.wait()
             self.drain.join(SLICE)
-            # A reader may still wait for what a daemon that holds the pipe will say; then the pipe is left to it.
+            # Another thread may still read, because a daemon keeps the pipe open. Then that thread keeps the pipe.
             if self.reading.acquire(timeout=1.0):
                 self.stdout.close()
                 self.reading.release()
@@ -158,7 +164,7 @@ class LocalStream:
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
-            # Every member is gone; only the zombie that we are about to reap is left.
+            # All processes of the group ended; only the zombie remains, which close reaps next.
             return
 
     def _drain_stderr(self, fd: int) -> None:

@@ -1,8 +1,8 @@
-"""One line for the user's login shell, whichever it is, out of an argument list.
+"""Quote an argument list as one line for any login shell.
 
-sshd hands a command to the login shell. `shlex.join` knows POSIX shells only: csh looks for history behind `!` even
-between quotes, and for fish a backslash between single quotes escapes. What stands here means the same to sh, bash,
-dash, zsh, fish and tcsh, except that csh takes no line breaks.
+sshd passes a command to the user's login shell. `shlex.join` supports only POSIX shells: csh expands `!` even inside
+quotes, and in fish a backslash inside single quotes escapes. This quoting means the same in sh, bash, dash, zsh, fish
+and tcsh, except that csh does not accept line breaks.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# Not `=` and `%`: zsh looks for a program behind the one, some shells for a job behind the other.
+# Without `=` and `%`: zsh expands `=program`, and some shells expand `%job`.
 _SAFE = re.compile(r"[A-Za-z0-9_@+:,./-]+")
 _PIECES = re.compile(r"[^'\\!]+|['\\!]")
 
 
 def quote(word: str) -> str:
-    """Return `word` so that any shell takes it as one word, as it is."""
+    """Return `word` quoted so that any shell reads it as this one word."""
     if _SAFE.fullmatch(word):
         return word
     pieces = (f"\\{piece}" if piece in "'\\!" else f"'{piece}'" for piece in _PIECES.findall(word))
@@ -24,7 +24,10 @@ def quote(word: str) -> str:
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """Return the line that makes a shell run `argv`. Raises ValueError for a NUL, which no argument can hold."""
+    """Return the line that makes a shell run `argv`.
+
+    :raises ValueError: an argument contains a NUL byte, which is impossible in arguments
+    """
     if any("\0" in word for word in argv):
-        raise ValueError("an argument holds a NUL byte")
+        raise ValueError("an argument contains a NUL byte")
     return " ".join(quote(word) for word in argv)

@@ -1,7 +1,7 @@
-"""paramiko, the SSH library, within our limits: the only module that imports it.
+"""Restrict paramiko, the SSH library. Other modules use it through this one.
 
-Host keys, the keys to offer, limits and deadlines are ours (see `host_keys`, `identities`, `limits`); the protocol and
-its cryptography are paramiko's.
+We check host keys, choose keys, and set limits and deadlines (see `host_keys`, `identities`, `limits`). paramiko
+implements the protocol and its cryptography.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from .limits import LimitedPackets
 
-# paramiko loads `invoke`, if it is installed, to run the programs that an ssh_config's Match names. We read
-# ssh_config ourselves, and it is half of the time that paramiko takes to load.
+# paramiko imports `invoke`, if it is installed, to run the programs in `Match exec` of ssh_config. We read ssh_config
+# ourselves, and importing `invoke` takes half of paramiko's import time.
 _invoke = sys.modules.get("invoke")
 sys.modules["invoke"] = None  # type: ignore[assignment]  # so `import invoke` fails
 try:
@@ -29,7 +29,7 @@ finally:
 
 __all__ = ["FAILURES", "RSA", "Transport", "paramiko", "shut"]
 
-# paramiko logs what servers send; it goes nowhere, our errors say what went wrong.
+# paramiko logs text that servers send. We drop its log, because our errors describe what went wrong.
 _log = logging.getLogger("paramiko")
 _log.addHandler(logging.NullHandler())
 _log.propagate = False
@@ -57,33 +57,33 @@ RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
 class LimitedPacketizer(LimitedPackets, Packetizer):
-    """Packets within our limits."""
+    """paramiko's packets within our limits."""
 
     def ask_for_new_keys(self) -> None:
         """Interrupt the reader so that it negotiates new keys."""
         raise NeedRekeyException
 
     def close(self) -> None:
-        """Close the socket. It may be a channel of a jump host that is gone already: then nobody is left to be told."""
+        """Close the socket. Ignore errors: it may be a channel of a jump host whose connection already ended."""
         with contextlib.suppress(*FAILURES):
             super().close()
 
 
-# What may lie here unread; paramiko announces a window of 2 MiB, and does not see to it that it is kept.
+# Maximum unread bytes. paramiko announces a window of 2 MiB but does not enforce it.
 MAX_UNREAD = 4 * 1024 * 1024
 
 
 def _within_window(feed: Feed) -> Feed:
     def checked(channel: paramiko.Channel, message: paramiko.Message) -> None:
         if len(channel.in_buffer) + len(channel.in_stderr_buffer) > MAX_UNREAD:
-            raise paramiko.SSHException("the server sends more than was asked for")
+            raise paramiko.SSHException("the server sends more than the window allows")
         feed(channel, message)
 
     return checked
 
 
 class Transport(paramiko.Transport):
-    """A transport that offers what we trust, and no host certificates, since we can't check them."""
+    """A transport that offers only algorithms that we trust, and no host certificates, because we can't check them."""
 
     packetizer: LimitedPacketizer
     _preferred_kex: tuple[str, ...] = tuple(k for k in KEX if k in _PARAMIKO._kex_info)
@@ -102,12 +102,12 @@ class Transport(paramiko.Transport):
         self._ended_channels: set[int] = set()
 
     def order_host_keys(self, first: list[str]) -> None:
-        """Ask for these host key algorithms first; the ones that we don't offer are left out."""
+        """Request these host key algorithms first. Algorithms that we don't offer are ignored."""
         wanted = [algorithm for algorithm in first if algorithm in HOST_KEYS]
         self._preferred_keys = tuple(dict.fromkeys((*wanted, *HOST_KEYS)))
 
     def request_exec(self, channel: paramiko.Channel, command: str) -> None:
-        """Ask for a program without waiting for the answer, which paramiko's own method does, and for ever."""
+        """Request the start of a program without waiting for the answer. paramiko's own method waits without limit."""
         request = paramiko.Message()
         request.add_byte(bytes([MSG_CHANNEL_REQUEST]))
         request.add_int(channel.remote_chanid)
@@ -117,8 +117,8 @@ class Transport(paramiko.Transport):
         self._send_user_message(request)  # type: ignore[attr-defined]  # not in its stubs
 
     def _send_message(self, data: paramiko.Message) -> None:
-        # Called with paramiko's lock for sending. Its threads may send something about a channel just after another
-        # one has closed it; for that, sshd ends the whole connection, with every other channel of it.
+        # paramiko holds its send lock here. One of its threads can send a message about a channel that another thread
+        # has just closed. sshd would then end the whole connection, with all its channels.
         packet = data.asbytes()
         if MSG_CHANNEL_WINDOW_ADJUST <= packet[0] <= MSG_CHANNEL_REQUEST:
             channel = int.from_bytes(packet[1:5], "big")
@@ -129,7 +129,7 @@ class Transport(paramiko.Transport):
         super()._send_message(data)  # type: ignore[misc]  # not in its stubs
 
     def _parse_channel_open_success(self, message: paramiko.Message) -> None:
-        # The server gives numbers of closed channels again; its number stands after ours.
+        # The server reuses the numbers of closed channels. Its number follows ours in the message.
         self._ended_channels.discard(int.from_bytes(message.asbytes()[4:8], "big"))
         super()._parse_channel_open_success(message)  # type: ignore[misc]  # not in its stubs
 
@@ -139,15 +139,15 @@ class Transport(paramiko.Transport):
         return self._preferred_keys
 
 
-# What paramiko raises when a connection ends or a server breaks the rules.
+# The exceptions of paramiko if a connection ends or a server violates the protocol.
 FAILURES = (OSError, EOFError, paramiko.SSHException)
 
 
 def shut(transport: paramiko.Transport) -> None:
-    """Close a transport at once: the socket first, since paramiko's reader would sleep on it for 0.1 s."""
+    """Close a transport immediately: the socket first, because paramiko's reader waits up to 0.1 s for it."""
     try:
         transport.sock.shutdown(socket.SHUT_RDWR)
     except FAILURES:
-        # Not connected any more, or a channel of a jump host that is gone: then there is nothing to wake.
+        # Already disconnected, or a channel of a jump host whose connection ended: no reader is waiting.
         pass
     transport.close()

@@ -1,8 +1,8 @@
-"""The user's ssh_config: what it says about a host, in the words of ssh_config(5).
+"""Read ssh_config and look up the settings of a host. Names follow ssh_config(5).
 
-The first value obtained for a word wins (IdentityFile collects), and of ProxyJump and ProxyCommand the first. `Match`
-knows `all`, `host`, `originalhost`, `user` and `localuser`, with `!` in front too; a block with another criterion is
-left out with a warning: `exec` runs programs, and the others ask what only ssh knows.
+The first value of a word wins; IdentityFile collects all values; of ProxyJump and ProxyCommand, the first wins. `Match`
+supports `all`, `host`, `originalhost`, `user` and `localuser`, also negated with `!`. A block with another criterion is
+ignored with a warning: `exec` runs programs, and the other criteria need information that only ssh has.
 """
 
 from __future__ import annotations
@@ -20,42 +20,60 @@ from statecfg.remote.graph.errors import StatecfgError
 
 MAX_INCLUDE_DEPTH = 16
 PROXIES = ("proxyjump", "proxycommand")
-KINDS = ("host", "originalhost", "user", "localuser")
+SUBJECTS = ("host", "originalhost", "user", "localuser")
 USER_FILE = "~/.ssh/config"
 SYSTEM_FILE = "/etc/ssh/ssh_config"
 
 
 class ConfigProblem(StatecfgError, ValueError):
-    """An ssh_config file that can't be read or makes no sense; the text names the place."""
+    """An ssh_config file can't be read or is invalid. The text contains `FILE:LINE`."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One setting: the condition it stands under, its lower-case word, its values and its place."""
+    """One setting.
+
+    :param conditions: the conditions of its block
+    :param word: its name in lower case
+    :param location: `FILE:LINE`
+    """
 
     conditions: tuple[Condition, ...]
     word: str
     values: tuple[str, ...]
-    place: str
+    location: str
 
 
 @dataclass(frozen=True)
 class Condition:
-    """When a block applies: `patterns` for what `kind` names, or not for it; `skipped` what we don't evaluate."""
+    """A condition of a block.
+
+    :param patterns: patterns of which one must match
+    :param subject: what the patterns are compared with, one of `SUBJECTS`
+    :param negated: whether the patterns must not match
+    :param skipped: a warning about a criterion that we don't evaluate; "" for none
+    """
 
     patterns: tuple[str, ...] = ("*",)
-    kind: str = "originalhost"
+    subject: str = "originalhost"
     negated: bool = False
     skipped: str = ""
 
     def holds(self, facts: dict[str, str]) -> bool:
-        """Say whether the block applies where the host is called so; `facts` has an entry for each kind."""
-        return not self.skipped and matches(self.patterns, facts[self.kind]) != self.negated
+        """Return whether the condition is true.
+
+        :param facts: a value for each of `SUBJECTS`
+        """
+        return not self.skipped and matches(self.patterns, facts[self.subject]) != self.negated
 
 
 @dataclass
 class HostConfig:
-    """What ssh_config says about one host: lower-case word → values."""
+    """The settings of one host.
+
+    :ivar given: the name that the user gave
+    :ivar values: lower-case word → values
+    """
 
     given: str
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -64,8 +82,8 @@ class HostConfig:
 
     def get(self, word: str) -> str | None:
         """Return the first value of a word, or None."""
-        found = self.values.get(word)
-        return found[0] if found else None
+        values = self.values.get(word)
+        return values[0] if values else None
 
     @property
     def hostname(self) -> str:
@@ -80,7 +98,11 @@ class SshConfig:
     lines: tuple[Line, ...] = ()
 
     def lookup(self, host: str, user: str | None = None) -> HostConfig:
-        """Return what the files say about `host`, the name a user would give to ssh, and `user` where one is given."""
+        """Return the settings of a host.
+
+        :param host: the name that a user would pass to ssh
+        :param user: the user to log in as, if the user's name was given
+        """
         config = HostConfig(host)
         facts = {"originalhost": host, "localuser": local_user()}
         for line in self.lines:
@@ -102,10 +124,11 @@ class SshConfig:
 
 
 def load(path: str | None) -> SshConfig:
-    """Read ssh_config, once per process as long as its files stay as they are.
+    """Read ssh_config. Files are read again only if they changed.
 
-    Parameters: `path` a file that must exist; None for the user's and then the system's, where they exist; "none" for
-    nothing at all. Returns the lines. Raises ConfigProblem.
+    :param path: a file that must exist; None for the user's and then the system's file, if they exist; "none" for no
+        file
+    :raises ConfigProblem: a file can't be read or is invalid
     """
     if path == "none":
         return SshConfig()
@@ -123,24 +146,34 @@ def load(path: str | None) -> SshConfig:
 
 
 def parse(text: str, path: str = "ssh_config") -> SshConfig:
-    """Read the text of an ssh_config file; `path` is for places. Raises ConfigProblem."""
+    """Parse the text of an ssh_config file.
+
+    :param path: the file name for messages
+    :raises ConfigProblem: the text is invalid
+    """
     return SshConfig(tuple(_Reader(False, {}).lines(text, path, (), 0)))
 
 
 def matches(patterns: tuple[str, ...], name: str) -> bool:
-    """Say whether ssh's pattern list (`*`, `?`, `!` in front to exclude) names `name`; as in ssh, case matters."""
-    found = False
+    """Return whether a pattern list of ssh matches `name`. As in ssh, case matters.
+
+    :param patterns: patterns with `*` and `?`; a leading `!` excludes
+    """
+    named = False
     for pattern in patterns:
         excluded = pattern.startswith("!")
         if fnmatch.fnmatchcase(name, pattern.removeprefix("!").replace("[", "[[]")):
             if excluded:
                 return False
-            found = True
-    return found
+            named = True
+    return named
 
 
 def expand(text: str, tokens: dict[str, str]) -> str:
-    """Replace `%x` tokens, `${NAME}` and a leading `~`. Raises ConfigProblem for a token that is not known."""
+    """Replace `%x` tokens, `${NAME}` and a leading `~`.
+
+    :raises ConfigProblem: a token is unknown
+    """
     out = []
     parts = iter(text.split("%"))
     out.append(next(parts))
@@ -155,7 +188,7 @@ def expand(text: str, tokens: dict[str, str]) -> str:
 
 
 def local_user() -> str:
-    """Return the name ssh would use for a host when none is configured."""
+    """Return the user name that ssh uses if none is configured."""
     return getpass.getuser()
 
 
@@ -175,14 +208,18 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads a file and what it includes; `system` says where relative names start, `stamps` notes what was read."""
+    """Reads a file and the files that it includes.
+
+    :param system: whether relative names start in /etc/ssh instead of ~/.ssh
+    :param stamps: the state of each file that was read is added here
+    """
 
     system: bool
     stamps: Stamps
 
     def read(self, path: str, outer: tuple[Condition, ...], depth: int) -> Iterator[Line]:
         if depth > MAX_INCLUDE_DEPTH:
-            raise ConfigProblem(f"{path}: Include goes deeper than {MAX_INCLUDE_DEPTH} files")
+            raise ConfigProblem(f"{path}: Include is nested more than {MAX_INCLUDE_DEPTH} files deep")
         self.stamps[path] = _stamp(path)
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
@@ -194,21 +231,21 @@ class _Reader:
     def lines(self, text: str, path: str, outer: tuple[Condition, ...], depth: int) -> Iterator[Line]:
         block: tuple[Condition, ...] = ()
         for number, raw in enumerate(text.splitlines(), 1):
-            place = f"{path}:{number}"
-            word, values = _split(raw, place)
+            location = f"{path}:{number}"
+            word, values = _split(raw, location)
             if not word:
                 continue
             if not values:
-                raise ConfigProblem(f"{place}: {word} has no value")
+                raise ConfigProblem(f"{location}: {word} has no value")
             if word == "host":
                 block = (Condition(values),)
             elif word == "match":
-                block = _match(values, place)
+                block = _match(values, location)
             elif word == "include":
                 for name in self.included(values):
                     yield from self.read(name, outer + block, depth + 1)
             else:
-                yield Line(outer + block, word, values, place)
+                yield Line(outer + block, word, values, location)
 
     def included(self, patterns: tuple[str, ...]) -> Iterator[str]:
         for pattern in patterns:
@@ -218,28 +255,28 @@ class _Reader:
             yield from sorted(glob.glob(name))
 
 
-def _split(raw: str, place: str) -> tuple[str, tuple[str, ...]]:
+def _split(raw: str, location: str) -> tuple[str, tuple[str, ...]]:
     line = raw.strip()
     if not line or line.startswith("#"):
         return "", ()
     end = next((i for i, c in enumerate(line) if c in " \t="), len(line))
     rest = line[end:].lstrip(" \t")
-    return line[:end].lower(), tuple(_values(rest.removeprefix("=").lstrip(), place))
+    return line[:end].lower(), tuple(_values(rest.removeprefix("=").lstrip(), location))
 
 
-# As OpenSSH's argv_split: quotes of both kinds anywhere; a backslash before a quote, a space or itself; a `#` that
-# begins a word begins a comment.
+# Like OpenSSH's argv_split: single and double quotes anywhere; a backslash escapes a quote, a space or a backslash; a
+# `#` at the beginning of a word starts a comment.
 _WORD = re.compile(r"""(?:\\["'\\ ]|"(?:\\["'\\]|[^"])*"|'(?:\\["'\\]|[^'])*'|[^\s"'\\]+|\\)+""")
 _PIECE = re.compile(r"""\\(["'\\ ])|"((?:\\["'\\]|[^"])*)"|'((?:\\["'\\]|[^'])*)'|(.)""", re.DOTALL)
 
 
-def _values(text: str, place: str) -> Iterator[str]:
+def _values(text: str, location: str) -> Iterator[str]:
     at = 0
     while (rest := text[at:].lstrip()) and not rest.startswith("#"):
         at = len(text) - len(rest)
         match = _WORD.match(text, at)
         if match is None or (match.end() < len(text) and not text[match.end()].isspace()):
-            raise ConfigProblem(f"{place}: a quote is not closed")
+            raise ConfigProblem(f"{location}: a quote is not closed")
         yield _PIECE.sub(_unquoted, match[0])
         at = match.end()
 
@@ -249,18 +286,18 @@ def _unquoted(piece: re.Match[str]) -> str:
     return re.sub(r"""\\(["'\\])""", r"\1", inner) if inner is not None else piece[1] or piece[4]
 
 
-def _match(values: tuple[str, ...], place: str) -> tuple[Condition, ...]:
+def _match(values: tuple[str, ...], location: str) -> tuple[Condition, ...]:
     conditions: list[Condition] = []
     words = iter(values)
     for word in words:
-        kind = word.lower().removeprefix("!")
-        if kind == "all":
+        subject = word.lower().removeprefix("!")
+        if subject == "all":
             continue
-        if kind not in KINDS:
-            text = f"{place}: `Match {kind}` is not evaluated here; its block is left out"
+        if subject not in SUBJECTS:
+            text = f"{location}: `Match {subject}` is not supported, so its block is ignored"
             return (*conditions, Condition(skipped=text))
         patterns = next(words, None)
         if patterns is None:
-            raise ConfigProblem(f"{place}: Match {word} has no pattern")
-        conditions.append(Condition(tuple(patterns.split(",")), kind, word.startswith("!")))
+            raise ConfigProblem(f"{location}: Match {word} has no pattern")
+        conditions.append(Condition(tuple(patterns.split(",")), subject, word.startswith("!")))
     return tuple(conditions)

@@ -1,4 +1,4 @@
-"""Connect over SSH, hop by hop: TCP or a jump host's channel, handshake, host key, login."""
+"""Connect over SSH, hop by hop: TCP or a jump host's channel, then handshake, host key and login."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ NO_JUMPS = Way((), Settings())
 
 
 class _TurnedAway(StatecfgError):
-    """The host dropped the connection before it said anything: too many newcomers, as a rule. Worth a retry."""
+    """The host dropped the connection before it sent anything, usually because of too many logins. Retry."""
 
 
 class SshConnection:
-    """A connection that has been authenticated both ways; `way` are the jump hosts that it goes over."""
+    """A connection on which both sides are authenticated.
+
+    :param way: the jump hosts that the connection uses
+    """
 
     def __init__(
         self,
@@ -54,9 +57,11 @@ class SshConnection:
         self.closing = threading.Lock()
 
     def open(self, command: Sequence[str]) -> SshStream:
-        """Start `command`, quoted for whatever shell the user has; costs one round trip.
+        """Start a program, quoted for any login shell. This takes one round trip.
 
-        The answer to the request itself is not waited for: if it is a refusal, reading says so.
+        It does not wait for the answer to the request: if the host refuses, reading fails.
+
+        :raises ConnectionLost: the connection has ended
         """
         transport, line = self.transport, command_line(command)
         try:
@@ -68,7 +73,7 @@ class SshConnection:
         return stream
 
     def close(self) -> None:
-        """Close the connection, and leave the jump hosts to the others who use them."""
+        """Close the connection. Jump hosts stay connected while other connections use them."""
         if self.closing.acquire(blocking=False):
             shut(self.transport)
             self.way.leave()
@@ -90,23 +95,23 @@ def connect(target: Target, settings: Settings) -> SshConnection:
     try:
         key = _open_hop(hop, settings, transports)
     except TransportError as error:
-        gone = way.notice() if jumps else None
+        broken = way.notice() if jumps else None
         way.leave()
-        if gone is None:
+        if broken is None:
             raise
-        raise type(error)(target.name, f"jump host {gone}: the connection to it was lost", error.hint) from error
+        raise type(error)(target.name, f"jump host {broken}: the connection to it was lost", error.hint) from error
     except BaseException:
         way.leave()
         raise
-    warnings = dict.fromkeys(text for each in (*jumps, hop) for text in each.warnings)
-    # Behind a jump host, only that one sees the number of the address.
+    warnings = dict.fromkeys(text for step in (*jumps, hop) for text in step.warnings)
+    # Behind a jump host, only the jump host knows the IP address.
     address = hop.host if jumps else str(transports[-1].getpeername()[0])
     timeout = settings.channel_timeout
     return SshConnection(target.name, str(key), address, transports[-1], way, timeout, tuple(warnings))
 
 
 def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
-    """Connect one hop behind the ones there are, and add it to them; retry when turned away at the door."""
+    """Connect the next hop and append it to `transports`. Retry if the host drops the connection early."""
     first_refusal = None
     for attempt in range(10):
         try:
@@ -116,14 +121,14 @@ def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> Host
             first_refusal = first_refusal or now
             delay = 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311  # spreads retries, hides nothing
             if now + delay - first_refusal > RETRY_FOR:
-                said = f": {refusal}" if str(refusal) else ""
+                message = f": {refusal}" if str(refusal) else ""
                 raise Unreachable(
                     hop.name,
-                    f"it dropped {attempt + 1} connections before the SSH banner{said}",
-                    "Is it sshd that listens there? Its MaxStartups and PerSourcePenalties limit newcomers.",
+                    f"it dropped {attempt + 1} connections before the SSH banner{message}",
+                    "Check that sshd listens there. Its MaxStartups and PerSourcePenalties limit new connections.",
                 ) from None
             time.sleep(delay)
-    raise AssertionError("the delays add up to more than RETRY_FOR long before")
+    raise AssertionError("the delays exceed RETRY_FOR before the last attempt")
 
 
 def _attempt(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
@@ -172,14 +177,14 @@ def _through(hop: Hop, settings: Settings, jump: Transport) -> paramiko.Channel:
 
 
 def _handshake(hop: Hop, settings: Settings, transport: Transport) -> HostKey:
-    kinds = trusted(hop).kinds(hop.alias, hop.alias_port)
-    transport.order_host_keys([a for kind in kinds for a in (RSA if kind == "ssh-rsa" else (kind,))])
+    key_types = trusted(hop).key_types(hop.alias, hop.alias_port)
+    transport.order_host_keys([a for key_type in key_types for a in (RSA if key_type == "ssh-rsa" else (key_type,))])
     transport.banner_timeout = settings.banner_timeout
-    done = threading.Event()
-    transport.start_client(event=done)
-    finished = done.wait(settings.banner_timeout + HANDSHAKE_TIME)
-    if not finished or not transport.is_active():
-        raise _handshake_failure(hop, transport, finished)
+    ended = threading.Event()
+    transport.start_client(event=ended)
+    in_time = ended.wait(settings.banner_timeout + HANDSHAKE_TIME)
+    if not in_time or not transport.is_active():
+        raise _handshake_failure(hop, transport, in_time)
     key = transport.get_remote_server_key()
     return HostKey(key.get_name(), key.asbytes())
 
@@ -188,12 +193,12 @@ def _handshake_failure(hop: Hop, transport: Transport, finished: bool) -> Except
     error = transport.get_exception()
     packets = transport.packetizer
     if packets.problem:
-        return Unreachable(hop.name, f"it sent {packets.problem}", "Is it an SSH server?")
+        return Unreachable(hop.name, f"it sent {packets.problem}", "Check that an SSH server listens there.")
     if not finished:
         return Unreachable(hop.name, f"the SSH handshake did not end within {HANDSHAKE_TIME:g} s")
     if not transport.remote_version:
         if "no SSH banner in time" in str(error):
-            return Unreachable(hop.name, "it sent no SSH banner in time", "Is it an SSH server?")
+            return Unreachable(hop.name, "it sent no SSH banner in time", "Check that an SSH server listens there.")
         return _TurnedAway(packets.last_line)
     if isinstance(error, EOFError) or error is None:
         return Unreachable(hop.name, "it closed the connection during the SSH handshake")

@@ -1,4 +1,4 @@
-"""The connections to jump hosts: one per process for each way, which all hosts behind it share."""
+"""Share the connections to jump hosts: one per process for each chain of jump hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Build = Callable[[list[Transport]], None]
 
 
 class Way:
-    """A chain of connections to jump hosts; open while somebody uses it."""
+    """A chain of connections to jump hosts. It stays open while connections use it."""
 
     def __init__(self, hops: tuple[Hop, ...], settings: Settings) -> None:
         self.hops = hops
@@ -29,20 +29,20 @@ class Way:
         self.users = 0
 
     def broken(self) -> str | None:
-        """Return the name of the first jump host to which the connection is gone, or None."""
-        # Built or failed, there are as many transports as hops that were reached.
-        gone = (hop.name for hop, t in zip(self.hops, self.transports, strict=False) if not t.is_active())
-        return next(gone, None) if self.built.done() else None
+        """Return the name of the first jump host whose connection ended; None if there is none."""
+        # There is one transport for each hop that was reached, also if a later hop failed.
+        broken = (hop.name for hop, t in zip(self.hops, self.transports, strict=False) if not t.is_active())
+        return next(broken, None) if self.built.done() else None
 
     def notice(self) -> str | None:
-        """Return what `broken` does, once it can be known: the far end may learn of a death before the near end."""
+        """Wait a moment, then return the same as `broken`: the last hop can notice a failure before the first one."""
         deadline = time.monotonic() + NOTICE
         while (name := self.broken()) is None and self.hops and time.monotonic() < deadline:
             time.sleep(POLL)
         return name
 
     def leave(self) -> None:
-        """Say that one host does not need it any more; the last one closes it."""
+        """Release the chain for one host. The last release closes it."""
         with _lock:
             self.users -= 1
             if self.users or not self.hops:
@@ -53,18 +53,19 @@ class Way:
 
 
 def enter(hops: tuple[Hop, ...], settings: Settings, build: Build) -> Way:
-    """Return the way over these hops, which `build` opens if nobody has, or it broke; who comes meanwhile waits for it.
+    """Return the chain of connections over these hops. The caller must call its `leave` once.
 
-    Raises what `build` raises, also to those who waited. Call `leave` of what is returned, once.
+    :param build: opens the connections if there is no intact chain; other callers wait until it has returned. Its
+        exceptions are raised in all of them
     """
     with _lock:
         way = _ways.get((hops, settings))
-        mine = way is None or way.broken() is not None
-        if way is None or mine:
+        builds = way is None or way.broken() is not None
+        if way is None or builds:
             way = _ways[hops, settings] = Way(hops, settings)
         way.users += 1
     try:
-        if mine:
+        if builds:
             _build(way, build)
         way.built.result()
     except BaseException:
@@ -79,9 +80,9 @@ def _build(way: Way, build: Build) -> None:
     except BaseException as error:
         with _lock:
             _forget(way)
-        # Those who wait get an error of their own where this one was only about us, as an interrupt is.
-        ours = not isinstance(error, Exception)
-        way.built.set_exception(ConnectionLost(way.hops[0].name, "given up") if ours else error)
+        # An interrupt concerns only this thread, so the waiting threads get another error.
+        interrupted = not isinstance(error, Exception)
+        way.built.set_exception(ConnectionLost(way.hops[0].name, "interrupted") if interrupted else error)
         raise
     way.built.set_result(None)
 

@@ -1,4 +1,4 @@
-"""Log in with the user's keys, from files and the agent; never more than once with each."""
+"""Log in with the user's keys from files and the agent. Each key is offered at most once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _login_failure(
     hint = "; ".join(identities.problems)
     if isinstance(error, paramiko.ssh_exception.PartialAuthentication):
         more = ", ".join(error.allowed_types)
-        return AuthenticationFailed(hop.name, f"the key was right, but it also wants: {more}", hint)
+        return AuthenticationFailed(hop.name, f"it accepted the key, but also requires: {more}", hint)
     if isinstance(error, paramiko.BadAuthenticationType):
         allowed = ", ".join(error.allowed_types) or "nothing"
         return AuthenticationFailed(hop.name, f"it does not accept keys for {hop.user}, only: {allowed}", hint)
@@ -56,7 +56,7 @@ def _login_failure(
         return AuthenticationFailed(hop.name, f"login as {hop.user} failed: {error}", hint)
     if not identities.offered:
         looked = ", ".join(hop.keys) or "no key files"
-        return AuthenticationFailed(hop.name, f"no key to log in with as {hop.user} (looked at: {looked})", hint)
+        return AuthenticationFailed(hop.name, f"no usable key to log in as {hop.user} (checked: {looked})", hint)
     offered = ", ".join(identities.offered)
     end = "" if transport.is_active() else " and closed the connection"
     return AuthenticationFailed(hop.name, f"it did not accept any key for {hop.user}{end} (offered: {offered})", hint)
@@ -66,18 +66,18 @@ _keys: dict[tuple[str, int], tuple[bytes, paramiko.PKey]] = {}
 
 
 def _load_key(path: str) -> tuple[bytes, paramiko.PKey]:
-    """Read a private key file, once per process as long as it stays as it is."""
+    """Return a private key file's public blob and key. It is read again only if it changed."""
     mark = (path, os.stat(path).st_mtime_ns)
     if mark not in _keys:
         try:
             key = paramiko.PKey.from_path(path)
         except TypeError as error:
-            # That is how the library below says: encrypted, and no passphrase given.
+            # The cryptography library raises this for an encrypted key without a passphrase.
             raise KeyLocked from error
         except paramiko.PasswordRequiredException as error:
             raise KeyLocked from error
         except (ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-            raise KeyUnusable(f"no private key that can be used ({error})") from error
+            raise KeyUnusable(f"it is not a usable private key ({error})") from error
         _keys[mark] = (key.asbytes(), key)
     return _keys[mark]
 

@@ -1,4 +1,4 @@
-"""One program's stream over one SSH channel."""
+"""The stream of one program over one SSH channel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLICE = 0.5
 
 
 class SshStream:
-    """One channel of a connection. A thread of its own drains stderr, so that stdout can't be blocked by it."""
+    """One channel of a connection. A separate thread reads stderr, so that it can't block stdout."""
 
     def __init__(self, host: str, channel: paramiko.Channel, way: Way) -> None:
         self.host = host
@@ -27,7 +27,7 @@ class SshStream:
         self.tail = Tail(STDERR_KEPT)
         self.arrived = threading.Event()
         self.closed = False
-        # paramiko's own waits go by the wall clock; ours are on these events, and it never waits.
+        # paramiko would wait by the wall clock. We wait for these events instead.
         channel.settimeout(0.0)
         channel.in_buffer.set_event(self.arrived)
         self.err_arrived = threading.Event()
@@ -35,7 +35,10 @@ class SshStream:
         threading.Thread(target=self._drain_stderr, daemon=True).start()
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`; raises ConnectionLost."""
+        """Send all of `data`.
+
+        :raises ConnectionLost: the connection or program ended, or the program has read nothing for 60 s
+        """
         rest = memoryview(data)
         deadline = time.monotonic() + WRITE_DEADLINE
         while rest:
@@ -48,15 +51,18 @@ class SshStream:
                 self._await_window()
                 continue
             except FAILURES as error:
-                raise self._lost("while it was sent data") from error
-            # paramiko drops data without a word when the connection has died.
+                raise self._lost("while data was sent") from error
+            # paramiko silently drops data if the connection has ended.
             if sent == 0 or not self.channel.get_transport().is_active():
-                raise self._lost("while it was sent data")
+                raise self._lost("while data was sent")
             rest = rest[sent:]
             deadline = time.monotonic() + WRITE_DEADLINE
 
     def read(self, timeout: float) -> bytes | None:
-        """Return the next bytes, b"" at the end, None when none came in `timeout` seconds; raises ConnectionLost."""
+        """Return the next bytes; b"" at the end; None after `timeout` seconds without any.
+
+        :raises ConnectionLost: the connection ended before the output
+        """
         if not self.arrived.wait(max(0.0, timeout)):
             return None
         try:
@@ -74,17 +80,17 @@ class SshStream:
         return self.tail.bytes()
 
     def exit_status(self) -> int | None:
-        """Return the exit status, or None when it is not known (yet, or because a signal ended the program)."""
+        """Return the exit status; None if the program still runs or a signal ended it."""
         status: int = self.channel.exit_status
         return status if self.channel.exit_status_ready() and status >= 0 else None
 
     def close(self) -> None:
-        """Close the channel; the program sees the end of its stdin."""
+        """Close the channel. The program then reads the end of its stdin."""
         self.closed = True
         try:
             within(CLOSE_TIME, self.channel.close)
         except FAILURES:
-            # The peer takes nothing any more: the connection is of no further use.
+            # The peer does not read any more, so the connection is useless.
             shut(self.channel.get_transport())
 
     def _await_window(self) -> None:
@@ -98,10 +104,12 @@ class SshStream:
         transport = self.channel.get_transport()
         if transport.is_active() and self.channel.closed:
             if not self.channel.eof_received:
-                return ConnectionLost(self.host, f"the channel was closed {when}", "Did the host refuse the program?")
+                return ConnectionLost(
+                    self.host, f"the channel was closed {when}", "The host may not allow the program."
+                )
             return ConnectionLost(self.host, "the program ended before it read everything")
-        gone = self.way.notice()
-        return ConnectionLost(self.host, f"the connection {f'to jump host {gone} ' if gone else ''}was lost {when}")
+        broken = self.way.notice()
+        return ConnectionLost(self.host, f"the connection {f'to jump host {broken} ' if broken else ''}was lost {when}")
 
     def _drain_stderr(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The newest bytes of an endless stream, in bounded memory."""
+"""Keep the newest bytes of an endless stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class Tail:
-    """Keep the last `limit` bytes of what is added; safe for one writer and many readers."""
+    """Keep the last `limit` bytes that were added. Safe for one writer and many readers."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -16,7 +16,7 @@ class Tail:
         self.lock = Lock()
 
     def add(self, data: bytes) -> None:
-        """Append `data`, forgetting whole old chunks that are no longer needed."""
+        """Append `data`, and drop old chunks that are no longer needed."""
         with self.lock:
             self.chunks.append(data)
             self.size += len(data)

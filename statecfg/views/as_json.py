@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from statecfg.graph.opaque import Value
+from statecfg.graph.value import Value
 
 
 def plain(value: object) -> str:

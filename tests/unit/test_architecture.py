@@ -49,11 +49,11 @@ TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
     "hy": r"dialects/hy_source\.py",
-    "yaml": r"dialects/yaml_text\.py",
+    "yaml": r"dialects/yaml_(text|composer)\.py",
     "jinja2": r"templates/.*\.py",
     "click": r"cli/.*\.py",
     "rich": r"views/.*\.py",
-    "toposort": r"graph/graph\.py",
+    "toposort": r"graph/layers\.py",
     "httpx": r"(hooks/http/exchange|entities/webhook)\.py",
     "jsonschema": r"entities/schemas\.py",
     "starlette": r"server/.*\.py",

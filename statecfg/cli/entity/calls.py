@@ -152,7 +152,7 @@ def _unknown(detail: str, hint: str) -> Exception:
 
 def read(name: str) -> Json:
     """Return what a file holds, JSON or YAML; `-` is stdin. Raises InvalidInput."""
-    from statecfg.dialects import yaml_text
+    from statecfg.dialects import yaml_text, yaml_tree
     from statecfg.problems import InvalidInput, problem
     from statecfg.problems.positions import SourceLocation
 
@@ -170,7 +170,7 @@ def read(name: str) -> Json:
         if name.endswith(".json"):
             place = SourceLocation(shown, getattr(error, "lineno", 1))
             raise InvalidInput([problem("SC0804", f"it is no JSON: {error}", "", place)]) from None
-        value = yaml_text.plain(yaml_text.parse(data, shown, "a mapping"))
+        value = yaml_tree.plain(yaml_text.parse(data, shown, "a mapping"))
     if not isinstance(value, dict):
         raise InvalidInput([problem("SC0804", "it is no mapping of keys to values", "", SourceLocation(shown, 1))])
     return dict(value)

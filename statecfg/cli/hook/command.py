@@ -119,7 +119,7 @@ def create(
     import getpass
 
     from statecfg.cli.hook import arguments as hook_arguments
-    from statecfg.problems import InvalidInput, collecting, going_on, problem, report
+    from statecfg.problems import InvalidInput, collecting, problem, report, reporting
     from statecfg.store.hooks import objects as hook_objects
     from statecfg.store.hooks import records
 
@@ -132,7 +132,7 @@ def create(
         chosen, wrong = hook_arguments.checked(name, kind, spec, dialects.inventory(known.project))
         with collecting() as found:
             report(*wrong)
-            with going_on():
+            with reporting():
                 given = hook_arguments.configuration(configuration)
                 if kind:
                     found_type = known.engine.types.find(kind)

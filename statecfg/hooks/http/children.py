@@ -9,10 +9,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from statecfg.graph import claims, contradictions, registry, schema
-from statecfg.graph import graph as graphs
+from statecfg.graph import contradictions, identity, registry, schema
 from statecfg.graph.declare import declare_at
-from statecfg.graph.graph import Graph, Node
+from statecfg.graph.graph import Graph, gap
+from statecfg.graph.layers import check, in_layers
+from statecfg.graph.nodes import Node
 from statecfg.hooks.http.held import Held, NotOurs
 from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.problems import InvalidInput, collecting, problem, report, suggest
@@ -89,10 +90,10 @@ class Children:
         return Graph(None, [Graph(node) for node in nodes])
 
     def _check(self, nodes: list[Node]) -> None:
-        found = [*graphs.check(nodes), *claims.check(nodes), *contradictions.check(nodes)]
+        found = [*check(nodes), *identity.check(nodes), *contradictions.check(nodes)]
         try:
             if not found:
-                graphs.in_layers(nodes)
+                in_layers(nodes)
         except InvalidInput as error:
             found = error.problems
         told = f" (after the hook {self.hook.name} changed the graph)"
@@ -126,7 +127,7 @@ class Children:
         return node
 
     def _new(self, key: str, child: Json) -> Node:
-        by_kind = {kind_of(name): name for name in registry.known()}
+        by_kind = {kind_of(name): name for name in registry.names()}
         name = by_kind.get(child["kind"])
         if name is None:
             help = suggest(child["kind"], by_kind, "there are")
@@ -141,7 +142,7 @@ class Children:
     def _declared(self, key: str, type_name: str, given: Json, node: Node | None) -> Node:
         place = self.hook.position if node is None else node.position
         with self._blamed(key):
-            kind = registry.named(type_name, place)
+            kind = registry.find(type_name, place)
             if kind is not None:
                 return declare_at(kind, (), given, place).node
         return node if node is not None else _nothing(key)
@@ -163,7 +164,7 @@ class Children:
         if not isinstance(spec, dict):
             self._refuse(key, "has a `spec` that is no map")
             return {}
-        kind = registry.named(type_name, self.hook.position)
+        kind = registry.find(type_name, self.hook.position)
         fields = schema.of(kind).fields if kind is not None else {}
         sent: Json = self.sent[key]["spec"] if node is not None else {}
         attrs: Json = {}
@@ -230,7 +231,7 @@ def _metadata(child: Json) -> Json:
 
 def _nothing(key: str) -> Node:
     """Return what stands for a child that was refused, which was reported."""
-    return graphs.gap("", key).node
+    return gap("", key).node
 
 
 def _same(one: Any, other: Any) -> bool:

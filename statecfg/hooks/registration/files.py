@@ -12,7 +12,7 @@ from statecfg.dialects import yaml_text
 from statecfg.hooks.registration import yaml
 from statecfg.hooks.registration.model import Registration
 from statecfg.playbook import trust
-from statecfg.problems import InvalidInput, collecting, going_on, problem, report
+from statecfg.problems import InvalidInput, collecting, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def load(project: Project) -> list[Registration]:
     if not folder.is_dir():
         return []
     found: list[Registration] = []
-    with collecting() as wrong, going_on():
+    with collecting() as wrong, reporting():
         _refuse_foreign(folder)
         for path in sorted(path for path in folder.iterdir() if path.suffix in (".yml", ".yaml")):
-            with going_on():
+            with reporting():
                 _refuse_foreign(path)
                 made = _read(path, project.relative(path))
                 if made is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from statecfg.dialects import yaml_text
-from statecfg.dialects.yaml_text import Mapping, Node, Scalar, describe
+from statecfg.dialects import yaml_tree
+from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, describe
 from statecfg.problems import problem, report, suggest
 
 
@@ -14,11 +14,11 @@ def map_of(parent: Mapping, key: str, example: str, needed: bool = False) -> Map
     node = parent.items.get(key)
     if node is None:
         if needed:
-            report(problem("SC0602", f"it lacks `{key}:`", f"write {example}", parent.place))
+            report(problem("SC0602", f"it lacks `{key}:`", f"write {example}", parent.location))
         return None
     if isinstance(node, Scalar) and node.value is None and not needed:
         return None
-    return yaml_text.mapping(node, f"`{key}:`", example)
+    return yaml_tree.mapping(node, f"`{key}:`", example)
 
 
 def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
@@ -26,11 +26,11 @@ def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
     node = parent.items.get(key)
     if node is None or (isinstance(node, Scalar) and node.value is None and not needed):
         if needed:
-            report(problem("SC0602", f"it lacks `{key}:`", f"write {key}: TEXT", parent.place))
+            report(problem("SC0602", f"it lacks `{key}:`", f"write {key}: TEXT", parent.location))
         return ""
     if isinstance(node, Scalar) and node.tag is None and isinstance(node.value, str) and (node.value or not needed):
         return node.value
-    report(problem("SC0603", f"`{key}` is {describe(node)}", "it must be a text", node.place))
+    report(problem("SC0603", f"`{key}` is {describe(node)}", "it must be a text", node.location))
     return ""
 
 
@@ -41,15 +41,15 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
         return ()
     found: list[Node] | None = [node] if isinstance(node, Scalar) else None
     if found is None:
-        given = yaml_text.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
+        given = yaml_tree.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
         found = given.items if given is not None else []
     names = []
     for item in found:
         value: Any = item.value if isinstance(item, Scalar) and item.tag is None else None
         if not isinstance(value, str) or not value:
-            report(problem("SC0603", f"`{key}` holds {describe(item)}", "it must hold texts", item.place))
+            report(problem("SC0603", f"`{key}` holds {describe(item)}", "it must hold texts", item.location))
         elif valid and value not in valid:
-            report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "there are"), item.place))
+            report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "there are"), item.location))
         else:
             names.append(value)
     return tuple(dict.fromkeys(names))
@@ -60,6 +60,6 @@ def choice_of(parent: Mapping, key: str, valid: tuple[str, ...]) -> str:
     value = text_of(parent, key)
     if value and value not in valid:
         help = suggest(value, valid, "one of")
-        report(problem("SC0603", f"`{key}` is `{value[:60]}`", help, parent.items[key].place))
+        report(problem("SC0603", f"`{key}` is `{value[:60]}`", help, parent.items[key].location))
         return ""
     return value

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from statecfg.dialects import yaml_text
-from statecfg.dialects.yaml_text import Mapping, Node, Scalar, describe
+from statecfg.dialects import yaml_tree
+from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, describe
 from statecfg.hooks.registration import http as registration_http
 from statecfg.hooks.registration import model
 from statecfg.hooks.registration.model import Registration, Selector
@@ -31,21 +31,21 @@ INTEGERS = range(-(2**31), 2**31)
 
 def parse(root: Node) -> Registration | None:
     """Make a registration from a YAML tree; report what is wrong with it. None where nothing could be made of it."""
-    top = yaml_text.mapping(root, "a registration", SHAPE)
+    top = yaml_tree.mapping(root, "a registration", SHAPE)
     if top is None:
         return None
-    yaml_text.known_keys(top, "a registration", TOP_KEYS)
+    yaml_tree.check_keys(top, "a registration", TOP_KEYS)
     choice_of(top, "kind", KINDS)
     choice_of(top, "apiVersion", API_VERSIONS)
     name, position = _name(top)
     spec = map_of(top, "spec", "spec: {hook: {…}} or spec: {exec: {…}, events: […]}", needed=True)
     if spec is None:
         return None
-    yaml_text.known_keys(spec, "`spec:`", SPEC_KEYS)
+    yaml_tree.check_keys(spec, "`spec:`", SPEC_KEYS)
     kinds = [key for key in ("exec", "hook") if key in spec.items]
     if len(kinds) != 1:
         what = "has neither `exec:` nor `hook:`" if not kinds else "has both `exec:` and `hook:`"
-        report(problem("SC0602", f"hook {name} {what}", "exec: runs a program, hook: calls a service", spec.place))
+        report(problem("SC0602", f"hook {name} {what}", "exec: runs a program, hook: calls a service", spec.location))
         return None
     made = registration_http.read(spec) if kinds == ["hook"] else _exec(spec)
     return replace(_shared(made, spec), name=name, position=position)
@@ -54,9 +54,9 @@ def parse(root: Node) -> Registration | None:
 def _name(top: Mapping) -> tuple[str, SourceLocation]:
     metadata = map_of(top, "metadata", "metadata: {name: NAME}", needed=True)
     if metadata is None:
-        return "", top.place
+        return "", top.location
     name = text_of(metadata, "name", needed=True)
-    place = metadata.keys["name"].place if "name" in metadata.keys else metadata.place
+    place = metadata.keys["name"].location if "name" in metadata.keys else metadata.location
     if name and not NAME.match(name):
         rule = "1 to 250 characters, none of them `/` or a control character, no space at either end"
         report(problem("SC0603", f"the name of a hook is `{name[:60]}`", rule, place))
@@ -66,7 +66,7 @@ def _name(top: Mapping) -> tuple[str, SourceLocation]:
 def _shared(made: Registration, spec: Mapping) -> Registration:
     """Return the registration with what ours have, whatever the protocol."""
     where = choice_of(spec, "where", model.PLACES) or made.where
-    place = spec.keys["where"].place if "where" in spec.keys else spec.place
+    place = spec.keys["where"].location if "where" in spec.keys else spec.location
     if where == "host" and made.protocol == "http":
         report(problem("SC0603", "an HTTP hook is called by the controller", "take `where:` out", place))
     if where == "host" and any(event in model.HOST_EVENTS for event in made.events):
@@ -87,7 +87,7 @@ def _selector(spec: Mapping) -> Selector:
     found = map_of(spec, "select", "select: {types: [file]}")
     if found is None:
         return Selector()
-    yaml_text.known_keys(found, "`select:`", ("hosts", "types", "names", "tags"))
+    yaml_tree.check_keys(found, "`select:`", ("hosts", "types", "names", "tags"))
     hosts = texts_of(found, "hosts")
     return Selector(
         ",".join(hosts) or None, texts_of(found, "types"), texts_of(found, "names"), texts_of(found, "tags")
@@ -100,7 +100,7 @@ def _order(spec: Mapping) -> int:
         return model.ORDER
     value = node.value if isinstance(node, Scalar) and node.tag is None else None
     if type(value) is not int or value not in INTEGERS:
-        report(problem("SC0603", f"`order` is {describe(node)}", "it must be a whole number", node.place))
+        report(problem("SC0603", f"`order` is {describe(node)}", "it must be a whole number", node.location))
         return model.ORDER
     return value
 
@@ -110,7 +110,7 @@ def _deadline(spec: Mapping, default: float) -> float:
     try:
         return durations.deadline(given) if given else default
     except ValueError as error:
-        report(problem("SC0605", f"deadline: {error}", durations.HELP, spec.items["deadline"].place))
+        report(problem("SC0605", f"deadline: {error}", durations.HELP, spec.items["deadline"].location))
         return default
 
 
@@ -122,14 +122,14 @@ def _exec(spec: Mapping) -> Registration:
     kind = ""
     configuration: dict[str, Any] = {}
     if found is not None:
-        yaml_text.known_keys(found, "`exec:`", ("type", "configuration"))
+        yaml_tree.check_keys(found, "`exec:`", ("type", "configuration"))
         kind = text_of(found, "type", needed=True)
         given = map_of(found, "configuration", "configuration: {KEY: VALUE}")
-        configuration = yaml_text.plain(given) if given is not None else {}
+        configuration = yaml_tree.plain(given) if given is not None else {}
     events = texts_of(spec, "events", model.EVENTS, "SC0604")
     if "events" not in spec.items:
-        report(problem("SC0602", "`exec:` lacks its `events:`", f"some of: {', '.join(model.EVENTS)}", spec.place))
+        report(problem("SC0602", "`exec:` lacks its `events:`", f"some of: {', '.join(model.EVENTS)}", spec.location))
     if "workload" in spec.items:
-        place = spec.keys["workload"].place
+        place = spec.keys["workload"].location
         report(problem("SC0311", "`workload:` belongs to an HTTP hook", "take it out", place))
     return Registration("", "exec", events, deadline=model.DEADLINE, type=kind, configuration=configuration)

@@ -78,9 +78,9 @@ def inventory(project: Path, old: str, new: str) -> None:
     [
         (["-u", "free", "-b"], "", 0, "2 to add"),
         (["-u", "asked", "-b", "-K"], PASSWORD + "\n", 0, "2 to add"),
-        (["-u", "asked", "-b"], "", 4, "With -K you are asked for it"),
+        (["-u", "asked", "-b"], "", 4, "statecfg then asks you for it"),
         (["-u", "asked", "-b", "-K"], "wrong\n", 4, "sudo rejected the password"),
-        (["-u", "nobodys", "-b", "-K"], PASSWORD + "\n", 4, "Let the host's sudoers allow it"),
+        (["-u", "nobodys", "-b", "-K"], PASSWORD + "\n", 4, "Allow it in the host's sudoers"),
         (["-u", "asked", "-b", "-K"], "", 5, ""),
         (["-u", "asked", "-K"], PASSWORD + "\n", 1, "is root needed (-b)?"),
     ],

@@ -40,7 +40,7 @@ def told(tmp_path: Path, text: str) -> Problem:
         ("import nosuch", "SC0506", (3, 1), "No module named 'nosuch'"),
         ("from statecfg.playbook.plays import plai", "SC0506", (3, 1), "cannot import name 'plai'"),
         ("from statecfg.resources import fiel", "SC0106", (3, 1), "no node type `fiel`"),
-        ("raise SystemExit('no')", "SC0505", (3, 1), "leaves the program"),
+        ("raise SystemExit('no')", "SC0505", (3, 1), "exits the program"),
         (WHOLE + "return directory(1)", "SC0201", (5, 12), "expected an absolute path"),
         (WHOLE + "return file('/x', mod='1')", "SC0101", (5, 12), "no attribute `mod`"),
         (WHOLE + "return [directory('/x')][1]", "SC0504", (5, 12), "IndexError"),
@@ -73,9 +73,9 @@ def test_functions_that_no_host_can_be_given_to_are_told_at_once(tmp_path: Path)
     )
     (tmp_path / "inventory.yml").write_text("hosts: {web1: }\n")
     said = statecfg("validate", "site.py", cwd=tmp_path, code=5).err
-    assert "one takes 2 arguments; a play is called with the host" in said
-    assert "two takes host by name only; a play is called with the host" in said
-    assert "Three is a type, and no function" in said
+    assert "one takes 2 arguments; statecfg passes only the host to a play" in said
+    assert "two requires the keyword argument host; statecfg passes only the host to a play" in said
+    assert "Three is a type, not a function" in said
     assert "help: did you mean `hosts`? (it takes: charm, " in said
     assert "4 problems found" in said
 

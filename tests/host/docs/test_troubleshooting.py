@@ -49,10 +49,10 @@ CASES = (
     ("cannot connect", "address: 127.0.0.1, port: 1", ""),
     ("its host key is not known", "", "UserKnownHostsFile /dev/null"),
     ("its host key has CHANGED", "", "UserKnownHostsFile {changed}"),
-    ("no key to log in with", "key: {locked}", ""),
+    ("no usable key to log in", "key: {locked}", ""),
     ("it did not accept any key", "key: {other}", ""),
-    ("ssh_config gives it a ProxyCommand", "", "ProxyCommand nc %h %p"),
-    ("ProxyJump goes in a circle", "jump: 127.0.0.1", ""),
+    ("ssh_config sets ProxyCommand", "", "ProxyCommand nc %h %p"),
+    ("ProxyJump is circular", "jump: 127.0.0.1", ""),
     ("there is no Python 3.8 or newer on this host", "python: /nowhere/python3", ""),
 )
 

@@ -104,7 +104,7 @@ def test_a_task_that_is_not_waited_for_is_run_later(sites: Sites) -> None:
         (["list", "--filter", "nme==x"], "error[SC0801]"),
         (["access", "revoke", "type", "site", "nobody"], "nobody has no grant of urn:vcloud:type:acme:site:1.0.0"),
         (["token", "delete", "999"], "there is no token 999"),
-        (["token", "create", "bob", "--expires", "soon"], "`soon` is no ISO 8601 duration"),
+        (["token", "create", "bob", "--expires", "soon"], "`soon` is not an ISO 8601 duration"),
         (["token", "create", "bob"], "Name the organization of bob with --org, or use --role administrator."),
         (["create", "site", "x", "--set", "novalue"], "'novalue' is not KEY=VALUE"),
     ],

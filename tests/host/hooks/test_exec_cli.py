@@ -132,7 +132,7 @@ def test_what_can_not_be_created(project: Path) -> None:
         (("x", "tally", "-c", "cuont=2"), "configuration key 'cuont' is not defined", "did you mean `count`?"),
         (("x", "tally", "-c", "count"), "`count` is not KEY=VALUE", ""),
         (("x", "tally", "--events", "node-boted"), "there is no event `node-boted`", "did you mean `node-booted`?"),
-        (("x", "tally", "--deadline", "30"), "`30` is no ISO 8601 duration", "PT30S"),
+        (("x", "tally", "--deadline", "30"), "`30` is not an ISO 8601 duration", "PT30S"),
         (("x", "tally", "--hosts", "wbe1"), "wbe1", "web1"),
         (("a/b", "tally"), "`a/b` holds a slash", ""),
         ((" a", "tally"), "begins or ends with a space", ""),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.dialects import yaml_text
+from statecfg.dialects import yaml_text, yaml_tree
 from statecfg.hooks.http import calls as http_hooks
 from statecfg.hooks.http.calls import Failure, Reply
 from tests.host.hooks.http.servers import answer, serving
@@ -17,7 +17,7 @@ from tests.host.hooks.http.servers import answer, serving
 OBJECT = {"kind": "K", "status": {"s": 1}}
 CHILDREN = {"deployment": {"kind": "Deployment"}, "service": {"kind": "Service"}}
 PHASES = ("pre-reconcile", "finalize")
-CASES: list[dict[str, Any]] = yaml_text.plain(yaml_text.load(Path(__file__).parent / "http/answers.yml", "answers"))
+CASES: list[dict[str, Any]] = yaml_tree.plain(yaml_text.load(Path(__file__).parent / "http/answers.yml", "answers"))
 
 
 @pytest.mark.parametrize(

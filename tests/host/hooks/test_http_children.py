@@ -155,7 +155,7 @@ def test_what_is_found_when_it_is_prepared_names_the_hook_too(place: Place) -> N
         spec(children).pop("content")
         spec(children)["source"] = "no-such-file"
 
-    with pytest.raises(InvalidInput, match=r"SC0118.*no-such-file is not there.*as the hooks left it: teapot"):
+    with pytest.raises(InvalidInput, match=r"SC0118.*no-such-file does not exist.*as the hooks left it: teapot"):
         reshaped(place, change)
 
 

@@ -91,7 +91,7 @@ def test_a_wrong_user_is_refused_before_connecting(project: Path, words: tuple[s
 def test_an_address_with_a_port_is_refused(project: Path, address: str) -> None:
     (project / "inventory.yml").write_text(f"hosts:\n  web1: {{address: {address}}}\n")
     said = refused(project, "-e", "kind=a", "-e", "inner=b")
-    assert "which holds a port" in said and "and port: 22" in said and "inventory.yml:2" in said
+    assert "which contains a port" in said and "and port: 22" in said and "inventory.yml:2" in said
 
 
 @pytest.mark.parametrize("address", ["2001:db8::1", "::1", "192.0.2.1", "web1"])

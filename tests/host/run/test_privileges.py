@@ -59,7 +59,7 @@ def test_sudo_that_the_inventory_asks_for(host: Host, place: str) -> None:
     [
         ("asked", Become(password="wrong"), "sudo rejected the password"),
         ("asked", Become(), "sudo asks for a password: pass -K"),
-        ("nobodys", Become(password=PASSWORD), "root may not be reached by this login with sudo"),
+        ("nobodys", Become(password=PASSWORD), "sudo does not allow this login to become root"),
         ("free", Become(user="nobody-there"), "there is no user nobody-there"),
     ],
 )

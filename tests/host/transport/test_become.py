@@ -108,7 +108,7 @@ def test_a_missing_password_shows_when_writing_too(connections: dict[str, Connec
 
 
 def test_a_user_whom_sudo_does_not_know(connections: dict[str, Connection]) -> None:
-    with pytest.raises(BecomeFailed, match="may not be reached by this login with sudo"):
+    with pytest.raises(BecomeFailed, match="sudo does not allow this login to become"):
         open_become(connections["nobodys"], GREETER, Become(password=PASSWORD))
 
 
@@ -146,10 +146,10 @@ def test_doas_without_a_password(doas: Host, connections: dict[str, Connection])
 @pytest.mark.parametrize(
     ("config", "user", "text"),
     [
-        ("permit free\n", "root", "doas asks for a password, which it reads from a terminal only"),
-        ("permit nopass asked\n", "root", "doas does not let this login become root"),
+        ("permit free\n", "root", "doas asks for a password, which it reads only from a terminal"),
+        ("permit nopass asked\n", "root", "doas does not allow this login to become root"),
         ("permit nopass free\n", "ghost", "there is no user ghost"),
-        (None, "root", "doas does not let this login become root"),
+        (None, "root", "doas does not allow this login to become root"),
     ],
 )
 def test_what_doas_refuses(
@@ -227,10 +227,10 @@ def test_the_command_line(become: Become, command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("become", "text"),
     [
-        (Become("pfexec"), "known: sudo, doas, su"),
-        (Become("doas", password="x"), "doas reads passwords from a terminal only"),
-        (Become(user="-s"), "is no user name"),
-        (Become(user="a b"), "is no user name"),
+        (Become("pfexec"), "use one of: sudo, doas, su"),
+        (Become("doas", password="x"), "doas reads passwords only from a terminal"),
+        (Become(user="-s"), "is not a user name"),
+        (Become(user="a b"), "is not a user name"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(become: Become, text: str) -> None:

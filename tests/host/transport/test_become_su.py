@@ -101,7 +101,7 @@ def test_a_missing_password_is_asked_for_and_nothing_is_sent(ann: Connection, se
     ("user", "text"),
     [
         ("ghost", "there is no user ghost"),
-        ("shut", "su insists on the shell of shut, which runs no commands"),
+        ("shut", "su only starts the shell of shut, which does not run commands"),
         ("gone", "the account gone has expired"),
     ],
 )

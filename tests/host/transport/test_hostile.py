@@ -218,7 +218,7 @@ print(round(time.monotonic() - begun, 1))
 @pytest.mark.parametrize(
     ("kind", "words", "most"),
     [
-        ("stall", "Unreachable looking up web.example.com took more than 10 s", 20),
+        ("stall", "Unreachable resolving web.example.com took more than 10 s", 20),
         ("nxdomain", "Unreachable cannot look up web.example.com: Name or service not known", 20),
     ],
 )

@@ -188,6 +188,6 @@ def test_all_who_wait_for_a_jump_host_learn_that_it_is_down(
         outcomes = at_once(20, lambda index: talk(Target(f"h{index}", address="inner"), quick))
         assert time.monotonic() - begun < 16
     assert {str(o).partition(": ")[2] for o in outcomes} == {
-        "jump host gate: it sent no SSH banner in time\n  Is it an SSH server?"
+        "jump host gate: it sent no SSH banner in time\n  Check that an SSH server listens there."
     }
     assert len({str(o).partition(": ")[0] for o in outcomes}) == 20

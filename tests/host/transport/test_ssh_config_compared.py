@@ -92,7 +92,7 @@ def test_a_match_that_is_not_evaluated_is_left_out_with_a_warning(tmp_path: Path
     found = parse(text, "config").lookup("web")
     assert (found.get("port"), found.get("user")) == ("22", None)
     kind = word.replace("host web ", "").split()[0].lstrip("!")
-    assert found.warnings == [f"config:1: `Match {kind}` is not evaluated here; its block is left out"]
+    assert found.warnings == [f"config:1: `Match {kind}` is not supported, so its block is ignored"]
     assert not ran.exists()
 
 
@@ -104,13 +104,15 @@ def test_a_warning_reaches_the_hop(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Match exec true\n  Port 2222\n")
     (hop,) = route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
     assert hop.port == 22
-    assert "`Match exec` is not evaluated" in hop.warnings[0]
+    assert "`Match exec` is not supported" in hop.warnings[0]
 
 
 @pytest.mark.parametrize("text", ["ProxyCommand nc %h %p\n", "ProxyCommand nc %h %p\nProxyJump gate\n"])
 def test_a_proxy_command_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
-    with pytest.raises(Unreachable, match="ssh_config gives it a ProxyCommand, which we don't run") as caught:
+    with pytest.raises(
+        Unreachable, match="ssh_config sets ProxyCommand for it, which statecfg does not support"
+    ) as caught:
         route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
     assert caught.value.hint == "Use ProxyJump."
 

@@ -140,14 +140,14 @@ def test_a_key_that_is_not_accepted_is_named(server: Sshd, tmp_path: Path) -> No
 
 
 def test_a_key_that_is_missing_is_named(server: Sshd, tmp_path: Path) -> None:
-    with pytest.raises(AuthenticationFailed, match=f"looked at: {tmp_path}/no"):
+    with pytest.raises(AuthenticationFailed, match=f"checked: {tmp_path}/no"):
         talk(server.target(identity_files=(f"{tmp_path}/no",)), server.settings())
 
 
 def test_a_file_that_is_no_key_is_named(server: Sshd, tmp_path: Path) -> None:
     (tmp_path / "junk").write_text("junk\n")
     (tmp_path / "junk").chmod(0o600)
-    with pytest.raises(AuthenticationFailed, match="junk: no private key that can be used"):
+    with pytest.raises(AuthenticationFailed, match="junk: it is not a usable private key"):
         talk(server.target(identity_files=(f"{tmp_path}/junk",)), server.settings())
 
 
@@ -176,7 +176,7 @@ def test_an_encrypted_key_needs_the_agent(server: Sshd, tmp_path: Path, monkeypa
     (tmp_path / "locked.pub").write_bytes(server.key.with_suffix(".pub").read_bytes())
     subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", str(locked)], check=True)
     target = server.target(identity_files=(str(locked),))
-    with pytest.raises(AuthenticationFailed, match=f"{locked} is encrypted and no agent holds it .run: ssh-add"):
+    with pytest.raises(AuthenticationFailed, match=f"{locked} is encrypted and no agent has it .run: ssh-add"):
         talk(target, server.settings(use_agent=True))
     with agent(tmp_path, monkeypatch):
         subprocess.run(["ssh-add", "-q", str(server.key)], check=True, stderr=subprocess.DEVNULL)

@@ -179,13 +179,13 @@ def test_ipv6_and_a_dead_ipv6_address(tmp_path: Path, monkeypatch: pytest.Monkey
     "host", ["-oProxyCommand=id", "a b", "a;id", "$(id)", "a\nb", "", "`id`", "a'b", "a|b", "a\x00"]
 )
 def test_host_names_that_are_none_are_refused(host: str) -> None:
-    with pytest.raises(Unreachable, match="is no host name"):
+    with pytest.raises(Unreachable, match="is not a host name"):
         connect(Target("x", address=host or " "), Settings(ssh_config="none"))
 
 
 @pytest.mark.parametrize("user", ["-l", "a b", "a;id", "$(id)", "a\nb", "`id`", "a'b", "a\x7f"])
 def test_user_names_that_are_none_are_refused(user: str) -> None:
-    with pytest.raises(Unreachable, match="is no user name"):
+    with pytest.raises(Unreachable, match="is not a user name"):
         connect(Target("x", user=user), Settings(ssh_config="none"))
 
 

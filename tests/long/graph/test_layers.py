@@ -7,7 +7,7 @@ import random
 import networkx
 import pytest
 
-from statecfg.graph.graph import layers
+from statecfg.graph.layers import layers
 from tests.unit.graph.node_types import of_edges
 from tests.unit.graph.test_layers import random_edges
 

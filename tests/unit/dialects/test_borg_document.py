@@ -9,7 +9,8 @@ import pytest
 
 from statecfg.dialects import load
 from statecfg.dialects.modules import module_name
-from statecfg.graph.graph import Graph, layers
+from statecfg.graph.graph import Graph
+from statecfg.graph.layers import layers
 from statecfg.playbook.plays import HostContext, evaluate
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Action

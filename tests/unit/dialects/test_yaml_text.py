@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statecfg.dialects import yaml_text
+from statecfg.dialects import yaml_composer, yaml_text, yaml_tree
 from statecfg.problems import InvalidInput, Problem
 
 AMBIGUOUS = """
@@ -27,7 +27,7 @@ def problems(data: str | bytes) -> list[Problem]:
 
 
 def value(data: str):
-    return yaml_text.plain(yaml_text.parse(data, "f.yml", "a map"))
+    return yaml_tree.plain(yaml_text.parse(data, "f.yml", "a map"))
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,15 @@ def test_certain(word, meaning):
         ("1: b\n", "SC0308", "f.yml:1:1", "quote"),
         ("on: b\n", "SC0309", "f.yml:1:1", "quote"),
         ("~: b\n", "SC0308", "f.yml:1:1", "quote"),
-        ("b: &b {x: 1}\nc:\n  <<: *b\n", "SC0308", "f.yml:3:3", "write the keys out"),
-        ("a: &x [*x]\n", "SC0307", "f.yml:1:8 f.yml:1:4", "loop"),
-        ("a: &x {b: {c: *x}}\n", "SC0307", "f.yml:1:15 f.yml:1:4", "loop"),
+        ("b: &b {x: 1}\nc:\n  <<: *b\n", "SC0308", "f.yml:3:3", "copy the keys to this map"),
+        ("a: &x [*x]\n", "SC0307", "f.yml:1:8 f.yml:1:4", "remove this alias"),
+        ("a: &x {b: {c: *x}}\n", "SC0307", "f.yml:1:15 f.yml:1:4", "remove this alias"),
         ("a: *x\n", "SC0307", "f.yml:1:4", "quote"),
         ("a: &name 1\nb: *nmae\n", "SC0307", "f.yml:2:4", "did you mean `name`"),
-        ("a: !!python/object/apply:os.system [ls]\n", "SC0312", "f.yml:1:4", "remove it"),
+        ("a: !!python/object/apply:os.system [ls]\n", "SC0312", "f.yml:1:4", "remove the tag"),
         ("a: !!str 0755\n", "SC0312", "f.yml:1:4", "quote"),
         ("a: !foo b\n", "SC0312", "f.yml:1:4", "!secret"),
-        ("a: 1\n---\nb: 2\n", "SC0304", "f.yml:2:1 f.yml:1:1", "a file of its own"),
+        ("a: 1\n---\nb: 2\n", "SC0304", "f.yml:2:1 f.yml:1:1", "its own file"),
         ("", "SC0303", "f.yml:1", "write a map"),
         ("# only\n\n", "SC0303", "f.yml:1", "write a map"),
         ("---\n", "SC0303", "f.yml:1", "write a map"),
@@ -114,7 +114,7 @@ def test_refused(text, code, places, words):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"\xef\xbb\xbfa: 1", "offset 0: it starts with a byte order mark"),
+        (b"\xef\xbb\xbfa: 1", "offset 0: the file starts with a byte order mark"),
         ("a: 1".encode("utf-16"), "UTF-16"),
         ("a: 1".encode("utf-16-be"), "looks like UTF-16"),
         (b"a: 1\nb: caf\xe9\n", "offset 11: byte 0xe9; it looks like Latin-1"),
@@ -135,7 +135,7 @@ def test_all_at_once():
 
 
 def test_problems_are_bounded():
-    assert len(problems("".join(f"k{i}: no\n" for i in range(1000)))) == yaml_text.MAX_PROBLEMS
+    assert len(problems("".join(f"k{i}: no\n" for i in range(1000)))) == yaml_composer.MAX_PROBLEMS
 
 
 def test_depth_and_aliases_that_are_fine():
@@ -167,12 +167,12 @@ def test_files_that_are_none(tmp_path):
 
 def test_marks():
     root = yaml_text.parse("a: 1\nb:\n  - x\n  - |\n    text\n", "f.yml", "a map")
-    assert isinstance(root, yaml_text.Mapping)
-    assert str(root.keys["b"].place) == "f.yml:2:1"
+    assert isinstance(root, yaml_tree.Mapping)
+    assert str(root.keys["b"].location) == "f.yml:2:1"
     listed = root.items["b"]
-    assert isinstance(listed, yaml_text.Sequence)
-    assert [str(item.place) for item in listed.items] == ["f.yml:3:5", "f.yml:4:5"]
-    assert [item.block for item in listed.items if isinstance(item, yaml_text.Scalar)] == [False, True]
+    assert isinstance(listed, yaml_tree.Sequence)
+    assert [str(item.location) for item in listed.items] == ["f.yml:3:5", "f.yml:4:5"]
+    assert [item.block for item in listed.items if isinstance(item, yaml_tree.Scalar)] == [False, True]
 
 
 @settings(max_examples=300, deadline=None)

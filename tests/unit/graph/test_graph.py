@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.graph.graph import EMPTY, Graph, Node, merge_graphs, same
+from statecfg.graph.graph import EMPTY, Graph, merge_graphs
+from statecfg.graph.nodes import Node, same
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Keyword
 from tests.unit.graph.node_types import chain, of_edges, refused, t_plain

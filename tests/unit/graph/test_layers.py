@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statecfg.graph import graph as graphs
-from statecfg.graph.graph import layers, merge_graphs
+from statecfg.graph import layers as graph_layers
+from statecfg.graph.graph import merge_graphs
+from statecfg.graph.layers import layers
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.remote.wire.frames import INLINE
 from tests.unit.graph.node_types import chain, of_edges, refused, t_path, t_plain
@@ -76,7 +77,7 @@ def test_long_circle_is_shortened() -> None:
     names = [f"n{index:03}" for index in range(200)]
     with refused("SC0113") as found:
         layers(of_edges({name: [names[(i + 1) % 200]] for i, name in enumerate(names)}))
-    assert "a circle of 200 nodes" in found[0].detail and len(found[0].detail) < 2000
+    assert "a cycle of 200 nodes" in found[0].detail and len(found[0].detail) < 2000
 
 
 def test_self_requirement_names_resource_and_place() -> None:
@@ -109,12 +110,12 @@ def test_deep_chain_is_no_recursion() -> None:
 
 
 def test_limits_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "MAX_NODES", 10)
+    monkeypatch.setattr(graph_layers, "MAX_NODES", 10)
     layers(of_edges({str(index): [] for index in range(10)}))
     with refused("SC0115") as found:
         layers(of_edges({str(index): [] for index in range(11)}))
-    assert "11 nodes; at most 10" in found[0].detail
-    monkeypatch.setattr(graphs, "MAX_STEPS", 30)
+    assert "11 nodes; the maximum is 10" in found[0].detail
+    monkeypatch.setattr(graph_layers, "MAX_STEPS", 30)
     with refused("SC0115"):
         layers(chain(*"abcdefghij"))
 

@@ -60,9 +60,9 @@ def default(name: str, *, size: int = "big") -> None: ...
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (star, "*names can't be told apart"),
-        (option, "every node takes `requires` already"),
-        (own_type, "every node takes `type` already"),
+        (star, "`*names` would also collect attributes"),
+        (option, "`requires` is already an option of every node"),
+        (own_type, "`type` is already an option of every node"),
         (unknown, "name 'Nowhere' is not defined"),
         (default, "the default of `size`: expected an integer, got text: 'big'"),
     ],

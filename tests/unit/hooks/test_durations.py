@@ -51,12 +51,13 @@ def test_a_timeout_is_what_scoby_makes_of_it(text: str | None, seconds: float) -
 
 @pytest.mark.parametrize("text", [text for text, seconds in TIMEOUTS if text is not None and seconds == 15])
 def test_what_scoby_can_not_read_is_wrong_where_it_is_ours(text: str) -> None:
-    with pytest.raises(ValueError, match="is no ISO 8601 duration"):
+    with pytest.raises(ValueError, match="is not an ISO 8601 duration"):
         durations.deadline(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("PT0S", "no time at all"), ("-PT5S", "no time at all"), ("P1DT1S", "longer than a day")]
+    ("text", "why"),
+    [("PT0S", "not longer than 0 seconds"), ("-PT5S", "not longer than 0 seconds"), ("P1DT1S", "longer than a day")],
 )
 def test_a_deadline_is_a_time_that_ends(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):

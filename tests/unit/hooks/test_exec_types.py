@@ -133,7 +133,7 @@ def test_what_others_could_change_is_refused(tmp_path: Path, what: str, mode: in
     (found,) = wrong(HookTypes((tmp_path / "hooks",)), "counter")
     assert found.code == "SC0601"
     assert found.detail == f"{path} has mode {path.stat().st_mode & 0o7777:04o} and belongs to user {os.geteuid()}"
-    assert found.help == f"look at it, then: chmod go-w {path}"
+    assert found.help == f"check it, then: chmod go-w {path}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -146,7 +146,7 @@ def test_only_a_group_that_is_the_owners_own_may_write(tmp_path: Path) -> None:
     for path in (folder / "node-booted", folder / "configuration.yaml"):
         os.chown(path, -1, 1)
     (found,) = wrong(HookTypes((tmp_path,)), "counter")
-    assert found.help == f"look at them, then: chmod -R go-w {folder}" and "and 1 more" in found.detail
+    assert found.help == f"check them, then: chmod -R go-w {folder}" and "and 1 more" in found.detail
 
 
 def test_other_files_are_no_events_and_programs_that_cannot_start_are_told(tmp_path: Path) -> None:

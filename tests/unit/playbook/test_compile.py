@@ -98,10 +98,10 @@ def test_secrets_are_revealed_on_the_wire_and_listed() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "thing"),
     [
-        ("/etc/x", "/etc//x", "path /etc/x"),
-        ("/etc/x", "/etc/./x", "path /etc/x"),
-        ("/var/run/x", "/run/x", "path /run/x"),
-        ("/var/lock/x", "//run/lock/x", "path /run/lock/x"),
+        ("/etc/x", "/etc//x", "path: /etc/x"),
+        ("/etc/x", "/etc/./x", "path: /etc/x"),
+        ("/var/run/x", "/run/x", "path: /run/x"),
+        ("/var/lock/x", "//run/lock/x", "path: /run/lock/x"),
     ],
 )
 def test_two_nodes_for_the_same_thing(one: str, other: str, thing: str) -> None:
@@ -115,7 +115,7 @@ def test_two_nodes_for_the_same_thing(one: str, other: str, thing: str) -> None:
 def test_names_apart_do_not_make_things_apart() -> None:
     with refused("SC0114") as found:
         compiled(t_plain("web", provides="one"), t_plain("web", provides="two"))
-    assert "one and two are both about the t_plain web" in found[0].detail
+    assert "one and two manage the same t_plain: web" in found[0].detail
     assert len(compiled(t_path("/var/runner"), t_path("/runner")).layers[0]) == 2
 
 
@@ -179,12 +179,12 @@ def test_sources_that_are_refused(tmp_path: Path) -> None:
     (project / "files" / "folder").mkdir()
     os.mkfifo(project / "files" / "fifo")
     for source, message in {
-        "missing": "missing is not there",
+        "missing": "missing does not exist",
         "link": f"link (which is {outside / 'shadow'}) is outside the project",
         "../../outside/shadow": "is outside the project",
         "dangling": "No such file or directory",
         "folder": "folder is a directory",
-        "fifo": "fifo is no regular file",
+        "fifo": "fifo is not a regular file",
     }.items():
         with refused("SC0118") as found:
             compiled(node_at(project, source), base=project)
@@ -206,7 +206,7 @@ def test_tree_lists_what_a_directory_holds(tmp_path: Path) -> None:
     assert found["link"] == {"kind": "symlink", "target": "a"}
     assert found["sub"] == {"kind": "directory"} and found["sub/run"]["executable"] is True
     os.mkfifo(tree / "pipe")
-    with pytest.raises(InvalidInput, match="neither file, directory nor link"):
+    with pytest.raises(InvalidInput, match="neither a file, a directory nor a symbolic link"):
         WireContext(base=tmp_path).tree(node, "site")
 
 
@@ -278,7 +278,7 @@ def test_depth_up_to_the_limit_is_sent() -> None:
     assert attrs_of(t_rich("/x", owner="web", free=nested(MAX_DEPTH)))["free"] == nested(MAX_DEPTH)
     with refused("SC0202") as found:
         t_rich("/x", owner="web", free=nested(100_000))
-    assert "more than 100 deep" in found[0].detail
+    assert "more than 100 levels deep" in found[0].detail
 
 
 def test_document_layers() -> None:

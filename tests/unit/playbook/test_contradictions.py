@@ -47,7 +47,7 @@ def test_two_modes_or_owners_for_one_file(field: str, one: str, other: str) -> N
     (found,) = wrong(*graphs)
     shown = (one, other) if field == "mode" else (repr(one), repr(other))
     assert found.code == "SC0121"
-    assert found.detail == f"file:/etc/x gives /etc/x the {field} {shown[0]}, line gives it {shown[1]}"
+    assert found.detail == f"file:/etc/x sets the {field} of /etc/x to {shown[0]}, line sets it to {shown[1]}"
     assert found.places == (graphs[0].node.position, graphs[1].node.position)
 
 

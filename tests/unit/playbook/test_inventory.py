@@ -94,7 +94,7 @@ def test_patterns(pattern, hosts):
     ("pattern", "limit", "code", "words"),
     [
         ("wbe", None, "SC0406", "did you mean `web`"),
-        ("web:!web", None, "SC0406", "take hosts away"),
+        ("web:!web", None, "SC0406", "which remove hosts"),
         ("web:!tpyo", None, "SC0406", ""),
         ("web,", None, "SC0407", "single commas"),
         ("", None, "SC0407", ""),
@@ -114,7 +114,7 @@ def test_patterns_that_match_nothing(pattern, limit, code, words):
 
 
 def test_position_in_a_regular_expression():
-    with pytest.raises(InvalidInput, match=r"`we\(b` is wrong at character 3"):
+    with pytest.raises(InvalidInput, match=r"`we\(b` is invalid at character 3"):
         read(TEXT).select("~we(b")
 
 
@@ -174,7 +174,7 @@ def test_all_mistakes_at_once():
 def test_circles():
     text = "groups:\n  a: {groups: [b]}\n  b: {groups: [c]}\n  c: {groups: [a]}\n"
     places = "inventory.yml:2:16 inventory.yml:3:16 inventory.yml:4:16"
-    assert refused(text) == [f"SC0402 {places} a → b → c → a (take one of these out of the other)"]
+    assert refused(text) == [f"SC0402 {places} a → b → c → a (remove one of these groups from the group before it)"]
     assert refused("groups: {a: {groups: [a]}}")[0].startswith("SC0402 inventory.yml:1:23 a → a")
 
 

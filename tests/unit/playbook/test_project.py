@@ -40,7 +40,7 @@ def test_directory_called_playbooks(tmp_path):
         ("forks = true\n", "SC0410", ":1:1", "1 to 1000"),
         ('become = "yes"\n', "SC0410", ":1:1", "true or false"),
         ("lock_timeout = nan\n", "SC0410", ":1:1", "0 or more"),
-        ("a = 1\nb = \n", "SC0410", ":2:5", "in quotes"),
+        ("a = 1\nb = \n", "SC0410", ":2:5", "quote text"),
         ("[tools]\nx = 1\n", "SC0411", ":1:1", "there are"),
     ],
 )

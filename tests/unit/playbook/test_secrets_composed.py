@@ -34,7 +34,7 @@ VALUE = 'hun\'ter "22" & <co>'
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> Secret:
     """Give a secret, the only one of this process: errors name some of all that there are."""
-    monkeypatch.setattr(tokens, "_LEAVES", {})
+    monkeypatch.setattr(tokens, "_SECRETS", {})
     return Secret("tok", VALUE)
 
 
@@ -364,5 +364,5 @@ def test_a_secret_does_not_become_a_number(number: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         templates.evaluate(number, {"pin": pin}, SourceLocation("site.yml", 1))
     (found,) = caught.value.problems
-    assert "makes a number of the secret pin" in found.detail
+    assert "converts the secret pin to a number" in found.detail
     assert "48151623" not in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg.graph import graph
+from statecfg.graph import graph, layers
 from statecfg.problems import InvalidInput
 from statecfg.problems.lookalikes import lookalikes
 from statecfg.resources import directory, file
@@ -41,7 +41,7 @@ def test_lookalikes_are_named_with_their_code_point(text: str, says: list[str]) 
 
 
 def test_a_graph_has_at_most_so_many_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "MAX_LAYERS", 10)
+    monkeypatch.setattr(layers, "MAX_LAYERS", 10)
 
     def chain(length: int) -> graph.Graph:
         found = directory("/0")
@@ -49,6 +49,6 @@ def test_a_graph_has_at_most_so_many_layers(monkeypatch: pytest.MonkeyPatch) -> 
             found = directory(f"/{number}", requires=[found])
         return found
 
-    assert len(graph.layers(chain(10))) == 10
-    with pytest.raises(InvalidInput, match="after 10 layers 1 nodes still wait"):
-        graph.layers(chain(11))
+    assert len(layers.layers(chain(10))) == 10
+    with pytest.raises(InvalidInput, match="1 nodes remain after 10 layers"):
+        layers.layers(chain(11))

@@ -11,7 +11,8 @@ import pytest
 
 from statecfg import dialects, resources
 from statecfg.graph import schema
-from statecfg.graph.graph import EMPTY_VECTOR, Graph
+from statecfg.graph.graph import Graph
+from statecfg.graph.nodes import EMPTY_VECTOR
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.plays import HostContext

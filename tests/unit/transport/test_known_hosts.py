@@ -20,7 +20,7 @@ def key(word: str = "one", kind: str = "ssh-ed25519") -> HostKey:
 
 
 def line(names: str, of: HostKey, marker: str = "") -> str:
-    return f"{marker} {names} {of.kind} {base64.b64encode(of.blob).decode()} a comment".strip() + "\n"
+    return f"{marker} {names} {of.key_type} {base64.b64encode(of.blob).decode()} a comment".strip() + "\n"
 
 
 ONE, TWO, RSA = key("one"), key("two"), key("one", "ssh-rsa")
@@ -112,7 +112,7 @@ def test_line_ends(ending: str) -> None:
 
 def test_the_types_known_for_a_host_in_their_order() -> None:
     text = line("a", RSA) + line("b", ONE) + line("a", ONE) + line("a", TWO) + line("a", key("x", "sk"), "@revoked")
-    assert parse(text).kinds("a") == ["ssh-rsa", "ssh-ed25519"]
+    assert parse(text).key_types("a") == ["ssh-rsa", "ssh-ed25519"]
 
 
 def test_files_are_read_once_until_they_change(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
 def test_no_text_makes_the_parser_fail(text: str, host: str) -> None:
     known = parse(text)
     known.check(host, 22, ONE)
-    known.kinds(host)
+    known.key_types(host)
 
 
 @given(st.lists(st.sampled_from(["a", "!a", "*", "!*", "?", "|1|AAAA|AAAA", "[a]:22", "[*", "b*", "\\"]), min_size=1))

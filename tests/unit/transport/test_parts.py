@@ -46,7 +46,7 @@ def test_a_summary_is_one_line() -> None:
 
 def test_a_gate_does_not_make_one_wait_for_ever() -> None:
     door = Gate(1)
-    with door.enter("first", 1), pytest.raises(Unreachable, match="no place"), door.enter("second", 0.1):
+    with door.enter("first", 1), pytest.raises(Unreachable, match="did not finish"), door.enter("second", 0.1):
         pass
 
 

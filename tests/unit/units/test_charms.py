@@ -212,7 +212,7 @@ def test_many_files_that_others_could_change_are_one_problem(folder):
     for name in "abc":
         write(folder / name, mode=0o666)
     (found,) = refused(folder)
-    assert (found.code, found.help) == ("SC0601", f"look at them, then: chmod -R go-w {folder}")
+    assert (found.code, found.help) == ("SC0601", f"check them, then: chmod -R go-w {folder}")
     assert "and 2 more" in found.detail
 
 

@@ -1,0 +1,66 @@
+"""Find cycles among nodes, and describe each as a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from statecfg.graph.nodes import Node
+from statecfg.problems import Problem, SourceLocation, problem
+
+MAX_PROBLEMS = 20
+MAX_STEPS_SHOWN = 12
+
+
+def cycles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> list[Problem]:
+    """Return a problem for each cycle among nodes that wait for each other.
+
+    :param names: the nodes by name
+    :param waiting: name → the names that it still waits for; each of these is a key as well
+    """
+    remaining = {name: set(required) for name, required in waiting.items()}
+    problems: list[Problem] = []
+    while remaining and len(problems) < MAX_PROBLEMS:
+        path = _cycle(remaining)
+        problems.append(_problem(path, names))
+        remaining = _without(remaining, path)
+    return problems
+
+
+def _problem(path: list[str], names: Mapping[str, Node]) -> Problem:
+    steps = [
+        f"{name} requires {path[(i + 1) % len(path)]} ({_short(names[name].position)})" for i, name in enumerate(path)
+    ]
+    summary = " → ".join([*path, path[0]])
+    if len(path) > MAX_STEPS_SHOWN:
+        summary = f"a cycle of {len(path)} nodes"
+        steps = [*steps[: MAX_STEPS_SHOWN - 1], f"… {len(steps) - MAX_STEPS_SHOWN} more …", steps[-1]]
+    return problem(
+        "SC0113",
+        summary + "".join(f"\n{step}" for step in steps),
+        "remove one of these requirements",
+        *(names[name].position for name in path[:MAX_STEPS_SHOWN]),
+    )
+
+
+def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set[str]]:
+    """Return what still waits after the nodes of a cycle, and the nodes that only waited for those, are removed."""
+    removed = set(path)
+    while removed:
+        waiting = {name: required - removed for name, required in waiting.items() if name not in removed}
+        removed = {name for name, required in waiting.items() if not required}
+    return waiting
+
+
+def _short(location: SourceLocation) -> SourceLocation:
+    return location._replace(file=location.file.rpartition("/")[2])
+
+
+def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:
+    order: dict[str, int] = {}
+    name = min(waiting)
+    while name not in order:
+        order[name] = len(order)
+        name = min(waiting[name])
+    path = list(order)[order[name] :]
+    start = path.index(min(path))
+    return path[start:] + path[:start]

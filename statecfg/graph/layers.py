@@ -1,0 +1,120 @@
+"""Check the names and requirements of nodes, and arrange the nodes in layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from toposort import CircularDependencyError, toposort
+
+from statecfg.graph.cycles import MAX_PROBLEMS, cycles
+from statecfg.graph.graph import Graph, duplicates
+from statecfg.graph.nodes import MAX_NODES, Node
+from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
+from statecfg.problems.positions import SourceLocation, Written
+
+MAX_LAYERS = 10_000  # the longest chain of nodes in which each node requires the previous one
+# toposort visits all waiting nodes once per layer, so a graph with many nodes can have fewer layers.
+MAX_STEPS = 100_000_000
+MAX_NAMES_COMPARED = 20_000
+
+
+def layers(graph: Graph) -> list[list[Node]]:
+    """Return the nodes in layers, each node in the earliest layer that its requirements allow, sorted by name.
+
+    :raises InvalidInput: with all duplicate names, missing requirements and cycles
+    """
+    nodes = list(graph.nodes())
+    problems = check(nodes)
+    if problems:
+        raise InvalidInput(problems)
+    return in_layers(nodes)
+
+
+def in_layers(nodes: Iterable[Node]) -> list[list[Node]]:
+    """Return the layers of nodes that only require each other.
+
+    :raises InvalidInput: the nodes contain a cycle or need too many layers
+    """
+    names = {node.provides: node for node in nodes}
+    result: list[list[Node]] = []
+    steps, waiting = 0, len(names)
+    try:
+        for layer in toposort({name: set(node.requires) for name, node in names.items()}):
+            result.append([names[name] for name in sorted(layer) if name in names])
+            steps, waiting = steps + waiting, waiting - len(layer)
+            if steps > MAX_STEPS or (len(result) >= MAX_LAYERS and waiting):
+                raise InvalidInput([_too_deep(len(result), waiting)])
+    except CircularDependencyError as error:
+        raise InvalidInput(cycles(names, error.data)) from None
+    return result
+
+
+def _too_deep(depth: int, waiting: int) -> Problem:
+    return problem(
+        "SC0115",
+        f"{waiting:,} nodes remain after {depth:,} layers (the maximum is {MAX_LAYERS:,} layers)",
+        "remove requirements that are not needed, so that more nodes fit in one layer",
+    )
+
+
+def check(nodes: list[Node]) -> list[Problem]:
+    """Return the problems with the names and requirements of nodes.
+
+    Cycles are included only if there is another problem: otherwise `in_layers` finds them.
+    """
+    if len(nodes) > MAX_NODES:
+        return [too_many(len(nodes))]
+    problems = duplicates(nodes)
+    names = {node.provides: node for node in nodes}
+    may_be_broken = _name_of_broken(nodes)
+    for node in nodes:
+        for name in node.requires:
+            if name == node.provides:
+                help_text = "remove it from requires"
+                problems.append(problem("SC0112", f"{name} requires itself", help_text, _written(node, name)))
+            elif name not in names and not may_be_broken(name):
+                problems.append(_missing(node, name, names, suggestions=len(problems) < MAX_PROBLEMS))
+    return problems + _find_cycles(nodes, names) if problems else problems
+
+
+def too_many(count: int, *locations: SourceLocation) -> Problem:
+    """Return the problem of a graph that has too many nodes."""
+    return problem("SC0115", f"{count:,} nodes; the maximum is {MAX_NODES:,}", "split the playbook", *locations)
+
+
+def _name_of_broken(nodes: Iterable[Node]) -> Callable[[str], bool]:
+    """Return a function that tells whether a name may belong to a node that could not be read (`graph.gap`)."""
+    parts = {tuple(node.provides.partition(":")[::2]) for node in nodes if node.broken and ":" in node.provides}
+    starts = tuple({f"{node_type}:" for node_type, argument in parts if node_type and not argument})
+    ends = tuple({f":{argument}" for node_type, argument in parts if argument and not node_type})
+    anything = ("", "") in parts
+    return lambda name: anything or name.startswith(starts) or name.endswith(ends)
+
+
+def _find_cycles(nodes: list[Node], names: Mapping[str, Node]) -> list[Problem]:
+    requirements = {node.provides: {name for name in node.requires if name in names} for node in nodes}
+    try:
+        for _ in toposort(requirements):
+            pass
+    except CircularDependencyError as error:
+        return cycles(names, error.data)
+    return []
+
+
+def _missing(node: Node, name: str, names: Mapping[str, Node], suggestions: bool) -> Problem:
+    hint = ""
+    if suggestions:
+        prefix = name.partition(":")[0] + ":"
+        written = [other for other, item in names.items() if not (item.broken and ":" in (other[0], other[-1]))]
+        written = [other for other in written if other != node.provides]
+        same_type = [other for other in written if other.startswith(prefix)] or written
+        close = nearest(name, written) if len(same_type) <= MAX_NAMES_COMPARED else []
+        hint = suggest(name, close + sorted(set(same_type) - set(close)), "there are")
+    return problem(
+        "SC0111", f"{node.provides} requires {name}, and no node of the graph has that name", hint, _written(node, name)
+    )
+
+
+def _written(node: Node, name: str) -> SourceLocation:
+    """Return the source location of a requirement if the dialect provides it; otherwise that of its node."""
+    return name.location if isinstance(name, Written) else node.position
