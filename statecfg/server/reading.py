@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -12,6 +11,7 @@ import anyio
 from starlette.requests import ClientDisconnect, Request
 
 from statecfg.entities.problems import ApiError
+from statecfg.problems import nearest
 from statecfg.server import documents
 from statecfg.server.bodies import LARGEST, bad, fields, parsed
 from statecfg.server.parameters import Parameter
@@ -45,7 +45,7 @@ def query(text: str, declared: Iterable[Parameter]) -> dict[str, Any]:
         if name in parameters:
             values[name] = _value(parameters[name], value)
         elif name != ENCODED and name not in IGNORED:
-            near = get_close_matches(name, parameters, 1, 0.6)
+            near = nearest(name, parameters, most=1)
             raise bad(f"Unknown query parameter {_shown(name)}." + (f" Did you mean {near[0]}?" if near else ""))
     if (ENCODED, "true") in pairs and values.get("filter"):
         values["filter"] = _value(parameters["filter"], unquote(values["filter"]))
