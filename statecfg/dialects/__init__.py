@@ -49,7 +49,7 @@ def _read(path: str | Path, project: Any) -> Playbook:
     suffix = os.path.splitext(file)[1].lower()
     if suffix not in LOADERS:
         hint = f"use a file that ends in {', '.join(LOADERS)}"
-        raise InvalidInput([problem("SC0515", f"the file name of {path} has no suffix of a playbook", hint)])
+        raise InvalidInput([problem("SC0515", f"{path} does not have the suffix of a playbook", hint)])
     if not os.path.isfile(file):
         raise InvalidInput(
             [problem("SC0118", f"there is no playbook {path}", suggest_file(file), SourceLocation(str(path), 0))]

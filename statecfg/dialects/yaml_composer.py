@@ -153,7 +153,7 @@ class Composer:
         if node is None:
             text = f'if you mean the text, quote it: "*{event.anchor}"'
             help_text = suggest(event.anchor, sorted(self.anchors), "anchors above") or text
-            self._report("SC0307", f"there is no anchor above *{event.anchor} with this name", help_text, location)
+            self._report("SC0307", f"*{event.anchor} has no anchor above it", help_text, location)
             node = self._unknown(event)
         elif id(node) in self.open:
             detail = f"*{event.anchor} is inside the value of its own anchor"

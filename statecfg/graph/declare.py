@@ -128,9 +128,10 @@ class _Declaration:
         arguments = self.schema.arguments
         if len(args) > len(arguments):
             takes = ", ".join(arguments) or "none"
+            count = f"{len(arguments)} positional argument" + ("" if len(arguments) == 1 else "s")
             self.wrong(
                 "SC0104",
-                f"{self.name} takes {len(arguments)} positional argument(s) ({takes}), got {len(args)}",
+                f"{self.name} takes {count} ({takes}), got {len(args)}",
                 "write attributes by name",
             )
         values.update(zip(arguments, args, strict=False))

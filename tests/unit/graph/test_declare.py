@@ -100,7 +100,7 @@ def test_problem_stands_where_the_attribute_is_written() -> None:
 def test_arguments() -> None:
     with refused("SC0104") as found:
         t_plain("a", "b")
-    assert found[0].detail == "t_plain takes 1 positional argument(s) (name), got 2"
+    assert found[0].detail == "t_plain takes 1 positional argument (name), got 2"
     with refused("SC0102") as found:
         t_plain()
     assert "lacks the argument `name`, a name" in found[0].detail
