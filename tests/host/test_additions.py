@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.server.serving import serving
+
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = ("statecfg", "resources")
 SUFFIXES = {".py", ".hy", ".js", ".css", ".html"}
@@ -249,6 +251,38 @@ def add_migration(copy: Copy) -> None:
         assert "rack" in [column[0] for column in store.execute("SELECT * FROM host").description]
 
 
+def add_api_route(copy: Copy) -> None:
+    copy.add(
+        "statecfg/server/api_greeting.py",
+        '''\
+"""The call that greets the caller."""
+
+from starlette.responses import JSONResponse, Response
+
+from statecfg.server.auth import VIEWER
+from statecfg.server.request import Request
+from statecfg.server.routing import Routes
+
+routes = Routes()
+
+
+@routes("GET", "/statecfg/1.0/greeting", VIEWER, "Greet the caller.", {200: None})
+def _greet(request: Request) -> Response:
+    return JSONResponse({"hello": request.principal.name})
+''',
+    )
+    file = copy.root / "statecfg/server/routes.py"
+    text = file.read_text()
+    file.write_text(text.replace("    api_hosts,\n", "    api_greeting,\n    api_hosts,\n"))
+    with (
+        serving(copy.project, PYTHONPATH=str(copy.root)) as served,
+        served.client("viewer") as viewer,
+        served.client("") as stranger,
+    ):
+        assert viewer.get("/statecfg/1.0/greeting").json() == {"hello": "a-viewer"}
+        assert stranger.get("/statecfg/1.0/greeting").status_code == 401
+
+
 CASES: Mapping[str, Callable[[Copy], None]] = {
     "node type": add_node_type,
     "attribute of a node type": add_attribute,
@@ -256,6 +290,7 @@ CASES: Mapping[str, Callable[[Copy], None]] = {
     "verb of the command line": add_verb,
     "inventory format": add_inventory_format,
     "migration of the store": add_migration,
+    "API route": add_api_route,
 }
 
 
