@@ -283,6 +283,21 @@ def _greet(request: Request) -> Response:
         assert stranger.get("/statecfg/1.0/greeting").status_code == 401
 
 
+def add_hook_rule(copy: Copy) -> None:
+    copy.insert("statecfg/remote/hooks/on_failure.py", "    RETRY: Rule(", '    "tolerate": Rule(CONTINUED),\n')
+    copy.write("hooks/broken.hook/configuration.yaml", "{}\n")
+    copy.write("hooks/broken.hook/post-create", "#!/bin/sh\nexit 1\n")
+    (copy.project / "hooks/broken.hook/post-create").chmod(0o755)
+    hook = "metadata: {{name: watch}}\nspec:\n  exec: {{type: broken}}\n  events: [post-create]\n  onFailure: {}\n"
+    copy.write("site.yml", f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: ''\n")
+    copy.write("hooks/watch.yml", hook.format("abort"))
+    copy.run("apply", "site.yml", "--yes", code=1)
+    (copy.project / "made").unlink()
+    copy.write("hooks/watch.yml", hook.format("tolerate"))
+    report = json.loads(copy.run("apply", "site.yml", "--yes", "--json"))
+    assert [call["status"] for call in report["hosts"]["@local"]["fired"]] == ["continued"]
+
+
 CASES: Mapping[str, Callable[[Copy], None]] = {
     "node type": add_node_type,
     "attribute of a node type": add_attribute,
@@ -291,6 +306,7 @@ CASES: Mapping[str, Callable[[Copy], None]] = {
     "inventory format": add_inventory_format,
     "migration of the store": add_migration,
     "API route": add_api_route,
+    "failure rule of hooks": add_hook_rule,
 }
 
 
