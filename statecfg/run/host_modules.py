@@ -101,7 +101,20 @@ def check_syntax() -> None:
     """
     for folder in resources.__path__:
         for path in sorted(Path(folder).glob("*.py")):
-            _source(path)
+            try:
+                _source(path)
+            except InvalidInput:
+                if _parses(path):
+                    raise
+
+
+def _parses(path: Path) -> bool:
+    """Return whether this Python can parse a file; if not, loading the file reports its mistake."""
+    try:
+        ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]:
