@@ -132,15 +132,15 @@ interface, behavior, entity_type, entity = INTERFACE.shape, BEHAVIOR.shape, ENTI
 grant, behavior_grant, metadata_entry = GRANT.shape, BEHAVIOR_GRANT.shape, METADATA_ENTRY.shape
 
 
-def page(found: Page[T], shape: Callable[[T, float], Shape], version: float) -> Shape:
+def page(values: Page[T], shape: Callable[[T, float], Shape], version: float) -> Shape:
     """Return a page of a list."""
     return {
-        "resultTotal": found.total,
-        "pageCount": found.page_count,
-        "page": found.page,
-        "pageSize": found.page_size,
+        "resultTotal": values.total,
+        "pageCount": values.page_count,
+        "page": values.page,
+        "pageSize": values.page_size,
         "associations": None,
-        "values": [shape(item, version) for item in found.values],
+        "values": [shape(item, version) for item in values.values],
     }
 
 
@@ -152,10 +152,10 @@ def behavior_for_users(item: model.Behavior, version: float) -> Shape:
 
 def resolved(item: model.Entity, version: float) -> Shape:
     """Return an entity as the answer to resolving it: always with a message, and without its type in old versions."""
-    found = entity(item, version) | {"message": item.message}
+    shape = entity(item, version) | {"message": item.message}
     if version < ENTITY_STATE:
-        del found["entityType"]
-    return found
+        del shape["entityType"]
+    return shape
 
 
 def task(item: model.Task, version: float, href: str = "") -> Shape:

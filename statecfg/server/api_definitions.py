@@ -30,8 +30,8 @@ def _shape(request: Request) -> Callable[[Behavior, float], Shape]:
 
 @routes("GET", _INTERFACES, VIEWER, "List interfaces.", {200: "Interfaces"}, query=listing_by(interfaces.FIELDS))
 def _list_interfaces(request: Request) -> Response:
-    found = request.operations.list_interfaces(request.principal, listing(request))
-    return page(request, found, shapes.interface)
+    values = request.operations.list_interfaces(request.principal, listing(request))
+    return page(request, values, shapes.interface)
 
 
 @routes("POST", _INTERFACES, ADMINISTRATOR, "Create an interface.", {201: "Interface"}, request="NewInterface")
@@ -69,8 +69,8 @@ def _delete_interface(request: Request) -> Response:
     query=_BY_BEHAVIOR,
 )
 def _list_behaviors(request: Request) -> Response:
-    found = request.operations.list_behaviors(request.principal, request.path_params["interface"], listing(request))
-    return page(request, found, _shape(request))
+    behaviors = request.operations.list_behaviors(request.principal, request.path_params["interface"], listing(request))
+    return page(request, behaviors, _shape(request))
 
 
 @routes(
@@ -95,8 +95,10 @@ def _create_behavior(request: Request) -> Response:
     request="NewBehaviors",
 )
 def _replace_behaviors(request: Request) -> Response:
-    found = request.operations.replace_behaviors(request.principal, request.path_params["interface"], request.content)
-    return page(request, found, _shape(request))
+    behaviors = request.operations.replace_behaviors(
+        request.principal, request.path_params["interface"], request.content
+    )
+    return page(request, behaviors, _shape(request))
 
 
 @routes("GET", _INTERFACE_BEHAVIOR, VIEWER, "Show a behavior of an interface.", {200: "Behavior"})
@@ -169,8 +171,8 @@ def _delete_type(request: Request) -> Response:
 
 @routes("GET", _TYPE_BEHAVIORS, VIEWER, "List the behaviors of an entity type.", {200: "Behaviors"}, query=_BY_BEHAVIOR)
 def _list_type_behaviors(request: Request) -> Response:
-    found = request.operations.list_type_behaviors(request.principal, request.path_params["type"], listing(request))
-    return page(request, found, _shape(request))
+    behaviors = request.operations.list_type_behaviors(request.principal, request.path_params["type"], listing(request))
+    return page(request, behaviors, _shape(request))
 
 
 @routes("GET", _TYPE_BEHAVIOR, VIEWER, "Show a behavior of an entity type.", {200: "Behavior"})

@@ -67,10 +67,10 @@ def _list_of_versions(request: Request) -> Response:
 
 def _of_type(request: Request, version: str) -> Response:
     path = request.path_params
-    found = request.operations.list_entities_of_type(
+    entities = request.operations.list_entities_of_type(
         request.principal, path["vendor"], path["nss"], version, listing(request)
     )
-    return page(request, found, shapes.entity)
+    return page(request, entities, shapes.entity)
 
 
 @routes(
@@ -83,10 +83,10 @@ def _of_type(request: Request, version: str) -> Response:
 )
 def _list_of_interface(request: Request) -> Response:
     path = request.path_params
-    found = request.operations.list_entities_of_interface(
+    entities = request.operations.list_entities_of_interface(
         request.principal, path["vendor"], path["nss"], path["version"], listing(request)
     )
-    return page(request, found, shapes.entity)
+    return page(request, entities, shapes.entity)
 
 
 @routes("GET", _ENTITY, VIEWER, "Show an entity. Send its ETag in If-Match with a change.", {200: "Entity"})

@@ -95,14 +95,14 @@ def _list(request: Request) -> Response:
     """Answer with a page of hosts, sorted by name (web2 before web10)."""
     query = request.query
     everything = sorted(_answers(request.store, host_store.every(request.store)), key=lambda host: natural(host.name))
-    found = [host for host in everything if _matches(host, query)]
-    following = [host for host in found if not query["after"] or natural(host.name) > natural(query["after"])]
+    matching = [host for host in everything if _matches(host, query)]
+    following = [host for host in matching if not query["after"] or natural(host.name) > natural(query["after"])]
     page = following[: query["limit"]]
     if query["reasons"]:
         page = [_with_problems(request.store, host) for host in page]
     states = dict(Counter(host.state or "" for host in everything))
     rest = page[-1].name if len(following) > len(page) else None
-    return JSONResponse(asdict(HostsAnswer(page, len(everything), len(found), states, rest)))
+    return JSONResponse(asdict(HostsAnswer(page, len(everything), len(matching), states, rest)))
 
 
 @routes("GET", f"{OWN_API}/hosts/{{host}}", ADMINISTRATOR, "Show a host.", {200: "Host"})
@@ -113,13 +113,13 @@ def _get(request: Request) -> Response:
         raise missing(f"The store has no host {name}.")
     (answer,) = _answers(store, [record])
     events = [
-        EventAnswer(each.at, each.hook, each.playbook, each.severity, each.entry, each.detail)
-        for each in hook_log.events(store, limit=EVENTS, about=name)
+        EventAnswer(entry.at, entry.hook, entry.playbook, entry.severity, entry.entry, entry.detail)
+        for entry in hook_log.events(store, limit=EVENTS, about=name)
     ]
     exact = RunFilter(host=name)
-    recent = [each for each in run_lists.page(store, exact, RUNS) if name in each.hosts]
-    runs = [asdict(api_runs.answer(each)) for each in recent]
-    more = {"facts": record.facts, "runs": runs, "events": [asdict(each) for each in events]}
+    recent = [run for run in run_lists.page(store, exact, RUNS) if name in run.hosts]
+    runs = [asdict(api_runs.answer(run)) for run in recent]
+    more = {"facts": record.facts, "runs": runs, "events": [asdict(entry) for entry in events]}
     return JSONResponse({**asdict(_with_problems(store, answer)), **more})
 
 
@@ -145,7 +145,7 @@ def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAns
         last_checkin=record.last_checkin,
         installed=record.installed,
         installed_at=record.installed_at,
-        state=host_states.worst([*(each.status for each in runs), *failed_units]),
+        state=host_states.worst([*(run.status for run in runs), *failed_units]),
         states=runs,
         units=units,
         last_run=runs[0] if runs else None,
@@ -155,7 +155,7 @@ def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAns
 
 def _with_problems(store: Store, host: HostAnswer) -> HostAnswer:
     """Return a host with the reasons for its state: those of the newest of its worst runs."""
-    run = next((each for each in host.states if each.status == host.state and each.status != "ok"), None)
+    run = next((last for last in host.states if last.status == host.state and last.status != "ok"), None)
     report = run_store.host_report(store, run.run, host.name) if run is not None else None
     return replace(host, problems=HostProblems.of(report)) if report is not None else host
 
@@ -176,7 +176,10 @@ def _matches(host: HostAnswer, query: Mapping[str, Any]) -> bool:
     checked_in = host.last_checkin or 0.0
     return (
         run_lists.matches(host.name, query["host"])
-        and (not query["playbook"] or any(run_lists.matches(each, query["playbook"]) for each in _playbooks(host)))
+        and (
+            not query["playbook"]
+            or any(run_lists.matches(playbook, query["playbook"]) for playbook in _playbooks(host))
+        )
         and (query["since"] is None or checked_in >= query["since"])
         and (query["until"] is None or checked_in < query["until"])
         and _has_outcome(host, query["outcome"])
@@ -185,7 +188,7 @@ def _matches(host: HostAnswer, query: Mapping[str, Any]) -> bool:
 
 
 def _playbooks(host: HostAnswer) -> Iterable[str]:
-    return (*host.playbooks, *(each.playbook for each in host.states))
+    return (*host.playbooks, *(run.playbook for run in host.states))
 
 
 def _has_outcome(host: HostAnswer, outcome: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from statecfg.store.run_lists import OK, TROUBLE, Cursor, RunFilter
 from statecfg.store.runs import Going, RunRecord
 
 routes = Routes()
+NaturalKey = tuple[list[str | int], str]
 
 
 def _text(name: str, summary: str) -> Parameter:
@@ -94,7 +95,7 @@ def _list(request: Request) -> Response:
     records = run_lists.page(request.store, wanted, query["limit"] + 1, _cursor(query["after"]))
     page = records[: query["limit"]]
     following = f"{page[-1].started!r},{page[-1].id}" if len(records) > len(page) else None
-    return JSONResponse({"runs": [asdict(answer(each)) for each in page], "next": following})
+    return JSONResponse({"runs": [asdict(answer(run)) for run in page], "next": following})
 
 
 def _cursor(text: str) -> Cursor | None:
@@ -117,30 +118,35 @@ def _cursor(text: str) -> Cursor | None:
 def _get(request: Request) -> Response:
     """Answer with a run and a page of its hosts, those with problems first."""
     store, id, query = request.store, request.path_params["run"], request.query
-    record = run_store.head(store, id) or next((each for each in run_store.under_way(store) if each.id == id), None)
+    record = run_store.head(store, id) or next((run for run in run_store.under_way(store) if run.id == id), None)
     if record is None:
         raise missing(f"The store has no run {id}. It keeps the newest {run_store.KEPT:,} runs.")
-    words = query["find"].split()
-    found = _found(request, record, words)
-    names = [name for name in found if _has(found[name], query["outcome"])]
-    names.sort(key=lambda name: _order(name, record.hosts))
-    following = names
-    if query["after"] in record.hosts:
-        last = _order(query["after"], record.hosts)
-        following = [name for name in names if _order(name, record.hosts) > last]
+    selected = _selected(request, record, query["find"].split())
+    names = [name for name in selected if _has(selected[name], query["outcome"])]
+    following = _following(names, record.hosts, query["after"])
     page = following[: query["limit"]]
-    reports = run_lists.reports(store, id, page) if isinstance(record, RunRecord) else {}
-    hosts = {
-        name: HostProblems.of(reports[name])
-        if name in reports
-        else HostProblems.of_status(found[name]["status"], found[name]["summary"])
-        for name in page
-    }
+    hosts = {name: asdict(problems) for name, problems in _problems(request, record, page).items()}
     more = {"matching": len(names), "next": page[-1] if len(following) > len(page) else None}
-    return JSONResponse({**asdict(answer(record)), "hosts": {n: asdict(h) for n, h in hosts.items()}, **more})
+    return JSONResponse({**asdict(answer(record)), "hosts": hosts, **more})
 
 
-def _found(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+def _following(names: Iterable[str], hosts: Mapping[str, Mapping[str, Any]], after: str) -> list[str]:
+    """Return the hosts after another one in the order of the page."""
+    ordered = sorted(names, key=lambda name: _order(name, hosts))
+    if after not in hosts:
+        return ordered
+    return [name for name in ordered if _order(name, hosts) > _order(after, hosts)]
+
+
+def _problems(request: Request, record: RunRecord | Going, names: Sequence[str]) -> dict[str, HostProblems]:
+    reports = run_lists.reports(request.store, record.id, names) if isinstance(record, RunRecord) else {}
+    statuses = {
+        name: HostProblems.of_status(record.hosts[name]["status"], record.hosts[name]["summary"]) for name in names
+    }
+    return {**statuses, **{name: HostProblems.of(reports[name]) for name in names if name in reports}}
+
+
+def _selected(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     """Return the hosts of a run that contain some words."""
     if isinstance(record, RunRecord):
         return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
@@ -153,7 +159,7 @@ def _has(said: Mapping[str, Any], outcome: str) -> bool:
     return not outcome or said["status"] == outcome
 
 
-def _order(name: str, hosts: Mapping[str, Mapping[str, Any]]) -> tuple[bool, list[str | int]]:
+def _order(name: str, hosts: Mapping[str, Mapping[str, Any]]) -> tuple[bool, NaturalKey]:
     said = hosts[name]
     is_fine = said["status"] in ("", OK) and not said["summary"].get("failed") and not said["summary"].get("unknown")
     return is_fine, natural(name)
@@ -207,6 +213,7 @@ def missing(message: str) -> ApiError:
     return ApiError(404, "NOT_FOUND", message)
 
 
-def natural(name: str) -> list[str | int]:
+def natural(name: str) -> NaturalKey:
     """Return the key that sorts names with numbers, such as web2 before web10."""
-    return [int(part) if part.isdecimal() else part.lower() for part in re.split(r"(\d+)", name, flags=re.ASCII)]
+    parts = re.split(r"(\d+)", name, flags=re.ASCII)
+    return [int(part) if number % 2 else part.lower() for number, part in enumerate(parts)], name

@@ -74,16 +74,17 @@ def _list(request: Request) -> Response:
     for project in service_changes.projects(request.store):
         shown = service_changes.show(request.store, project)
         units = [UnitAnswer.of(unit) for unit in shown.units.values()]
-        for each in shown.services.values():
-            own = [unit for unit in units if unit.service == each.name]
-            services.append(ServiceAnswer(project, each.name, each.playbook, each.alive, own))
-        relations += [{"project": project, "ends": each.ends, "dying": each.dying} for each in shown.relations]
-    return JSONResponse({"services": [asdict(each) for each in services], "relations": relations})
+        for service in shown.services.values():
+            own = [unit for unit in units if unit.service == service.name]
+            services.append(ServiceAnswer(project, service.name, service.playbook, service.alive, own))
+        for relation in shown.relations:
+            relations.append({"project": project, "ends": relation.ends, "dying": relation.dying})
+    return JSONResponse({"services": [asdict(service) for service in services], "relations": relations})
 
 
 def units_by_host(store: Store) -> Mapping[str, list[UnitAnswer]]:
     """Return host → its units, of the project that the store was opened for."""
-    found: dict[str, list[UnitAnswer]] = {}
+    by_host: dict[str, list[UnitAnswer]] = {}
     for unit in service_changes.show(store, store.project).units.values():
-        found.setdefault(unit.host, []).append(UnitAnswer.of(unit))
-    return found
+        by_host.setdefault(unit.host, []).append(UnitAnswer.of(unit))
+    return by_host

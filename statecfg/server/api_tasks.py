@@ -57,8 +57,8 @@ def _get(request: Request) -> Response:
     query=listing_by(tasks.FIELDS),
 )
 def _list(request: Request) -> Response:
-    found = request.operations.list_tasks(request.principal, listing(request))
-    return page(request, found, lambda task, _: _shape(request, task))
+    values = request.operations.list_tasks(request.principal, listing(request))
+    return page(request, values, lambda task, _: _shape(request, task))
 
 
 def _shape(request: Request, task: Task) -> Shape:

@@ -87,8 +87,8 @@ def _parameters(route: Route) -> list[Schema]:
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
     in_query = [
-        {"name": each.name, "in": "query", "description": each.summary, "schema": dict(each.schema)}
-        for each in route.query
+        {"name": parameter.name, "in": "query", "description": parameter.summary, "schema": dict(parameter.schema)}
+        for parameter in route.query
     ]
     return in_path + in_query
 
@@ -105,9 +105,9 @@ def _xml(route: Route) -> Schema:
 
 
 def _errors(route: Route) -> Schema:
-    found = {"application/json": {"schema": reference("Error")}}
+    content = {"application/json": {"schema": reference("Error")}}
     if route.path.startswith("/api/"):
-        found[writing.ERROR_XML] = {"schema": {"type": "string"}}
+        content[writing.ERROR_XML] = {"schema": {"type": "string"}}
     if route.form or route.denied is not None:
-        found["text/html"] = {"schema": {"type": "string"}}
-    return found
+        content["text/html"] = {"schema": {"type": "string"}}
+    return content

@@ -35,28 +35,31 @@ class Sessions:
         value, now = secrets.token_urlsafe(32), self._clock()
 
         def enter(connection: Any) -> None:
-            found = records.find(connection, tables.token, digest=digest(token))
+            token_row = records.find(connection, tables.token, digest=digest(token))
             for row in records.every(connection, tables.browser_session):
                 if row.ends <= now:
                     records.drop(connection, tables.browser_session, number=row.number)
             rows = records.every(connection, tables.browser_session)
             for row in rows[: max(0, len(rows) - MOST + 1)]:
                 records.drop(connection, tables.browser_session, number=row.number)
-            if found is not None:
-                values = {"digest": digest(value), "token": found.id, "ends": now + LIFE}
+            if token_row is not None:
+                values = {"digest": digest(value), "token": token_row.id, "ends": now + LIFE}
                 records.add(connection, tables.browser_session, values)
 
         self._store.attempt(enter)
         return value
 
     def principal(self, value: str) -> Principal | None:
-        """Return whose session a cookie stands for; None if it has ended or never existed."""
+        """Return the user of a session; None if it has ended or never existed.
+
+        :param value: the value of its cookie
+        """
         now = self._clock()
         with self._store.reading() as connection:
-            found = records.find(connection, tables.browser_session, digest=digest(value))
-            if found is None or found.ends <= now:
+            session = records.find(connection, tables.browser_session, digest=digest(value))
+            if session is None or session.ends <= now:
                 return None
-            return owner(records.find(connection, tables.token, id=found.token), now)
+            return owner(records.find(connection, tables.token, id=session.token), now)
 
     def close(self, value: str) -> None:
         """End a session."""

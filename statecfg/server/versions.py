@@ -53,8 +53,8 @@ def accepted(header: str) -> Accepted:
             # Clients that don't know the versions yet send `version=`.
             if name.strip().lower() == "version" and value.strip() and version is None:
                 version = _version(value.strip().strip('"'))
-        if not form and (found := re.search(r"(?i)[/+](json|xml)$", media)):
-            form = found[1].lower()
+        if not form and (match := re.search(r"(?i)[/+](json|xml)$", media)):
+            form = match[1].lower()
     return Accepted(LATEST if version is None else version, form == "xml", form == "json")
 
 

@@ -70,16 +70,18 @@ def _error(message: str, major: int, minor: str) -> dict[str, str]:
 
 def versions_json(base: str) -> Shape:
     """Return the supported versions, with the login address of each."""
-    entries = [{"version": str(each), "loginUrl": _login(base), "deprecated": False} for each in versions.SUPPORTED]
+    entries = [
+        {"version": str(version), "loginUrl": _login(base), "deprecated": False} for version in versions.SUPPORTED
+    ]
     return {"versionInfo": entries}
 
 
 def versions_xml(base: str) -> bytes:
     """Return the same as an XML document."""
     entries = (
-        f"<VersionInfo><Version>{each}</Version><LoginUrl>{escape(_login(base))}</LoginUrl>"
+        f"<VersionInfo><Version>{version}</Version><LoginUrl>{escape(_login(base))}</LoginUrl>"
         f"<ProviderLoginUrl>{escape(_login(base))}/provider</ProviderLoginUrl></VersionInfo>"
-        for each in versions.SUPPORTED
+        for version in versions.SUPPORTED
     )
     return _document("SupportedVersions", {"xmlns": VERSIONS_NAMESPACE}, "".join(entries))
 
@@ -112,7 +114,7 @@ def orgs(request: Request, names: Iterable[str]) -> Shape:
 
 def orgs_xml(value: Mapping[str, Any]) -> bytes:
     """Return the same as an XML document."""
-    inside = "".join(_element("Org", each) for each in value["org"])
+    inside = "".join(_element("Org", org) for org in value["org"])
     return _document("OrgList", {"xmlns": NAMESPACE, "type": value["type"], "href": value["href"]}, inside)
 
 
@@ -194,4 +196,7 @@ def _text(value: str) -> str:
 
 def _plain(value: str) -> str:
     """Return a text with U+FFFD instead of the characters that XML 1.0 can't hold."""
-    return "".join(each if each in "\t\n\r" or (each >= " " and each not in "\ufffe\uffff") else "�" for each in value)
+    return "".join(
+        character if character in "\t\n\r" or (character >= " " and character not in "\ufffe\uffff") else "�"
+        for character in value
+    )

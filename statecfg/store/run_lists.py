@@ -49,9 +49,9 @@ def page(store: Store, wanted: RunFilter, limit: int, after: Cursor | None = Non
 
     :param limit: the maximum number of runs
     """
-    going = [each for each in under_way(store) if _matches(each, wanted) and (after is None or _is_after(each, after))]
+    going = [run for run in under_way(store) if _matches(run, wanted) and (after is None or _is_after(run, after))]
     both: list[RunRecord | Going] = [*going, *_ended(store, wanted, limit, after)]
-    return sorted(both, key=lambda each: (-each.started, each.id))[:limit]
+    return sorted(both, key=lambda run: (-run.started, run.id))[:limit]
 
 
 def _ended(store: Store, wanted: RunFilter, limit: int, after: Cursor | None) -> list[RunRecord]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import insert
 
 from statecfg import store
 from statecfg.playbook import project
+from statecfg.server.api_runs import natural
 from statecfg.store import hosts, runs
 from statecfg.store.service_tables import service, unit
 from tests.host.server.browser import browsing, paged, signed_in
@@ -44,6 +46,14 @@ def states(served: Served) -> Iterator[dict[str, str | None]]:
     with served.client() as client:
         found = client.get("/statecfg/1.0/hosts").raise_for_status().json()["hosts"]
     yield {host["name"]: host["state"] for host in found}
+
+
+def test_names_with_numbers_have_an_order_of_their_own() -> None:
+    names = ["WEB2", "web02", "web2", "web10", "web10a", "web²", "web٣"]
+    for order in itertools.permutations(names[:5]):
+        assert sorted(order, key=natural) == names[:5]
+    assert len({str(natural(name)) for name in names}) == len(names)
+    assert sorted(names, key=natural)[:5] == names[:5]
 
 
 def test_the_worst_playbook_or_service_decides(served: Served, states: dict[str, str | None]) -> None:
