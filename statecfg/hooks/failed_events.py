@@ -30,5 +30,5 @@ def entry(hook: str, logged: Mapping[str, Any], detail: str) -> dict[str, str]:
 
 
 def _not_run(logged: Mapping[str, Any]) -> bool:
-    """Return whether a log entry is of a program that was not executable when its turn came."""
+    """Return whether a log entry is about a program that was not executable."""
     return "exit_status" not in logged and "error" not in logged and "msg" in logged

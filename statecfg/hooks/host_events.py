@@ -1,4 +1,4 @@
-"""The events of hosts: what they are called, and the one place where they are fired."""
+"""The events of hosts: their names, and how a command fires one."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def fire(
     project: Project,
     change: Callable[[Connection], object] | None = None,
 ) -> list[dict[str, str]]:
-    """Fire an event of a host: its hooks are queued, and the queue is run.
+    """Fire an event of a host: queue its hooks and run the queue.
 
     :param event: one of `EVENTS`
-    :param record: the host as it is now; for a host that was just forgotten, as it was
-    :param playbook: the one it is about; None for none
-    :param change: what else changes in the store with the event, as of `Engine.trigger`
-    :param project: whose directories have the types of hooks
+    :param record: the host; if it was just forgotten, as it was before
+    :param playbook: of the event; None if the event has none
+    :param change: changes the store together with the event, as in `Engine.trigger`
+    :param project: has the types of hooks
     :returns: the hooks that failed, as reports show them: `hook`, `event` and `error`
     """
     import getpass

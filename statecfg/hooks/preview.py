@@ -28,14 +28,14 @@ Json = dict[str, Any]
 
 
 class Preview:
-    """The hooks that a run would call, looked up for a plan: nothing is called, and nothing is written.
+    """The hooks that a run would call. Nothing is called, and nothing is stored.
 
-    :param playbook: the name that hosts know it by
+    :param playbook: the name by which hosts know it
     :raises InvalidInput: a registration is wrong
     :raises StoreError: there is a store, and it can't be used
     """
 
-    run = ""  # nothing is done, so there is no run
+    run = ""  # a plan is not a run
 
     def __init__(self, project: Project, inventory: Inventory, playbook: str, url: str | None = None) -> None:
         declared = files.load(project)
@@ -44,9 +44,9 @@ class Preview:
         self.selects = exec_hooks.selecting(inventory)
         self.there = address.chosen(project, url).there()
         self._opened, self.playbook = partial(opened, project, url), playbook
-        self.units: dict[str, list[Json]] = {}  # by host, what is due of its units
+        self.units: dict[str, list[Json]] = {}  # host → the hooks of its units that are due
         stored: list[Registration] = []
-        self.ledgers: dict[str, str] = {}  # of hosts, as they were last heard of: a run would go by them
+        self.ledgers: dict[str, str] = {}  # lineage of each host's ledger, as the store knows it
         if self.there:
             with opened(project, url) as store:
                 stored = exec_hooks.of_project(project, store, inventory).hooks.registrations(
@@ -70,7 +70,7 @@ class Preview:
         return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
 
     def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> dict[str, Json]:
-        """See which hooks of units an apply would run; return by host whose its units are, as the host takes it."""
+        """Find the hooks of units that an apply would run; return host → the owner of its units."""
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self._opened()) if self.there else None
             found = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs))
@@ -78,10 +78,10 @@ class Preview:
             return {job.host.name: found.orders.owner(job.host.name) for job in jobs}
 
     def enter(self, report: Mapping[str, Any]) -> None:
-        """Leave no trace: nothing was done."""
+        """Store nothing."""
 
     def at_once(self, host: str) -> tuple[str, list[Json]]:
-        """Return the key of a report and the hooks that would be called for a host as a whole."""
+        """Return the key of the report, and the hooks that would be called for the host as a whole."""
         return "hooks", [
             {"hook": each.name, "event": "pre-reconcile", "name": "", "where": "controller"}
             for each in self.http

@@ -1,4 +1,4 @@
-"""What a run waits for while a hook is called: its name, the attempt and the deadline, in the words of progress."""
+"""Texts for the progress display about the hook that a run waits for: name, attempt and deadline."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-MOMENT = 2.0  # seconds that a hook may take before the user is told what is waited for
+MOMENT = 2.0  # seconds after which the user is told about the hook
 
 
 def text(hook: str, event: str, about: str, attempt: int, seconds: float) -> str:
-    """Return what is waited for, in one line.
+    """Return one line about a running hook.
 
-    :param about: the resource or host of the event; "" if the event says enough
+    :param about: the resource or host of the event; "" to leave it out
     :param attempt: counts from 1
-    :param seconds: how long the call may take from now on
+    :param seconds: until the deadline
     """
     until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
     of = f" of {about}" if about else ""
@@ -24,7 +24,7 @@ def text(hook: str, event: str, about: str, attempt: int, seconds: float) -> str
 
 @contextlib.contextmanager
 def telling(tell: Callable[[str], object], what: str) -> Iterator[None]:
-    """Tell what is waited for if the block takes longer than a moment."""
+    """Call `tell` with a text if the block takes longer than `MOMENT`."""
     timer = threading.Timer(MOMENT, tell, [what])
     timer.daemon = True
     timer.start()

@@ -1,4 +1,4 @@
-"""Looks ahead: which hooks of units a run would run, before anything is written."""
+"""Finds the hooks of units that a run would run, without storing anything."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Json = dict[str, Any]
 
 
 class _TakeBack(StatecfgError):
-    """Ends a transaction that only looked."""
+    """Ends a transaction that must be rolled back."""
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """What lies ahead of a run.
+    """What a run would do with units.
 
-    :param due: host → the hooks that are due there, in their order, as reports show them
+    :param due: host → the hooks that are due, in their order, as reports show them
     :param names: host → its units, each with its service
-    :param early: names of the units that 0.3.0 made
+    :param early: names of the units that version 0.3.0 made
     """
 
     due: dict[str, list[Json]]
@@ -40,10 +40,9 @@ class Ahead:
 
 
 def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Sequence[str]) -> Ahead:
-    """Return what a run would do with units; nothing is written.
+    """Return what a run would do with units. Nothing is stored.
 
-    What is due is run through with hooks that succeed and set nothing: what their settings bring about can't be known
-    before.
+    The hooks are simulated: each succeeds and sets nothing. The effects of real settings cannot be known in advance.
 
     :param mode: "apply", "prune" or "destroy"
     :param run: its id
@@ -65,7 +64,7 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
 
 
 def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: Sequence[str]) -> None:
-    """Enter what is declared, or, where all of it goes, that it does."""
+    """Store what is declared, or that all of it is removed."""
     now = time.time()
     if deployment.as_is:
         return
@@ -79,7 +78,7 @@ def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: S
 
 
 def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, Step]]:
-    """Yield the hooks that are due, each unit's in its order, as if each succeeded; changes what `connection` sees."""
+    """Yield the due hooks as if each succeeded, those of a unit in order. Changes the store in this transaction."""
     there, moved = list(units), True
     while moved:
         moved = False
@@ -93,11 +92,11 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
                 there.remove(unit)
             else:
                 continue
-            moved = True  # a unit that had nothing to do may have been told something
+            moved = True  # a unit that had nothing to do may have new events
 
 
 def _missing(step: Step, deployment: Deployment) -> Json:
-    """Return the mark of a hook that the charm does not have; {} where it has it, or another charm is to be run."""
+    """Return the mark of a hook that the charm lacks; {} if the charm has it, or if another charm will run."""
     charm = deployment.charms.get(step.service)
     if step.service not in deployment.charms or step.digest != (charm.digest if charm is not None else ""):
         return {}

@@ -1,4 +1,4 @@
-"""What a run has to do with units: whether there are any, what hosts are sent of them, and what reports say of them."""
+"""The units of a run: whether there are any, what hosts are told of them, and what reports show of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 def of_run(
     store: Store, deployment: Deployment | None, mode: str, run: str, jobs: Sequence[Job], cancel: threading.Event
 ) -> UnitsInRun | None:
-    """Return the units of a run, None where it has none. Raises StoreError."""
+    """Return the units of a run, None if it has none. Raises StoreError."""
     if deployment is None or mode not in ("apply", "prune", "destroy"):
         return None
     if not deployment.services:
@@ -43,7 +43,7 @@ def of_run(
 
 
 def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
-    """Return what a host needs to refuse a destroy because another store has its units; {} if nothing is to check.
+    """Return what a host needs to refuse a destroy because another store has its units; {} if nothing must be checked.
 
     Source: a store without units of a playbook that declares services may be the wrong one.
     """
@@ -55,7 +55,7 @@ def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
 
 
 def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
-    """Return by host where its units are reached, as far as the inventory says."""
+    """Return host → the addresses of its units, as far as the inventory has them."""
     found = {}
     for job in jobs:
         given = {key: job.host.vars.get(key.replace("-", "_")) for key in ("private-address", "public-address")}
@@ -65,7 +65,10 @@ def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
 
 @contextmanager
 def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: Sequence[Job]) -> Iterator[Coordinator]:
-    """Yield what a run would do with units; where there is no store, as if an empty one were there."""
+    """Yield what a run would do with units.
+
+    :param store: None stands for an empty store
+    """
     import threading
 
     with tempfile.TemporaryDirectory(prefix="statecfg-") as place:
@@ -81,24 +84,27 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
 
 
 def _hint(failed: Sequence[Json]) -> str:
-    """Return what to do about units that failed, as reports have them."""
+    """Return what to do about failed units.
+
+    :param failed: as reports have them
+    """
     if all(unit.get("settled") is False for unit in failed):
-        return "Units whose hooks answer each change with a change never settle: let them set only what differs."
+        return "The hooks of these units answer each change with a change. Let them set only what differs."
     log = f"statecfg service log {failed[0]['unit']}" if len(failed) == 1 else "statecfg service log"
-    return f"The next apply runs what failed again; `{log}` shows what was said."
+    return f"The next apply runs the failed hooks again. `{log}` shows their output."
 
 
 class UnitsInRun:
-    """The units of one run, as the event bus has them. What goes wrong with the store ends up in `problems`."""
+    """The units of one run, for the event bus. Errors of the store are collected in `problems`."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
         self.problems = coordinator.problems
 
     def with_units(self, job: Job, planned: Mapping[str, Sequence[Mapping[str, Any]]] | None) -> Job:
-        """Return a job with what its host is to know of its units, and their content.
+        """Return a job with what its host needs to know of its units, and their content.
 
-        :param planned: host → what a saved plan says is due there: a host where that is another now is to refuse
+        :param planned: host → the due hooks according to a saved plan; a host with other due hooks refuses the run
         """
         contents: dict[str, Blob] = {}
         units = self.coordinator.orders.of_host(job.host.name, contents)
@@ -107,25 +113,25 @@ class UnitsInRun:
         return replace(job, definition=definition, units=units, differs=("units",) if another else ())
 
     def due(self, host: str) -> list[Json]:
-        """Return what is due on a host, for the report of its plan."""
+        """Return the hooks that are due on a host, for the report of its plan."""
         return self.coordinator.orders.due(host)
 
     def going(self) -> None:
-        """Enter what is declared, as a host is about to be changed."""
+        """Store what is declared; called when a host is about to be changed."""
         try:
             self.coordinator.begin()
         except StoreError as wrong:
             self.problems.append(str(wrong))
 
     def take(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
-        """Take in what a host says of its units."""
+        """Handle a frame of a host about its units."""
         if self.problems and frame["type"] == "units":
             tell({"type": "units-go", "stop": self.problems[0]})
         else:
             self.coordinator.take(host, frame, tell, address)
 
     def finished(self, host: str, report: Json) -> None:
-        """Complete a host's report with its units: one whose hook failed makes it a failed host."""
+        """Add its units to a host's report. If a hook of a unit failed, the host has failed."""
         self.coordinator.gone(host)
         found = self.coordinator.report(host)
         if not found or report.get("declined"):
@@ -139,5 +145,5 @@ class UnitsInRun:
             report["status"], report["error"] = "failed", {"summary": what, "detail": "", "hint": hint}
 
     def close(self) -> None:
-        """Let the thread end that leads them."""
+        """End the thread that leads the units."""
         self.coordinator.close()

@@ -1,4 +1,4 @@
-"""Frames of hosts that wait for the thread which leads the units: a few of each host, so that none costs much."""
+"""Queued frames of hosts for the thread that leads the units. Each host may queue a limited number."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from statecfg.run.strict import weigh
 Json = dict[str, Any]
 Said = tuple[str, Json, Callable[[Json], None] | None, str]  # host, frame, what tells the host, its address
 
-FRAMES = 64  # of one host that may wait
-MEMORY = 8 << 20  # bytes of memory that they may take; one alone may take more
+FRAMES = 64  # of one host in the queue
+MEMORY = 8 << 20  # bytes of memory that they take; a single frame may be larger
 
 
 class Inbox:
-    """Frames of all hosts, in the order in which they came."""
+    """Frames of all hosts, oldest first."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -27,14 +27,14 @@ class Inbox:
         self._closed = False
 
     def put(self, said: Said) -> None:
-        """Leave a frame of a host; wait while too many of that host are here. After `close` it is dropped."""
+        """Queue a frame of a host. Wait while the host has too many in the queue. After `close`, drop the frame."""
         size = weigh(said[1])
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._fits(said[0], size))
             self._add(said, size)
 
     def put_at_once(self, said: Said) -> None:
-        """Leave a frame of our own."""
+        """Queue a frame of the controller, without a limit."""
         with self._changed:
             self._add(said, 0)
 
@@ -50,7 +50,7 @@ class Inbox:
             self._changed.notify_all()
 
     def get(self, timeout: float) -> Said | None:
-        """Return the next frame, None where none comes in `timeout` seconds."""
+        """Return the next frame; None if no frame comes within `timeout` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._waiting, timeout):
                 return None
@@ -61,7 +61,7 @@ class Inbox:
             return said
 
     def close(self) -> None:
-        """Take nothing in any more, and let those go that wait."""
+        """Drop further frames, and let waiting threads continue."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

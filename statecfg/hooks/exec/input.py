@@ -1,4 +1,4 @@
-"""What an exec hook reads: the host as Razor's `node`, the playbook as its `policy`. Source: the Razor document."""
+"""The input of an exec hook: the host as Razor's `node`, the playbook as its `policy`. Source: the Razor document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
-# Key of hw_info → the facts that may have it, the first that there is.
+# Key of hw_info → the facts that may have its value; the first existing one is used.
 _HARDWARE = {
     "mac": ("macs", "macaddress"),
     "serial": ("serial", "serialnumber"),
@@ -20,7 +20,7 @@ _HARDWARE = {
 
 
 def node(host: HostRecord) -> dict[str, Any]:
-    """Return a host as Razor's API shows a node; what is empty is left out, but for the metadata."""
+    """Return a host as Razor's API shows a node. Empty values are left out, except the metadata."""
     found = {
         "id": host.id,
         "name": host.name,
@@ -35,12 +35,15 @@ def node(host: HostRecord) -> dict[str, Any]:
 
 
 def policy(playbook: str, bound: int) -> dict[str, Any]:
-    """Return a playbook as Razor's API shows a policy; `bound` counts the hosts that it is bound to."""
+    """Return a playbook as Razor's API shows a policy.
+
+    :param bound: number of hosts to which it is bound
+    """
     return {"id": playbook, "name": playbook, "enabled": True, "tags": [], "nodes": {"count": bound}}
 
 
 def hook(object: HookObject, event: str) -> dict[str, Any]:
-    """Return what a program learns of its own hook."""
+    """Return what a program learns about its hook."""
     return {
         "id": object.id,
         "name": object.name,
@@ -51,7 +54,7 @@ def hook(object: HookObject, event: str) -> dict[str, Any]:
 
 
 def playbook_of(host: HostRecord, playbook: str | None) -> str | None:
-    """Return which playbook an event is about: the one given, else the one installed, else the first that is bound."""
+    """Return the playbook of an event: the given one, else the installed one, else the first bound one."""
     installed = host.installed if host.installed in host.playbooks else None
     return playbook or installed or next(iter(host.playbooks), None)
 

@@ -1,4 +1,4 @@
-"""Types of exec hooks: directories `NAME.hook` on a path, each with programs for events and keys to configure."""
+"""Types of exec hooks: directories `NAME.hook`, each with programs for events and a schema of the configuration."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class HookType:
     schema: Schema
 
     def handler(self, event: str) -> str:
-        """Return the path of the program for an event, "" where there is none."""
+        """Return the path of the program for an event; "" if there is none."""
         return hook_run.handler(str(self.folder), event)
 
     def events(self) -> list[str]:
-        """Return the events that the directory has programs for, sorted; other files in it are none."""
+        """Return the events for which the directory has programs, sorted."""
         return sorted(path.name for path in self.folder.iterdir() if path.name in EVENTS and path.is_file())
 
     def doubtful(self, before: Sequence[str] = ()) -> list[str]:
-        """Return what would keep programs in the directory from being run, one text for each.
+        """Return why programs in the directory cannot run, one text for each problem.
 
-        :param before: directories that come before the plain PATH
+        :param before: directories before the plain PATH
         """
         found = []
         for path in sorted(path for path in self.folder.iterdir() if path.name != SCHEMA):
@@ -71,7 +71,7 @@ class HookType:
         return [f"{path} can't be started{why}"] if why else []
 
     def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a hook's configuration with the defaults. Raises InvalidInput with all that is wrong with it."""
+        """Return a hook's configuration with the defaults. Raises InvalidInput with all errors in it."""
         whole, wrong = complete(self.schema, dict(configuration))
         if wrong:
             asked = [key for key in configuration if key not in self.schema]
@@ -82,9 +82,9 @@ class HookType:
 
 @dataclass(frozen=True)
 class HookTypes:
-    """The types that there are.
+    """The available types.
 
-    :param path: directories, the first that has a type wins
+    :param path: directories; the first one that has a type wins
     """
 
     path: tuple[Path, ...]
@@ -96,8 +96,8 @@ class HookTypes:
     def find(self, name: str, before: Path | None = None) -> HookType:
         """Return a type.
 
-        :param before: where it was when its hook was made: what counts where it is not on the path
-        :raises InvalidInput: there is none, others could change it, or its configuration.yaml is wrong
+        :param before: its directory when its hook was created; used if the type is not on the path
+        :raises InvalidInput: the type does not exist, others could change it, or its configuration.yaml is wrong
         """
         for parent in self.path:
             folder = parent / f"{name}{SUFFIX}"
@@ -111,7 +111,7 @@ class HookTypes:
 
 
 def of_project(project: Project) -> HookTypes:
-    """Return the types of a project: on its `hook_path`, or in its `hooks/` and among those that are shipped."""
+    """Return the types of a project: those on its `hook_path`, or those in its `hooks/` and the shipped ones."""
     written = project.settings.hook_path
     if written is None:
         return HookTypes((project.root / "hooks", SHIPPED))
@@ -120,20 +120,20 @@ def of_project(project: Project) -> HookTypes:
 
 
 def execution_path(project: Project) -> tuple[str, ...]:
-    """Return the directories that come before the plain PATH of hooks' programs."""
+    """Return the directories before the plain PATH of the programs of hooks."""
     written = project.settings.hook_execution_path or ""
     return tuple(str(project.root / os.path.expanduser(part)) for part in written.split(":") if part)
 
 
 def _unusable(program: Path, before: Sequence[str]) -> str:
-    """Return why a program would not start although its interpreter is there, "" if nothing is known against it."""
+    """Return why a program cannot start although its interpreter exists; "" if no reason is known."""
     with program.open("rb") as stream:
         start = stream.read(256)
     if not start:
         return " (it is empty)"
     if not start.startswith(b"#!"):
         return ""
-    # The kernel gives all that follows the interpreter as one argument.
+    # The kernel passes everything after the interpreter as one argument.
     interpreter, *rest = os.fsdecode(start[2:].split(b"\n")[0]).strip(" \t").split(maxsplit=1) or [""]
     if not os.access(interpreter, os.X_OK):
         return f" (its interpreter {interpreter} is not executable)"
@@ -161,7 +161,7 @@ def _read(name: str, folder: Path) -> HookType:
 
 
 def _schema(file: Path) -> Schema:
-    """Return the keys that a configuration.yaml describes. Raises InvalidInput where it is wrong."""
+    """Return the keys that a configuration.yaml describes. Raises InvalidInput if the file is wrong."""
     from statecfg.dialects import yaml_text
 
     found = yaml_text.foreign(file)
@@ -172,16 +172,16 @@ def _schema(file: Path) -> Schema:
     if not isinstance(found, dict):
         raise InvalidInput([problem("SC0621", "it is not a map of the configuration's keys", example, place)])
     wrong = [
-        problem("SC0621", f"what stands under `{key}` is not a map", example, place)
+        problem("SC0621", f"the value of `{key}` is not a map", example, place)
         for key, described in found.items()
         if not isinstance(described, dict | None)
     ]
     if wrong:
         raise InvalidInput(wrong)
     try:
-        # Through JSON: dates become text, and other keys than texts as well, as in the original.
+        # Through JSON: dates and keys that are not strings become strings, as in the original.
         text = json.dumps({str(key): described or {} for key, described in found.items()}, default=str)
     except (ValueError, RecursionError):
-        raise InvalidInput([problem("SC0621", "a value holds itself, or nests too deeply", example, place)]) from None
+        raise InvalidInput([problem("SC0621", "a value contains itself or nests too deeply", example, place)]) from None
     schema: Schema = json.loads(text)
     return schema
