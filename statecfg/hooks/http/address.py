@@ -1,4 +1,4 @@
-"""Where an HTTP hook is: its URI, its reference to an object that has an address, or both in one."""
+"""The URL of an HTTP hook: from its URI, from a reference to an object with an address, or from both."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ CLUSTER_DOMAIN = "cluster.local"
 
 
 class AddressError(StatecfgError):
-    """The address of a hook can't be found out."""
+    """The address of a hook cannot be determined."""
 
 
 def resolve(hook: HttpHook, hosts: Mapping[str, str]) -> str:
     """Return the URL of a hook.
 
     A `v1` `Service` is `http://NAME.NAMESPACE.svc.DOMAIN`, the domain from `CLUSTER_DOMAIN` in the environment, and a
-    `Host` is `http://ADDRESS` of that host of the inventory. A `uri` beside a `ref` gives scheme, port, path and query
-    where it has them; its path takes the place of the other, and is not added to it.
+    `Host` is `http://ADDRESS` of that host of the inventory. If there are both a `uri` and a `ref`, scheme, port, path
+    and query of the `uri` override those of the reference. Paths are not joined.
 
     :param hosts: name of a host of the inventory → its address
-    :raises AddressError: with the text that Scoby has for it
+    :raises AddressError: with Scoby's text
     """
     if hook.ref is None:
         if hook.uri is None:
@@ -51,5 +51,5 @@ def _of_reference(ref: Reference, hosts: Mapping[str, str]) -> str:
             raise AddressError(f'hosts "{ref.name}" not found')
         address = hosts[ref.name]
         return f"http://[{address}]" if ":" in address and address[:1] != "[" else f"http://{address}"
-    # There is no cluster to ask, so nothing says where an object of any other kind is.
+    # Without a cluster, the address of other kinds of objects is unknown.
     raise AddressError('object does not inform "status.address.url"')

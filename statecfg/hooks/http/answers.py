@@ -1,4 +1,4 @@
-"""The JSON of hooks' answers, taken as Go's encoding/json takes it, with the words that it has for what is wrong."""
+"""Reads the JSON of hooks' responses as Go's encoding/json does, with the same error messages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Json = dict[str, Any]
 
 
 def clipped(text: str) -> str:
-    """Return a text as messages show it."""
+    """Return a text for a message: long texts are cut."""
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 class Unreadable(StatecfgError):
-    """It is not what the contract says; the message says why, in Scoby's words."""
+    """The response violates the contract; the message is Scoby's."""
 
 
 def _constant(name: str) -> Any:
@@ -36,13 +36,13 @@ _WRONG = {
 
 
 def first_value(body: bytes) -> Any:
-    """Return the first value of a body, {} for an empty one; what follows it does not matter."""
+    """Return the first value of a body, {} for an empty body. The rest of the body is ignored."""
     text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
     return _decoded(text)[0] if text else {}
 
 
 def only_value(text: str) -> Any:
-    """Return the value of a text that holds nothing else. Raises Unreadable."""
+    """Return the only value of a text. Raises Unreadable."""
     stripped = text.strip(" \t\r\n")
     value, end = _decoded(stripped)
     if end != len(stripped):
@@ -75,7 +75,7 @@ def _words(error: json.JSONDecodeError) -> str:
 
 
 def fields_of(value: Any, kind: str) -> Json:
-    """Return the fields of an object without regard to case, as Go's decoder finds them."""
+    """Return the fields of an object. Names are case-insensitive, as in Go's decoder."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -84,7 +84,7 @@ def fields_of(value: Any, kind: str) -> Json:
 
 
 def typed(fields: Json, name: str, kind: type, default: Any) -> Any:
-    """Return a field of one type, `default` where it is missing or null. Raises Unreadable for another type."""
+    """Return a field of one type, or `default` if it is missing or null. Raises Unreadable for another type."""
     value = fields.get(name)
     if value is None:
         return default
@@ -94,13 +94,13 @@ def typed(fields: Json, name: str, kind: type, default: Any) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """Return what a value is, in JSON's words."""
+    """Return the JSON type of a value."""
     names = {bool: "bool", str: "string", int: "number", float: "number", list: "array", dict: "object"}
     return names.get(type(value), "null")
 
 
 def object_of(value: Any) -> Json:
-    """Return an object of the reply; {} for one that is not there or empty."""
+    """Return an object of the response; {} if it is missing or empty."""
     if value is None or value == {}:
         return {}
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A graph as the children of a hook's request, and the graph that the children of its answer make."""
+"""A graph as the children of a hook's request, and the graph of the children in its response."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def selected(node: Node, select: Selector) -> bool:
-    """Tell whether a selector takes a node: each of its lists that is not empty has to."""
+    """Return whether a selector matches a node: each of its non-empty lists must match."""
     return (
         (not select.types or node.type in select.types)
         and (not select.names or any(fnmatchcase(node.provides, name) for name in select.names))
@@ -39,7 +39,7 @@ def kind_of(type_name: str) -> str:
 
 
 class Children:
-    """The nodes of a host that one hook is sent, and what becomes of the graph when they come back.
+    """The nodes that one hook receives, and the graph of the nodes that it returns.
 
     :param graph: the host's graph
     :param hook: what selects nodes, and gives some of them other keys
@@ -65,7 +65,7 @@ class Children:
         return {**child, "restartOn": list(node.triggers)} if node.triggers else child
 
     def replaced(self, given: Mapping[str, Json]) -> Graph:
-        """Return the graph with the children that a hook returned in the place of those it was sent.
+        """Return the graph with the children that a hook returned instead of those that it received.
 
         They are declared as if somebody had written them: where the old node stands, and a new one where the hook is
         registered. A child that comes back as it went is the same node.
@@ -149,7 +149,7 @@ class Children:
 
     @contextmanager
     def _blamed(self, key: str) -> Iterator[None]:
-        """Add the hook and the child to every problem that is reported inside."""
+        """Add the hook and the child to every problem that the block reports."""
         with collecting() as found:
             yield
         told = f" (in the child `{key}` that the hook {self.hook.name} returned)"
@@ -157,7 +157,7 @@ class Children:
             report(replace(item, detail=item.detail + told, places=(*item.places, self.hook.position)))
 
     def _attrs(self, key: str, type_name: str, child: Json, node: Node | None) -> Json:
-        """Return the attributes of a child; one that did not change is the very value that the node had."""
+        """Return the attributes of a child. Unchanged attributes are the same objects as in the node."""
         spec = child.get("spec")
         if spec is None:
             spec = {}
@@ -186,7 +186,7 @@ class Children:
         return attrs
 
     def _names(self, key: str, child: Json, field: str, before: Any) -> list[str]:
-        """Return a list of names; `before` where the child has none, as services drop what they do not know."""
+        """Return a list of names; `before` if the child has none, because services drop unknown fields."""
         given = child.get(field)
         if given is None:
             return list(before)
@@ -197,7 +197,7 @@ class Children:
 
 
 def _by_key(nodes: list[Node], hook: Registration) -> dict[str, Node]:
-    """Return the nodes by their key in a request, in the graph's order. Raises InvalidInput."""
+    """Return key in the request → node, in the graph's order. Raises InvalidInput."""
     aliases = hook.http.children if hook.http is not None else {}
     names: dict[str, str] = {}
     for key, pattern in aliases.items():
@@ -220,7 +220,7 @@ def _by_key(nodes: list[Node], hook: Registration) -> dict[str, Node]:
 
 
 def _is_ours(child: Json) -> bool:
-    """Tell whether a child that was not sent is to become a node; Scoby's form factors ignore what they don't know."""
+    """Return whether a new child becomes a node. Scoby's form factors ignore unknown children."""
     return child.get("apiVersion") == API_VERSION
 
 
@@ -230,10 +230,10 @@ def _metadata(child: Json) -> Json:
 
 
 def _nothing(key: str) -> Node:
-    """Return what stands for a child that was refused, which was reported."""
+    """Return a placeholder for a refused child, whose problem was reported."""
     return gap("", key).node
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are the same, 1 and true not being so."""
+    """Return whether two JSON values are the same. Unlike in Python, 1 is not true."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Conditions of a reconciled object's status, as Kubernetes has them: what is true of it, and since when."""
+"""Conditions in the status of a reconciled object, as in Kubernetes: a state, and since when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-READY = "Ready"  # all others are true
+READY = "Ready"  # all other conditions are true
 APPLIED = "Applied"  # the last run did what the playbook says
 OWN = (APPLIED, READY)
 STATES = ("True", "False", "Unknown")
@@ -20,11 +20,11 @@ def moment(seconds: float) -> str:
 
 
 def sanitised(status: Mapping[str, Any], types: Iterable[str]) -> Json:
-    """Return a status that has a condition of each type, and of no other, sorted by type.
+    """Return a status with exactly one condition of each type, sorted by type.
 
-    One that is not there is Unknown, with the reason UNKNOWN. Source: the order of Scoby's reconciliation.
+    Missing conditions are Unknown, with the reason UNKNOWN. Source: the order of Scoby's reconciliation.
 
-    :param types: those that hooks own; ours are always there
+    :param types: those that hooks own; our own types are added
     """
     known = {item["type"]: item for item in _well_formed(status.get("conditions"))}
     wanted = sorted({*types, *OWN})
@@ -33,10 +33,10 @@ def sanitised(status: Mapping[str, Any], types: Iterable[str]) -> Json:
 
 
 def returned(status: Mapping[str, Any], before: Mapping[str, Any], types: Iterable[str]) -> Json:
-    """Return a status that a hook returned: of its conditions, those that hooks own; of `before`, ours.
+    """Return a status that a hook returned, with its own conditions and with our conditions of `before`.
 
     :param before: the status as it was sent
-    :param types: those that hooks own
+    :param types: of the conditions that hooks own
     """
     owned = set(types)
     ours = [item for item in _well_formed(before.get("conditions")) if item["type"] not in owned]
@@ -45,7 +45,10 @@ def returned(status: Mapping[str, Any], before: Mapping[str, Any], types: Iterab
 
 
 def applied(status: Mapping[str, Any], ok: bool, types: Iterable[str], message: str = "") -> Json:
-    """Return a status after a run that ended well or not."""
+    """Return a status after a run.
+
+    :param ok: whether the run succeeded
+    """
     made = _condition(APPLIED, "True" if ok else "False", "APPLIED" if ok else "NOTAPPLIED", message)
     others = [item for item in _well_formed(status.get("conditions")) if item["type"] != APPLIED]
     before = [item for item in _well_formed(status.get("conditions")) if item["type"] == APPLIED]
@@ -58,7 +61,7 @@ def _condition(kind: str, state: str, reason: str, message: str = "") -> Json:
 
 
 def _since(made: Json, before: list[Json]) -> Json:
-    """Return a condition with the time at which it became what it is."""
+    """Return a condition with the time since when it has its state."""
     for item in before:
         if item["status"] == made["status"] and "lastTransitionTime" in item:
             return {**made, "lastTransitionTime": item["lastTransitionTime"]}

@@ -1,4 +1,4 @@
-"""What HTTP hooks are told of a playbook on a host, and what they are never told."""
+"""The object that HTTP hooks receive for a playbook on a host, and the check that it has no secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def described(store: Store, known: Reconciled) -> Json:
-    """Return the object of a request: the playbook on the host, with its status, in the shape Kubernetes has."""
+    """Return the object of a request: the playbook on the host with its status, as a Kubernetes object."""
     record = hosts.get(store, known.host)
     metadata: Json = {
         "name": known.host,
@@ -48,27 +48,27 @@ def described(store: Store, known: Reconciled) -> Json:
 
 
 def digest(spec: Json, graph: Graph, secrets: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a definition: what hooks are told of it, and all of its nodes."""
+    """Return the SHA-256 of a definition: its spec and all of its nodes."""
     every = Children(graph, Registration("", "http", (), Selector()), secrets)
     text = json.dumps([spec, every.sent], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def leak(given: Json, children: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> str | None:
-    """Return why a request may not be sent: a secret stands in a value of it. None where it may.
+    """Return why a request must not be sent: a value contains a secret. Return None if it may be sent.
 
-    Names and keys hold no secrets; one that reads like a secret's value was written as it is.
+    Names and keys are not checked.
     """
     specs = [given.get("spec"), *(child.get("spec") for child in (children or {}).values())]
     texts = list(_texts(specs))
     for name, value in secrets.items():
         if any(value in text for text in texts):
-            return f"the secret {name} stands in a value, which can't be sent to a hook"
+            return f"the secret {name} is part of a value, which can't be sent to a hook"
     return None
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of JSON data, without keys, and without the markers for what is held back."""
+    """Yield the strings of JSON data, without keys and without the markers of withheld values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping) and not any(key in value for key in MARKERS):

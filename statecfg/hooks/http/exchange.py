@@ -1,4 +1,4 @@
-"""One POST of JSON over HTTP, bounded in time and memory whatever the other side does; the only user of `httpx`."""
+"""One POST of JSON over HTTP, with limits on time and memory. Only this module imports `httpx` for hooks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _AGAIN = (307, 308)
 
 
 class Unanswered(StatecfgError):
-    """There was no answer, or none that may be followed; the message says why, in the words of Go's client."""
+    """There was no usable response; the message gives the reason, in the words of Go's client."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: status, what was read of its body, why that is not all of it ("" where it is), content type."""
+    """A response: status, body, why the body is incomplete ("" if it is complete), content type."""
 
     status: int
     body: bytes
@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass
 class _Line:
-    """The connection of a running exchange, so that another thread may end it, and how far the exchange is."""
+    """The connection of a running exchange, which another thread may close, and the progress of the exchange."""
 
     socket: socket.socket | None = None
     dead: bool = False
@@ -48,7 +48,7 @@ class _Line:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Take the socket of a new connection; httpx calls this at each step."""
+        """Remember the socket of a new connection; httpx calls this at each step."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             with self.lock:
                 self.socket = info["return_value"].get_extra_info("socket")
@@ -56,7 +56,7 @@ class _Line:
                 self.end()
 
     def end(self) -> None:
-        """End the connection under whoever waits for it."""
+        """Close the connection, also while another thread waits for it."""
         with self.lock:
             self.dead = True
             if self.socket is not None:
@@ -68,7 +68,7 @@ class _Line:
 
 
 def ready() -> None:
-    """Load what exchanges need, before a deadline begins: our own imports are not the service's time."""
+    """Import what exchanges need before a deadline starts: imports must not use the service's time."""
     import httpx  # noqa: F401  # used in the threads of exchanges
 
 
@@ -81,7 +81,7 @@ def exchange(
     follow: bool = True,
     listen: Callable[[str, bytes], bool] | None = None,
 ) -> Answer:
-    """POST a body and return the answer.
+    """POST a body and return the response.
 
     :param seconds: how long it may take in all, looking up the name and redirects included
     :param limits: how many bytes of the body to read: of an answer 200 to 299, and of others
@@ -161,7 +161,7 @@ def _exchange(
 
 
 def _redirect(answer: httpx.Response, here: str) -> str | None:
-    """Return where an answer sends us, None for nowhere. Raises Unanswered where that is another host."""
+    """Return the target of a redirect, or None. Raises Unanswered if it is another host."""
     there: str | None = answer.headers.get("Location")
     if answer.status_code not in (*_AS_GET, *_AGAIN) or not there:
         return None
@@ -175,7 +175,7 @@ def _redirect(answer: httpx.Response, here: str) -> str | None:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """Return what has to be the same. Raises ValueError for a port that is none."""
+    """Return the parts of a URL that a redirect must keep. Raises ValueError for an invalid port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
@@ -202,7 +202,7 @@ def _read(
 
 
 def _words(error: Exception, url: str) -> str:
-    """Return why there was no answer, as Go's client says it."""
+    """Return why there was no response, in the words of Go's client."""
     import httpx
 
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Values that no hook is shown: secrets, and content too large to send; markers stand for them, both ways."""
+"""Withheld values: secrets and large content. Markers replace them in requests and responses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MARKERS = (SECRET, CONTENT, VALUE)
 
 
 class NotOurs(StatecfgError):
-    """A marker came back that was not sent there; the message says which."""
+    """A response contains a marker that was not in the request; the message names it."""
 
 
 class Held:
-    """What is held back of one value, such as an attribute of a node.
+    """What is withheld of one value, such as an attribute of a node.
 
     :param secrets: value of each secret by name
     """
@@ -75,7 +75,7 @@ class Held:
         return {kind: label}
 
     def restored(self, value: Any) -> Any:
-        """Return a value that came back, with what was held in the place of its markers. Raises NotOurs."""
+        """Return a value of a response, with the withheld values instead of markers. Raises NotOurs."""
         if isinstance(value, list):
             return [self.restored(item) for item in value]
         if not isinstance(value, dict):
@@ -84,7 +84,7 @@ class Held:
         if kind is not None:
             label = value[kind]
             if not isinstance(label, str) or (kind, label) not in self.kept:
-                raise NotOurs(f"{kind} {str(label)[:80]!r} stands where it was not sent")
+                raise NotOurs(f"{kind} {str(label)[:80]!r} is not part of the request")
             return self.kept[(kind, label)]
         return {key[1:] if key[:2] == "$$" else key: self.restored(item) for key, item in value.items()}
 

@@ -123,7 +123,7 @@ def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) 
         (lambda c: spec(c).update(mode="rwx"), "that the hook teapot returned)"),
         (lambda c: spec(c).update(tags=["a"]), "has `tags` in its `spec`"),
         (lambda c: spec(c).update(requires=["a"]), "has `requires` in its `spec`"),
-        (lambda c: spec(c).update(content={"$secret": "x"}), "where $secret 'x' stands where it was not sent"),
+        (lambda c: spec(c).update(content={"$secret": "x"}), "where $secret 'x' is not part of the request"),
         (lambda c: c[MOTD].update(requires=["file:/nowhere"]), "SC0111"),
         (lambda c: c[MOTD].update(requires=["deployment:teapot"]), "SC0113"),
         (lambda c: c[MOTD].update(requires=[MOTD]), "SC0112"),
@@ -228,7 +228,7 @@ def test_a_secret_can_not_be_moved_to_another_place(tmp_path: Path, secret: str)
         spec(children)["owner"] = spec(children)["content"]
 
     told = refused(place, move)
-    assert "has `owner`, where $secret 'TEAPOT_KEY' stands where it was not sent" in told and "water" not in told
+    assert "has `owner`, where $secret 'TEAPOT_KEY' is not part of the request" in told and "water" not in told
     place.store.close()
 
 
