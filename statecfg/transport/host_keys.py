@@ -14,7 +14,7 @@ def trusted(hop: Hop) -> KnownHosts:
     :raises Unreachable: a known_hosts file can't be read
     """
     try:
-        return known_hosts.load(hop.known_hosts)
+        return known_hosts.load(hop.trust.files)
     except OSError as error:
         raise Unreachable(hop.name, f"cannot read {error.filename}: {error.strerror}") from error
 
@@ -25,19 +25,19 @@ def require_trust(hop: Hop, key: HostKey) -> None:
     :raises HostKeyRejected: the key is unknown, changed, revoked, or only signed by a certificate authority
     """
     known_hosts_entries = trusted(hop)
-    result = known_hosts_entries.check(hop.alias, hop.alias_port, key)
-    name = known_hosts.lookup_name(hop.alias, hop.alias_port)
+    result = known_hosts_entries.check(hop.trust.alias, hop.trust.port, key)
+    name = known_hosts.lookup_name(hop.trust.alias, hop.trust.port)
     if result.verdict is Verdict.TRUSTED:
         return
-    if result.verdict is Verdict.UNKNOWN and hop.accept_new and hop.known_hosts:
+    if result.verdict is Verdict.UNKNOWN and hop.trust.accept_new and hop.trust.files:
         _remember(hop, key)
         return
     listed = "; ".join(f"{e.location} has {e.key}" for e in result.entries[:4])
     first = result.entries[0].location if result.entries else ""
-    files = ", ".join(hop.known_hosts) or "no known_hosts file"
+    files = ", ".join(hop.trust.files) or "no known_hosts file"
     if result.verdict is Verdict.UNKNOWN:
         skipped = f" (unreadable lines: {', '.join(known_hosts_entries.bad[:4])})" if known_hosts_entries.bad else ""
-        scan = f"ssh-keyscan -p {hop.port} {hop.host} >> {hop.known_hosts[0] if hop.known_hosts else 'known_hosts'}"
+        scan = f"ssh-keyscan -p {hop.port} {hop.host} >> {hop.trust.files[0] if hop.trust.files else 'known_hosts'}"
         raise HostKeyRejected(
             hop.name,
             f"its host key is not known: {key}",
@@ -63,8 +63,8 @@ def require_trust(hop: Hop, key: HostKey) -> None:
 
 def _remember(hop: Hop, key: HostKey) -> None:
     try:
-        known_hosts.append(hop.known_hosts[0], hop.alias, hop.alias_port, key)
+        known_hosts.append(hop.trust.files[0], hop.trust.alias, hop.trust.port, key)
     except OSError as error:
         raise HostKeyRejected(
-            hop.name, f"cannot write its key to {hop.known_hosts[0]}: {error.strerror}", f"It presents {key}."
+            hop.name, f"cannot write its key to {hop.trust.files[0]}: {error.strerror}", f"It presents {key}."
         ) from error

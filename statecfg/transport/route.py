@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from . import Settings, Target, ssh_config
 from .errors import Unreachable
+from .known_hosts import DEFAULT_PORT
 from .ssh_config import ConfigProblem, HostConfig, SshConfig
 
 MAX_HOPS = 8
@@ -22,11 +23,26 @@ _JUMP = re.compile(r"(?:ssh://)?(?:(?P<user>[^@]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<h
 
 
 @dataclass(frozen=True)
+class Trust:
+    """How to verify the key of one host.
+
+    :param alias: the name to look up in known_hosts
+    :param port: the port to look up in known_hosts
+    :param files: the known_hosts files
+    :param accept_new: accept the key of an unknown host, and add it to the first file
+    """
+
+    alias: str
+    port: int
+    files: tuple[str, ...]
+    accept_new: bool
+
+
+@dataclass(frozen=True)
 class Hop:
     """One SSH connection of a route.
 
     :param name: the host's name in the inventory, for messages
-    :param alias: the name and, with `alias_port`, the port to look up in known_hosts
     :param keys: private key files
     :param only_these_keys: do not offer other keys of the agent
     """
@@ -35,13 +51,10 @@ class Hop:
     host: str
     port: int
     user: str
-    alias: str
-    alias_port: int
+    trust: Trust
     keys: tuple[str, ...]
     only_these_keys: bool
     use_agent: bool
-    known_hosts: tuple[str, ...]
-    accept_new: bool
     connect_timeout: float
     warnings: tuple[str, ...] = ()
 
@@ -111,16 +124,20 @@ def _hop(target: Target, settings: Settings, host_config: HostConfig) -> Hop:
         host=host,
         port=port,
         user=user,
-        alias=host_config.get("hostkeyalias") or host,
-        alias_port=22 if host_config.get("hostkeyalias") else port,
+        trust=_trust(settings, host_config, tokens),
         keys=key_files + tuple(os.path.expanduser(k) for k in defaults),
         only_these_keys=only_these_keys,
         use_agent=agent,
-        known_hosts=_known_hosts(settings, host_config, tokens),
-        accept_new=settings.accept_new or (host_config.get("stricthostkeychecking") or "").lower() == "accept-new",
         connect_timeout=float(_number(target, host_config, "connecttimeout", 0)) or settings.connect_timeout,
         warnings=tuple(host_config.warnings),
     )
+
+
+def _trust(settings: Settings, host_config: HostConfig, tokens: dict[str, str]) -> Trust:
+    alias = host_config.get("hostkeyalias")
+    accept_new = settings.accept_new or (host_config.get("stricthostkeychecking") or "").lower() == "accept-new"
+    files = _known_hosts(settings, host_config, tokens)
+    return Trust(alias or tokens["h"], DEFAULT_PORT if alias else int(tokens["p"]), files, accept_new)
 
 
 def _known_hosts(settings: Settings, host_config: HostConfig, tokens: dict[str, str]) -> tuple[str, ...]:

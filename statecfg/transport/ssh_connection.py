@@ -177,7 +177,7 @@ def _through(hop: Hop, settings: Settings, jump: Transport) -> paramiko.Channel:
 
 
 def _handshake(hop: Hop, settings: Settings, transport: Transport) -> HostKey:
-    key_types = trusted(hop).key_types(hop.alias, hop.alias_port)
+    key_types = trusted(hop).key_types(hop.trust.alias, hop.trust.port)
     transport.order_host_keys([a for key_type in key_types for a in (RSA if key_type == "ssh-rsa" else (key_type,))])
     transport.banner_timeout = settings.banner_timeout
     ended = threading.Event()

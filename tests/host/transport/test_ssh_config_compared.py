@@ -149,5 +149,5 @@ def test_the_same_answers_as_openssh(tmp_path: Path, host: str) -> None:
     assert str(mine.port) == theirs["port"][0]
     assert mine.user == theirs["user"][0]
     assert len(mine.keys) == len(theirs["identityfile"])
-    assert mine.accept_new == (theirs["stricthostkeychecking"] == ["accept-new"])
+    assert mine.trust.accept_new == (theirs["stricthostkeychecking"] == ["accept-new"])
     assert mine.only_these_keys == (theirs["identitiesonly"] == ["yes"])

@@ -51,9 +51,9 @@ def test_tokens_aliases_and_files(tmp_path: Path) -> None:
     found = hop(tmp_path, CONFIG, Target("db"))
     assert found.host == "10.0.0.5"
     assert found.user == "postgres"
-    assert (found.alias, found.alias_port) == ("database", 22)
+    assert (found.trust.alias, found.trust.port) == ("database", 22)
     assert found.keys == ("/keys/postgres@10.0.0.5:22", "/keys/all")
-    assert found.known_hosts[:2] == ("/a", "/b")
+    assert found.trust.files[:2] == ("/a", "/b")
     assert found.connect_timeout == 3
 
 
@@ -68,7 +68,7 @@ def test_the_address_is_what_is_looked_up(tmp_path: Path) -> None:
 
 
 def test_settings_for_known_hosts_win(tmp_path: Path) -> None:
-    assert hop(tmp_path, CONFIG, Target("db"), known_hosts=("/mine",)).known_hosts == ("/mine",)
+    assert hop(tmp_path, CONFIG, Target("db"), known_hosts=("/mine",)).trust.files == ("/mine",)
 
 
 def test_default_keys_only_where_none_is_named(tmp_path: Path) -> None:
