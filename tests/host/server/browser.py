@@ -23,6 +23,7 @@ OPTIONS = [
 ]
 DESK, PHONE = (1280, 900), (390, 844)
 PATIENCE = 45_000  # milliseconds
+RELOADS = 5
 # Set by whatever markup of a host's a page runs.
 CANARY = '<img src=x onerror="window.hit=1">'
 
@@ -71,11 +72,26 @@ def signed_in(page: Page, served: Served, role: str = "administrator", url: str 
     page.fill("#token", served.tokens[role])
     page.click("text=Sign in")
     try:
-        page.wait_for_selector("#link >> text=live")
+        _wait_until_live(page, happened)
     except TimeoutError as error:
         log = "\n".join([*happened, page.inner_text("body")])
         raise AssertionError(f"the page is not live at {page.url}:\n{log}") from error
     return page
+
+
+def _wait_until_live(page: Page, happened: list[str]) -> None:
+    """Wait for the connection; load the page again if the browser gave up a file.
+
+    Chromium aborts all requests when a network interface appears, as other tests make one for each host.
+    """
+    for _ in range(RELOADS):
+        page.wait_for_selector("#link", state="attached")
+        page.wait_for_load_state()
+        if not any("ERR_NETWORK_CHANGED" in line for line in happened):
+            break
+        happened.clear()
+        page.reload()
+    page.wait_for_selector("#link >> text=live")
 
 
 def fits(page: Page) -> bool:
