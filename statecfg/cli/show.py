@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,6 +14,7 @@ import click
 from statecfg.cli import exit_codes
 from statecfg.cli.options import Output
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.machine import durable
 from statecfg.views import stream
 from statecfg.views.lines import Line
 
@@ -104,24 +104,6 @@ def into_file(name: str, text: str | bytes) -> None:
             # /dev/stdout, a pipe or $GITHUB_STEP_SUMMARY's kin: nothing to rename over.
             path.write_bytes(data)
         else:
-            _replace(path.resolve(), data)
+            durable.replace(str(path.resolve()), [data], 0o666)
     except OSError as problem:
         raise Unwritten(f"{name}: {problem.strerror}") from problem
-
-
-def _replace(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -3,6 +3,7 @@
 A class that derives from `Strict` is a frozen dataclass; its annotations say what JSON it takes: `str`, `int`, `float`,
 `bool`, `Literal[…]`, `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and another such class. `Annotated[X, Free(…)]`
 bounds data in depth and size; its keys are not checked if X is `Any` or `Mapping[str, Any]`.
+`Annotated[str, OneOf(…)]` takes the names of a list.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sys import getsizeof
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.hooks.ruby_json import deeper
 
 Reader = Callable[[Any], Any]
 DEPTH = 104  # levels of nesting in data whose keys nobody knows: what a hook prints may have 100
@@ -49,6 +51,13 @@ class Free:
     most: int
     depth: int = DEPTH
     map: bool = False
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Restricts a string to the values of a list, such as `Outcome.ALL`."""
+
+    allowed: tuple[str, ...]
 
 
 class Strict:
@@ -128,7 +137,9 @@ def _reader(hint: Any) -> Reader:
     """Return what reads a value of a type. Raises TypeError for a type that JSON has no form of."""
     origin, given = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        (free,) = (mark for mark in given[1:] if isinstance(mark, Free))
+        (free,) = (mark for mark in given[1:] if isinstance(mark, Free | OneOf))
+        if isinstance(free, OneOf):
+            return _literal(frozenset(free.allowed))
         return _free(free, None if given[0] in (Any, Mapping[str, Any]) else _reader(given[0]))
     if origin is Literal:
         return _literal(frozenset(given))
@@ -207,7 +218,7 @@ def _free(free: Free, inner: Reader | None) -> Reader:
         if free.map and type(value) is not dict:
             raise Invalid(f"{brief(value)} is not a map")
         if isinstance(value, dict | list):
-            if _deeper(value, free.depth):
+            if deeper(value, free.depth):
                 raise Invalid(f"it is nested more than {free.depth} levels deep")
             if weigh(value) > free.most:
                 raise Invalid(f"it takes more than {free.most:,} bytes of memory")
@@ -216,18 +227,3 @@ def _free(free: Free, inner: Reader | None) -> Reader:
         return value if inner is None else inner(value)
 
     return read
-
-
-def _deeper(value: object, depth: int) -> bool:
-    """Tell whether data is nested more than `depth` levels deep."""
-    layer = [value]
-    for _ in range(depth + 1):
-        layer = [
-            inner
-            for item in layer
-            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
-            if isinstance(inner, dict | list)
-        ]
-        if not layer:
-            return False
-    return True

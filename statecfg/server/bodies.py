@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
 from typing import Any
 from urllib.parse import parse_qsl
 
 from statecfg.entities.problems import ApiError
+from statecfg.remote.wire.strict_json import loads
 
 LARGEST = 1 << 20
 DEEPEST = 64
+DIGITS = 100  # of a number
 BAD_REQUEST = "BAD_REQUEST"
 # A string without an end extends to the end of the body. Otherwise the search would start again at each quote inside,
 # and take quadratic time.
@@ -44,11 +44,11 @@ def parsed(data: bytes, content_type: str) -> Any:
         raise bad("The body is not UTF-8.") from None
     _check_depth(text)
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
-        )
+        value = loads(text, DIGITS, unique=True)
     except json.JSONDecodeError as problem:
         raise bad(f"The body is not JSON: {problem.msg} (line {problem.lineno}, column {problem.colno}).") from None
+    except ValueError as problem:
+        raise bad(f"The body is not strict JSON: {problem}.") from None
     return _storable(value) if "\\u" in text else value
 
 
@@ -90,29 +90,3 @@ def _storable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_storable(key): _storable(item) for key, item in value.items()}
     return [_storable(item) for item in value] if isinstance(value, list) else value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        twice = next(key for key in counts if counts[key] > 1)
-        raise bad(f"The body contains the key {json.dumps(twice[:100])} twice in one object.")
-    return made
-
-
-def _constant(name: str) -> Any:
-    raise bad(f"The body contains {name}, which is not JSON.")
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise bad("The body contains a number that is too large.")
-    return number
-
-
-def _integer(text: str) -> int:
-    if len(text) > 100:
-        raise bad("The body contains a number of more than 100 digits.")
-    return int(text)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.remote.wire.strict_json import loads
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
@@ -43,7 +43,7 @@ def pair(text: str) -> tuple[str, Any]:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(_clean(text), parse_constant=_none)
+        found = loads(_clean(text))
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict):
@@ -55,13 +55,9 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_none)
+        return loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def _none(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _clean(text: str) -> str:

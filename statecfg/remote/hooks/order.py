@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from statecfg.remote.hooks.on_failure import RULES
-from statecfg.remote.ledger import state, storing
+from statecfg.remote.ledger import state
+from statecfg.remote.machine import durable
 from statecfg.remote.wire.frames import decode_value
 
 TYPE_CHECKING = False
@@ -96,7 +97,7 @@ class HookOrder:
             for name, (mode, blob) in sorted(self.decoded.items()):
                 path = os.path.join(trial, name)
                 os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                storing.write(path, blob, mode)
+                durable.create(path, blob.chunks(), mode)
             os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
             os.rename(trial, folder)
         except OSError as problem:

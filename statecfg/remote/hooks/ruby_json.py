@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+from statecfg.remote.wire.strict_json import loads
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 DEEPEST = 100  # levels of nesting, as in Ruby's parser
-LONGEST = 4300  # digits of an integer, as in Python
 
 
 def parse(data: bytes) -> Any:
@@ -25,41 +26,24 @@ def parse(data: bytes) -> Any:
     if text.startswith("\ufeff"):
         raise ValueError("line 1, column 1: a byte order mark")
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_int=_integer, parse_float=_finite)
+        value = loads(text)
     except json.JSONDecodeError as problem:
         raise ValueError("line %d, column %d: %s" % (problem.lineno, problem.colno, problem.msg)) from None
     except RecursionError:
         raise ValueError("nested more than %d levels deep" % DEEPEST) from None
-    if _deeper(value, DEEPEST):
+    if deeper(value, DEEPEST):
         raise ValueError("nested more than %d levels deep" % DEEPEST)
     return value
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError("%s is no JSON" % constant)
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > LONGEST:
-        raise ValueError("an integer of %d digits" % len(digits))
-    return int(digits)
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError("%s is too large a number" % digits[:40])
-    return value
-
-
-def _deeper(value: Any, levels: int) -> bool:
-    """Return whether a value nests more than this number of levels."""
+def deeper(value: Any, levels: int) -> bool:
+    """Return whether a value nests more than a number of levels."""
     row = [value]
     for _ in range(levels):
         row = [
-            item
-            for one in row
-            if isinstance(one, (dict, list))
-            for item in (one if isinstance(one, list) else one.values())
+            inner
+            for item in row
+            if isinstance(item, (dict, list))
+            for inner in (item if isinstance(item, list) else item.values())
         ]
-    return any(isinstance(one, (dict, list)) for one in row)
+    return any(isinstance(item, (dict, list)) for item in row)

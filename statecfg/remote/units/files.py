@@ -10,7 +10,7 @@ import shutil
 import stat as st
 
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.ledger import storing
+from statecfg.remote.machine import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,12 +104,8 @@ def _record(own: str) -> Dict[str, Any]:
 
 
 def _write_record(own: str, digest: str, names: List[str]) -> None:
-    trial = os.path.join(own, ARRIVING)
-    with open(trial, "w", encoding="utf-8") as stream:
-        json.dump({"digest": digest, "names": names}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.rename(trial, os.path.join(own, INSTALLED))
+    text = json.dumps({"digest": digest, "names": names})
+    durable.replace(os.path.join(own, INSTALLED), [text.encode()], 0o644)
 
 
 def _same(path: str, mode: int, content: Content) -> bool:
@@ -146,7 +142,7 @@ def _put(own: str, name: str, mode: int, content: Content) -> None:
     if isinstance(content, str):
         os.symlink(content, trial)
     else:
-        storing.write(trial, content, 0o600)
+        durable.create(trial, content.chunks(), 0o600)
         os.chmod(trial, mode & 0o777)
     os.rename(trial, path)
 

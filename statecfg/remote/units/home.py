@@ -8,6 +8,7 @@ import os
 import re
 
 from statecfg.remote.ledger.state import StateError
+from statecfg.remote.machine import durable
 from statecfg.remote.units import files as unit_files
 
 TYPE_CHECKING = False
@@ -63,12 +64,7 @@ def take(place: str, order: Mapping[str, Any]) -> str:
     try:
         os.makedirs(os.path.join(own, unit_files.UNITS), mode=0o700, exist_ok=True)
         if _owner(own) != owner:
-            trial = os.path.join(own, OWNER + ".new")
-            with open(trial, "w", encoding="utf-8") as stream:
-                json.dump(owner, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.rename(trial, os.path.join(own, OWNER))
+            durable.replace(os.path.join(own, OWNER), [json.dumps(owner).encode()], 0o644)
         for unit in order.get("early", ()):
             old, new = unit_files.folder(place, unit), unit_files.folder(own, unit)
             if os.path.isdir(old) and not os.path.lexists(new):

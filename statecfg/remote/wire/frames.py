@@ -10,6 +10,7 @@ from hashlib import sha256
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.wire.strict_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,13 +110,7 @@ def _unpack(data: bytes, limit: int) -> bytes:
 def _header(text: bytes) -> Dict[str, Any]:
     try:
         _check_depth(text)
-        header = json.loads(
-            text.decode("utf-8", "surrogatepass"),
-            parse_constant=_constant,
-            parse_int=_integer,
-            parse_float=_float,
-            object_pairs_hook=_object,
-        )
+        header = loads(text.decode("utf-8", "surrogatepass"), DIGITS, unique=True)
     except (ValueError, RecursionError) as problem:
         raise ProtocolError("a frame's header is no JSON: %s" % problem) from None
     if not isinstance(header, dict) or not isinstance(header.get("type"), str):
@@ -141,30 +136,6 @@ def _check_depth(text: bytes) -> None:
         depth += 1 if bracket in b"[{" else -1
         if depth > DEPTH:
             raise ValueError("it is nested more than %d levels deep" % DEPTH)
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > DIGITS:
-        raise ValueError("a number has %d digits" % len(digits))
-    return int(digits)
-
-
-def _float(digits: str) -> float:
-    value = float(digits)
-    if abs(value) == float("inf"):
-        raise ValueError("a number is too large")
-    return value
-
-
-def _constant(name: str) -> Any:
-    raise ValueError("%s is no JSON" % name)
-
-
-def _object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
 
 
 def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blob]] = None) -> Any:

@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from statecfg.problems import InvalidInput, StalePlan, problem
 from statecfg.problems.positions import SourceLocation
+from statecfg.remote.machine import durable
 from statecfg.run.saved import shape
 
 FORMAT = "statecfg plan"
@@ -46,29 +46,9 @@ def text(plan: Mapping[str, Any], statecfg: str) -> bytes:
 def write(path: Path, content: bytes) -> None:
     """Write a plan's file with mode 0600: all of it or nothing. Raises InvalidInput."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        durable.replace(str(path), [content])
     except OSError as error:
         raise _wrong(str(path), f"can't be written: {error.strerror}", "choose another file") from None
-    try:
-        # mkstemp made it with mode 0600, and it keeps that.
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync(path.parent)
-    except OSError as error:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise _wrong(str(path), f"can't be written: {error.strerror}", "choose another file") from None
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def is_plan(head: bytes) -> bool:

@@ -1,0 +1,44 @@
+"""The names of the events of hosts. Only the controller uses them, so they do not travel to hosts."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Final
+
+
+class NodeEvent:
+    """The events in the life of a host, for which hooks are called. Source: Razor, which calls a host a node."""
+
+    REGISTERED: Final = "node-registered"
+    FACTS_CHANGED: Final = "node-facts-changed"
+    BOOTED: Final = "node-booted"
+    BOUND: Final = "node-bound-to-policy"
+    UNBOUND: Final = "node-unbound-from-policy"
+    INSTALLED: Final = "node-install-finished"
+    DELETED: Final = "node-deleted"
+    ALL: Final = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
+
+
+class HostEvent:
+    """The events of one host during a run."""
+
+    CONNECTING: Final = "connecting"
+    CONNECTED: Final = "connected"
+    UPLOADING: Final = "uploading"
+    PLANNED: Final = "planned"
+    NODE_STARTED: Final = "node-started"
+    NODE_FINISHED: Final = "node-finished"
+    ACTION_STARTED: Final = "action-started"
+    ACTION_FINISHED: Final = "action-finished"
+    HOOK_STARTED: Final = "hook-started"
+    FIRED: Final = "fired"
+    OUTPUT: Final = "output"
+    UNIT_HOOK: Final = "unit-hook"
+    UNIT_LOG: Final = "unit-log"
+    WARNING: Final = "warning"
+    FINISHED: Final = "finished"
+    ALL: Final = (
+        CONNECTING, CONNECTED, UPLOADING, PLANNED, NODE_STARTED, NODE_FINISHED, ACTION_STARTED, ACTION_FINISHED,
+        HOOK_STARTED, FIRED, OUTPUT, UNIT_HOOK, UNIT_LOG, WARNING, FINISHED,
+    )  # fmt: skip

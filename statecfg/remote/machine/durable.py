@@ -1,0 +1,73 @@
+"""Write whole files: after a crash, a file has its former content or the new one. The controller uses this, too."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
+    from statecfg.remote.graph.model import Blob
+
+
+def create(path: str, pieces: Iterable[bytes], mode: int) -> str:
+    """Write a new file and make its content durable.
+
+    :returns: the SHA-256 of the content
+    :raises OSError: if the file exists or cannot be written
+    """
+    digest = hashlib.sha256()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as stream:
+        for piece in pieces:
+            stream.write(piece)
+            digest.update(piece)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return digest.hexdigest()
+
+
+def replace(path: str, pieces: Iterable[bytes], mode: int = 0o600, sha256: str = "") -> None:
+    """Write a file in one step, durably. A link at `path` is replaced, not followed.
+
+    :param mode: the permissions, which the umask reduces
+    :param sha256: the digest that the content must have, "" for any
+    :raises OSError: if the file cannot be written or the content has another digest; then `path` is as before
+    """
+    trial = "%s.%d" % (path, os.getpid())
+    if os.path.lexists(trial):  # a killed process with the same id left it
+        os.unlink(trial)
+    try:
+        if create(trial, pieces, mode) != sha256 and sha256:
+            raise OSError(errno.EBUSY, "it changes while it is being remembered", path)
+        os.rename(trial, path)
+    except BaseException:
+        if os.path.lexists(trial):
+            os.unlink(trial)
+        raise
+    sync(os.path.dirname(path) or ".")
+
+
+def keep(folder: str, blob: Blob) -> None:
+    """Keep content under its digest in a directory that only this user can read.
+
+    :raises OSError: if it cannot be written, or changes meanwhile
+    """
+    os.makedirs(folder, 0o700, exist_ok=True)
+    path = os.path.join(folder, blob.sha256)
+    if not os.path.exists(path):
+        replace(path, blob.chunks(), sha256=blob.sha256)
+
+
+def sync(folder: str) -> None:
+    """Make the entries of a directory durable.
+
+    :raises OSError: if that fails
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,49 @@
+"""Read JSON strictly: no NaN, no infinite or endless numbers. Both halves use this."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Tuple
+
+DIGITS = 4300  # of an integer; Python has the same limit
+
+
+def loads(text: str, digits: int = DIGITS, unique: bool = False) -> Any:
+    """Return the value of a JSON text.
+
+    :param digits: the longest number
+    :param unique: refuse an object that has a key twice
+    :raises ValueError: if the text is not JSON, or a number is too large
+    :raises RecursionError: if it is nested too deep to be read at all
+    """
+
+    def integer(number: str) -> int:
+        if len(number) > digits:
+            raise ValueError("an integer of %d digits" % len(number))
+        return int(number)
+
+    hook = _unique if unique else None
+    return json.loads(text, parse_constant=_constant, parse_int=integer, parse_float=_float, object_pairs_hook=hook)
+
+
+def _float(number: str) -> float:
+    value = float(number)
+    if abs(value) == float("inf"):
+        raise ValueError("%s is too large a number" % number[:40])
+    return value
+
+
+def _constant(name: str) -> Any:
+    raise ValueError("%s is no JSON" % name)
+
+
+def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = max(keys, key=keys.count)
+        raise ValueError("the key %.100r is there twice in one object" % twice)
+    return made

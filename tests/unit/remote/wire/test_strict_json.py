@@ -1,0 +1,56 @@
+"""The strict JSON reader of both halves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecfg.remote.hooks.ruby_json import deeper
+from statecfg.remote.wire.strict_json import loads
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(value=JSON)
+def test_json_is_read_as_it_was_written(value: Any) -> None:
+    assert loads(json.dumps(value), unique=True) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("NaN", "NaN is no JSON"),
+        ("-Infinity", "-Infinity is no JSON"),
+        ("1e999", "1e999 is too large a number"),
+        ("1" * 4301, "an integer of 4301 digits"),
+        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' is there twice in one object"),
+        ("[1, 2", "Expecting"),
+    ],
+)
+def test_anything_else_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        loads(text, unique=True)
+
+
+def test_the_last_of_equal_keys_counts_if_they_are_allowed() -> None:
+    assert loads('{"a": 1, "a": 2}') == {"a": 2}
+
+
+def test_the_longest_number_can_be_chosen() -> None:
+    assert loads("123", digits=3) == 123
+    with pytest.raises(ValueError, match="an integer of 4 digits"):
+        loads("1234", digits=3)
+
+
+@pytest.mark.parametrize(("value", "levels"), [(1, 0), ([], 1), ([[1], 2], 2), ({"a": {"b": [1]}}, 3)])
+def test_levels_are_counted(value: Any, levels: int) -> None:
+    assert not deeper(value, levels)
+    assert deeper([value], levels)
