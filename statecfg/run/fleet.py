@@ -1,4 +1,4 @@
-"""Many hosts at once: a conversation with each, so many at a time, and one report of them all."""
+"""Many hosts at once: a session with each, a limited number at a time, and one report of them all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
+from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
-from statecfg.run.host_session import PATIENCE, Events, Gate, HostSession, Late, Order, Unjoined
+from statecfg.run.host.driver import HostDriver
+from statecfg.run.host.events import Events, Late, Unjoined
+from statecfg.run.host.gate import Gate
+from statecfg.run.host.request import PATIENCE, Order, Request
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
 
@@ -59,8 +63,7 @@ class Job:
 class Event:
     """Something that happened on a host while a run is under way.
 
-    :param kind: connecting, connected, uploading, planned, node-started, node-finished, action-started,
-        action-finished, hook-started (one that runs here), fired, output, unit-hook, unit-log, warning or finished
+    :param kind: one of `HostEvent`
     """
 
     host: str
@@ -72,7 +75,7 @@ class Event:
 class Options:
     """How to run.
 
-    :param mode: "plan", "verify", "apply", "prune", "destroy", "facts" or "history"
+    :param mode: one of `Mode`
     :param forks: hosts talked to at once
     :param keep_going: after a failure, skip only what depends on it
     :param become: whom to become on every host; None: what the inventory says
@@ -94,7 +97,7 @@ class Options:
         being connected to; what it raises ends the run before anything is done
     """
 
-    mode: str = "plan"
+    mode: str = Mode.PLAN
     forks: int = 16
     keep_going: bool = False
     become: Become | None = None
@@ -142,36 +145,29 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
     slots = threading.Semaphore(max(1, options.forks))
     gate = Gate(slots) if options.confirm is not None else None
     joined = _Joined()
-    conversations = [
-        HostSession(
-            job.host,
-            job.definition,
-            job.owner or job.playbook,
-            bundle.build(job.definition.types),
-            order,
+    drivers = [
+        HostDriver(
+            _request(job, options, order),
             partial(emit, job.host.name),
-            None if options.expect is None else options.expect.get(job.host.name, {}),
+            partial(joined.of, job.host.name),
             gate,
             options.cancel,
-            _more(job, options),
-            partial(joined.of, job.host.name),
-            options.peers.get(job.host.name, ""),
         )
         for job in jobs
     ]
-    threads = [threading.Thread(target=_talk, args=(talk, slots), daemon=True) for talk in conversations]
+    threads = [threading.Thread(target=_drive, args=(driver, slots), daemon=True) for driver in drivers]
     for thread in threads:
         thread.start()
     joined.join(options, jobs)
     playbook = jobs[0].playbook if jobs else ""
     if gate is not None and options.confirm is not None:
-        for talk in conversations:
-            talk.waiting.wait()
-        gate.answer = options.confirm(_report(order, playbook, conversations))
+        for driver in drivers:
+            driver.gate_pass.waiting.wait()
+        gate.answer = options.confirm(_report(order, playbook, drivers))
     for thread in threads:
         while thread.is_alive():  # a plain join would hold up Ctrl-C
             thread.join(0.5)
-    return _with_shared_ledgers(_report(order, playbook, conversations))
+    return _with_shared_ledgers(_report(order, playbook, drivers))
 
 
 def _with_shared_ledgers(report: Report) -> Report:
@@ -194,7 +190,7 @@ def _with_shared_ledgers(report: Report) -> Report:
 
 def _holders(report: Report, host: Mapping[str, Any]) -> list[str]:
     """Return the names whose run holds a locked host, if it is this run."""
-    if host["status"] != "locked" or (host.get("holder") or {}).get("run") != report["run"]:
+    if host["status"] != HostStatus.LOCKED or (host.get("holder") or {}).get("run") != report["run"]:
         return []
     same = [name for name, other in report["hosts"].items() if other is not host and other.get("ledger")]
     return [name for name in same if report["hosts"][name].get("peer") == host.get("peer")] or same
@@ -226,6 +222,21 @@ class _Joined:
         return job.definition, _more(job, self.options), self.options.events
 
 
+def _request(job: Job, options: Options, order: Order) -> Request:
+    """Return what one host is asked for."""
+    return Request(
+        job.host,
+        job.definition,
+        job.owner or job.playbook,
+        bundle.build(job.definition.types),
+        order,
+        None if options.expect is None else options.expect.get(job.host.name, {}),
+        options.confirm is not None,
+        _more(job, options),
+        options.peers.get(job.host.name, ""),
+    )
+
+
 def _more(job: Job, options: Options) -> dict[str, Any]:
     """Return what the executor is to know of a job beside its definition; what says nothing is left out."""
     more: dict[str, Any] = {
@@ -243,30 +254,30 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
     return {key: value for key, value in more.items() if value}
 
 
-def _talk(conversation: HostSession, slots: threading.Semaphore) -> None:
-    """Hold one conversation in a slot of its own; a host that waits for an answer gives its slot up."""
+def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
+    """Drive one session in a slot of its own; a host that waits for an answer gives its slot up."""
     slots.acquire()
     released = threading.Event()
 
     def release() -> None:
-        conversation.waiting.wait()
+        driver.gate_pass.waiting.wait()
         slots.release()
         released.set()
 
     threading.Thread(target=release, daemon=True).start()
     try:
-        conversation.run()
-    except Exception as problem:  # our own mistake: this host's report shows it, and the others go on
-        conversation.failed(problem)
+        driver.run()
+    except Exception as problem:  # a bug of ours: this host's report shows it, and the others go on
+        driver.failed(problem)
     released.wait()
 
 
-def _report(order: Order, playbook: str, conversations: Sequence[HostSession]) -> Report:
+def _report(order: Order, playbook: str, drivers: Sequence[HostDriver]) -> Report:
     """Return the report of what is known now."""
     return {
         "format": FORMAT,
         "run": order.run,
         "mode": order.mode,
         "playbook": playbook,
-        "hosts": {talk.host.name: talk.report for talk in conversations},
+        "hosts": {driver.host: driver.report for driver in drivers},
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.names import Mode
 
 
 class HookFailure(StatecfgError):
@@ -55,7 +56,7 @@ def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: C
             key, called = events.at_once(name)
             if called:
                 host[key] = [*called, *host.get(key, ())]
-            due = events.due(name) if report["mode"] == "plan" else []
+            due = events.due(name) if report["mode"] == Mode.PLAN else []
             if due:
                 host["units"] = due
     return {**report, "hosts": hosts}

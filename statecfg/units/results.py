@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.run import frames
+from statecfg.run.host import frames
 from statecfg.store import services
 from statecfg.store.units.records import UnitError
 from statecfg.units import ahead

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.problems import InvalidInput, StalePlan, inputs, problem
 from statecfg.problems.inputs import Inputs
+from statecfg.remote.graph.names import HostStatus
 from statecfg.run.saved import digests
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def of_definitions(plan: Plan, now: Mapping[str, Mapping[str, Any]]) -> dict[str
         status = host["report"]["status"]
         if name not in now:
             found[name] = ["the playbook does not name this host any more"]
-        elif status != "ok":
+        elif status != HostStatus.OK:
             found[name] = [_NO_PLAN.get(status, f"when the plan was made, its outcome was `{status}`")]
         elif host["definition"] != now[name]["definition"]:
             found[name] = _nodes(host["nodes"], now[name]["nodes"])
@@ -142,10 +143,10 @@ def of_definitions(plan: Plan, now: Mapping[str, Mapping[str, Any]]) -> dict[str
 
 
 _NO_PLAN = {
-    "unreachable": "it could not be reached when the plan was made",
-    "failed": "a check failed on it when the plan was made",
-    "cancelled": "the planning run was stopped before this host had its turn",
-    "locked": "another run held it when the plan was made",
+    HostStatus.UNREACHABLE: "it could not be reached when the plan was made",
+    HostStatus.FAILED: "a check failed on it when the plan was made",
+    HostStatus.CANCELLED: "the planning run was stopped before this host had its turn",
+    HostStatus.LOCKED: "another run held it when the plan was made",
 }
 BY_ITSELF = (
     "No input has changed: the playbook itself gives another result this time. It may use random values, the time, the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statecfg.run.host_session import HOST_KEY
+from statecfg.run.host.driver import HOST_KEY
 
 STALE = {
     "summary": "this is not what was planned; nothing was done",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.problems import inputs
+from statecfg.remote.graph.names import HostStatus, Outcome
 
 # A type, a set of texts, `[…]` a list of such, `(…,)` a map from any name to such, or a map of keys, where `?key`
 # may be missing or null.
@@ -14,7 +15,7 @@ Shape = Any
 _ACTION = {"op": str, "args": dict}
 _NODE = {
     "name": str,
-    "outcome": frozenset({"unchanged", "changed", "failed", "skipped", "unknown"}),
+    "outcome": frozenset(Outcome.ALL),
     "changes": [{"object": str, "field": str, "?diff": str}],
     "actions": [_ACTION],
     "?position": str,
@@ -27,7 +28,7 @@ _NODE = {
 }
 _HOOK = {"hook": str, "?remote": str, "?relation": str}
 _REPORT = {
-    "status": frozenset({"ok", "failed", "unreachable", "unknown", "refused", "locked", "cancelled"}),
+    "status": frozenset(HostStatus.ALL),
     "summary": (int,),
     "?peer": str,
     "?layers": [[_NODE]],

@@ -15,10 +15,10 @@ import pytest
 from statecfg.playbook.compile import Definition
 from statecfg.remote.wire import frames as wire
 from statecfg.resources import file
-from statecfg.run import listening
+from statecfg.run.host import deadlines, frame_reader
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
-from tests import lab
+from tests import ROOT, lab
 from tests.host.run import rig
 from tests.lab import Host, PlainSshd
 from tests.lab.fixtures import or_skip
@@ -39,7 +39,7 @@ CASES = {
     "nan": ("NaN is no JSON", "unreachable"),
     "deep": (f"nested more than {wire.DEPTH} levels", "unreachable"),
     "long_number": ("no frame of ours", "unreachable"),
-    "twice": ("a key stands twice", "unreachable"),
+    "twice": ("twice in one object", "unreachable"),
     "other_protocol": ("speaks protocol 99, and this statecfg speaks 1", "unreachable"),
     "unknown_type": ("a frame of unknown type 'exec'", "unreachable"),
     "not_asked_for": ("'file:/etc/other', which was not asked for", "unreachable"),
@@ -141,7 +141,7 @@ def test_heartbeats_alone_are_no_news(evil: PlainSshd, definition: Definition, h
 
 
 def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "DEAD", 3.0)
+    monkeypatch.setattr(deadlines, "DEAD", 3.0)
     answer(evil, "silent")
     done = rig.run(evil, definition)
     assert done.host()["error"]["summary"] == "nothing came from it for 3 s"
@@ -149,7 +149,7 @@ def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.Mo
 
 
 def test_a_frame_that_drips(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "START", 3.0)
+    monkeypatch.setattr(deadlines, "START", 3.0)
     answer(evil, "drips")
     report = rig.run(evil, definition).host()
     assert "a frame did not end within 3 s" in report["error"]["summary"]
@@ -172,14 +172,14 @@ def test_many_hostile_hosts_at_once_cost_what_the_limits_say(evil: PlainSshd, ho
     answer(evil, how)
     argv = [sys.executable, "-m", "tests.host.run.many_evil", str(count), evil.address, str(evil.port), evil.user]
     argv += [str(evil.identity), str(evil.known_hosts)]
-    done = subprocess.run(argv, cwd=rig.PROJECT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert len(said["errors"]) == count
     assert all("of memory" in error for error in said["errors"].values()), said["errors"]
-    grown, limit = (said["most"] - said["before"]) >> 10, (count * (listening.MEMORY + wire.PACKED_LIMIT)) >> 20
+    grown, limit = (said["most"] - said["before"]) >> 10, (count * (frame_reader.MEMORY + wire.PACKED_LIMIT)) >> 20
     # Decoding one frame, and what Python and SSH keep beside it.
-    assert grown < limit + 2 * (listening.FRAME >> 20) + count * 8, f"{grown} MiB more"
+    assert grown < limit + 2 * (frame_reader.FRAME >> 20) + count * 8, f"{grown} MiB more"
 
 
 def test_other_hosts_do_not_notice(evil: PlainSshd, target: Host, place: str) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from statecfg.remote.wire import frames as wire
 from statecfg.run.deployment import Deployment
-from statecfg.run.outbox import MOST, Outbox
-from statecfg.run.outgoing import told
+from statecfg.run.host.outbox import MOST, Outbox
+from statecfg.run.host.outgoing import told
 from statecfg.store import opened
 from statecfg.store.units.records import Declared
 from statecfg.transport import TransportError
@@ -92,7 +92,7 @@ def deaf() -> Iterator[LocalStream]:
 
 def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who leaves it something goes on at once; the host itself may ask for no more until it has read that."""
-    monkeypatch.setattr("statecfg.run.outbox.LATEST", 0.5)
+    monkeypatch.setattr("statecfg.run.host.outbox.LATEST", 0.5)
     outbox = Outbox(deaf.write)
     assert outbox.room()
     left = threading.Thread(target=lambda: [outbox.put(b"x" * (MOST // 4)) for _ in range(5)], daemon=True)
@@ -112,8 +112,8 @@ def test_settings_too_large_for_a_frame_fail_only_who_asks_for_them() -> None:
 
 def test_who_listens_learns_that_nothing_can_be_sent(deaf: LocalStream) -> None:
     outbox = Outbox(deaf.write)
-    outbox.check()
+    assert outbox.cut is None
     deaf.close()
     outbox.put(b"x")
-    with pytest.raises(TransportError):
-        processes.wait_until(lambda: outbox.check(), 20, "the end of the connection")
+    processes.wait_until(lambda: outbox.cut is not None, 20, "the end of the connection")
+    assert isinstance(outbox.cut, TransportError)

@@ -9,7 +9,8 @@ from typing import Any
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.resources import process
-from statecfg.run import host_report
+from statecfg.run.host.report import HostReport
+from statecfg.run.host.state import State
 from statecfg.views import markdown
 from tests.host.command import reach, statecfg
 from tests.lab import PlainSshd
@@ -75,7 +76,7 @@ def planned(name: str, first: dict[str, Any]) -> dict[str, Any]:
 def test_what_a_lost_host_had_stopped_is_told() -> None:
     """Its own account never came; what is known of it is made of the events before."""
     graph = process("/usr/bin/sleep", args=["1"], user="root", group="root", env={})
-    told = host_report.HostReport(compile_graph(graph, WireContext()), "apply", lambda kind, data: None)
+    told = HostReport(compile_graph(graph, WireContext()), "apply", lambda kind, data: None)
 
     def hear(frame: dict[str, Any]) -> None:
         told.take(told.read(frame))
@@ -84,13 +85,13 @@ def test_what_a_lost_host_had_stopped_is_told() -> None:
     first = {"op": "service-down", "args": {"pid": 7}, "status": "planned"}
     hear({"type": "planned", "part": "layers", "layer": 0, "nodes": [planned(name, first)], "fingerprints": {}})
     hear({"type": "plan", "owed": [], "seconds": 0.1, "waits": True})
-    told.acting = True
+    told.state = State.ACTING
     event = {"type": "action", "node": name, "op": "service-down", "index": -1}
     hear({**event, "event": "started"})
     hear({**event, "event": "finished", "status": "ok", "reason": None})
     told.lost("the connection was lost", "", "", heard_all=False)
     told.conclude()
-    (stopped,) = told.report["shutdown"]
-    assert (stopped["node"], stopped["status"], told.report["down"]) == (name, "ok", [name])
-    report = {"format": 1, "mode": "apply", "hosts": {"h": told.report}}
+    (stopped,) = told.data["shutdown"]
+    assert (stopped["node"], stopped["status"], told.data["down"]) == (name, "ok", [name])
+    report = {"format": 1, "mode": "apply", "hosts": {"h": told.data}}
     assert f"- **down**: `{name}`: it was stopped first" in markdown.text(report)

@@ -13,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statecfg.playbook.compile import Definition
-from statecfg.run import frames, host_report
-from statecfg.run.strict import Free, Invalid, Strict, weigh
+from statecfg.run.host import frames
+from statecfg.run.host.broken import Broken
+from statecfg.run.host.report import HostReport
+from statecfg.run.host.state import State
+from statecfg.run.strict import Free, Invalid, OneOf, Strict, weigh
 
 TEXT = st.text(max_size=8)
 JSON = st.recursive(
@@ -33,7 +36,10 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     """Return what makes JSON of a type, as its class is annotated."""
     origin, given_ = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        free = next(mark for mark in given_[1:] if isinstance(mark, Free))
+        free = given_[1]
+        if isinstance(free, OneOf):
+            return st.sampled_from(free.allowed)
+        assert isinstance(free, Free)
         if given_[0] not in (Any, Mapping[str, Any]):
             return of(given_[0])
         return st.dictionaries(TEXT, JSON, max_size=3) if free.map else JSON
@@ -113,10 +119,10 @@ def test_every_frame_that_the_executor_sends_has_a_class() -> None:
 
 @pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
 def test_a_hook_that_a_host_calls_has_no_more_time_than_any_hook(seconds: float) -> None:
-    said = host_report.HostReport(Definition([]), "apply", lambda kind, data: None)
-    said.acting = True
+    said = HostReport(Definition([]), "apply", lambda name, data: None)
+    said.state = State.ACTING
     calling = {"type": "calling", "hook": "h", "event": "post-create", "name": "file:/a"}
-    with pytest.raises(host_report.Broken, match=r"frame makes no sense|gives a hook"):
+    with pytest.raises(Broken, match=r"frame makes no sense|gives a hook"):
         said.take(said.read({**calling, "seconds": seconds}))
-    with pytest.raises(host_report.Broken, match="not part of this run"):
+    with pytest.raises(Broken, match="not part of this run"):
         said.take(said.read({**calling, "seconds": 30.0}))

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome, State
 from statecfg.remote.units.settings import MOST as MOST_SETTINGS
-from statecfg.run.strict import Free, Strict
+from statecfg.run.strict import Free, OneOf, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host
 HOOK = 8 << 20  # bytes of memory for what one hook says, and for the attributes of the resource it is about
@@ -19,7 +20,6 @@ SETTINGS = 4 * MOST_SETTINGS  # bytes of memory for what a unit's hook changes: 
 ARGUMENTS = 4 << 20  # bytes of memory for the arguments of an action, and for each side of a change
 HELD_BY = 16 << 10  # bytes of memory for what the holder of a host's lock wrote of itself
 
-Outcome = Literal["unchanged", "changed", "unknown", "failed", "skipped"]
 Part = Literal["removals", "layers", "left"]
 Where = Literal["host", "controller"]
 
@@ -30,7 +30,7 @@ class Action(Strict):
 
     op: str
     args: Annotated[Mapping[str, Any], Free(ARGUMENTS, map=True)]
-    status: Literal["planned", "ok", "error", "not-attempted", "unknown"]
+    status: Annotated[str, OneOf(ActionStatus.ALL)]
     reason: str | None = None
     log: str | None = None
 
@@ -59,7 +59,7 @@ class Node(Strict):
 
     name: str
     type: str
-    outcome: Outcome
+    outcome: Annotated[str, OneOf(Outcome.ALL)]
     changes: tuple[Change, ...]
     actions: tuple[Action, ...]
     position: str
@@ -67,7 +67,7 @@ class Node(Strict):
     known_after: str | None = None
     shutdown_first: Action | None = None
     triggered_by: tuple[str, ...] = ()
-    state: Literal["PRE_CREATED", "RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"] | None = None
+    state: Annotated[str, OneOf(State.ALL)] | None = None
     drift: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     stays: bool = False
@@ -179,7 +179,7 @@ class ActionEvent(Frame):
     op: str
     index: int
     event: Literal["started", "finished"]
-    status: Literal["ok", "error"] | None = None
+    status: Annotated[str, OneOf((ActionStatus.OK, ActionStatus.ERROR))] | None = None
     reason: str | None = None
 
 
@@ -196,7 +196,7 @@ class Finished(Frame):
     """A node has come to its end."""
 
     node: str
-    outcome: Outcome
+    outcome: Annotated[str, OneOf(Outcome.ALL)]
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class Fired(Frame):
     event: str
     name: str
     where: Where
-    status: Literal["ok", "failed", "continued", "owed"]
+    status: Annotated[str, OneOf(HookStatus.ALL)]
     error: str | None = None
     severity: str | None = None
     entry: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
@@ -350,7 +350,7 @@ class UnitDone(Frame):
 class End(Frame):
     """The run is over on this host. Only this makes a result."""
 
-    status: Literal["ok", "failed", "locked", "refused"]
+    status: Annotated[str, OneOf(HostStatus.OF_HOST)]
     warnings: tuple[str, ...] = ()
     shutdown: tuple[Shutdown, ...] = ()
     holder: Annotated[Mapping[str, Any], Free(HELD_BY, map=True)] | None = None

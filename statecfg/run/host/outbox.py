@@ -1,4 +1,4 @@
-"""What waits to be sent to a host, so that nobody else waits for a host that does not read."""
+"""The queue of answers to a host, so that no other host waits for one that does not read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from statecfg.transport import TransportError
 
-MOST = 4 << 20  # bytes that may wait for a host before it may ask for more
-LATEST = 60.0  # seconds within which it has to read them
+MOST = 4 << 20  # bytes that may be queued before the host may ask for more
+LATEST = 60.0  # seconds that the host has to read them
 
 
 class Outbox:
-    """Sends, one after the other, what many threads leave here for one host.
+    """Sends to one host, in order, what many threads put here.
 
     :param write: sends bytes, and returns when they are sent; raises TransportError
     """
@@ -24,11 +24,11 @@ class Outbox:
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._over = False
-        self._cut: TransportError | None = None
+        self.cut: TransportError | None = None  # why nothing can be sent any more
         threading.Thread(target=self._work, daemon=True).start()
 
     def put(self, data: bytes) -> None:
-        """Leave something to be sent; what comes after the end of the connection is dropped."""
+        """Queue bytes. They are dropped if the connection has ended."""
         with self._changed:
             if not self._over:
                 self._waiting.append(data)
@@ -36,14 +36,9 @@ class Outbox:
                 self._changed.notify_all()
 
     def room(self) -> bool:
-        """Wait until less than `MOST` bytes wait to be sent; return False where that takes longer than `LATEST`."""
+        """Wait until less than `MOST` bytes are queued; return False if that takes longer than `LATEST`."""
         with self._changed:
             return self._changed.wait_for(lambda: self._over or self._size < MOST, LATEST)
-
-    def check(self) -> None:
-        """Raise TransportError where nothing can be sent any more."""
-        if self._cut is not None:
-            raise self._cut
 
     def close(self) -> None:
         """Send nothing more."""
@@ -62,7 +57,7 @@ class Outbox:
             try:
                 self._write(data)
             except TransportError as problem:
-                self._cut = problem
+                self.cut = problem
                 self.close()
             with self._changed:
                 self._size -= len(data)

@@ -1,0 +1,56 @@
+"""What a session asks its driver to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from statecfg.run.host import frames
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send bytes to the host. Iterating may read a file and raise Broken."""
+
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class CallHook:
+    """Call a hook of the controller, and pass the result to `HostSession.hooked`.
+
+    :param about: hook, event and name of the resource, as events have them
+    """
+
+    frame: frames.Hook
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TryLogin:
+    """Try a new login, and pass the result to `HostSession.logged_in`."""
+
+
+@dataclass(frozen=True)
+class TellUnits:
+    """Pass a frame of the host's units to their coordinator.
+
+    :param waits_for_others: from now on the host waits for the units of other hosts
+    """
+
+    frame: Mapping[str, Any]
+    waits_for_others: bool
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The host's plan is complete."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The host has sent its result, and nothing follows."""
+
+
+Action = Send | CallHook | TryLogin | TellUnits | Planned | Finished

@@ -1,0 +1,25 @@
+"""The error that ends a host session early."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.errors import StatecfgError
+
+SUSPICIOUS = "Our executor never does this. Look at the host, and at what answers for it, before you run it again."
+
+
+class Broken(StatecfgError):
+    """The host broke the protocol, or nothing comes from it any more.
+
+    :param summary: what is wrong, in one line
+    :param hint: what the user should do
+    :param heard_all: everything that the host sent has arrived: the executor ended, not the connection
+    """
+
+    def __init__(self, summary: str, hint: str = "", heard_all: bool = False) -> None:
+        super().__init__(summary)
+        self.summary, self.hint, self.heard_all = summary, hint, heard_all
+
+
+def quoted(value: object) -> str:
+    """Return the beginning of a host's value in quotes."""
+    return f"{str(value)[:80]!r}"

@@ -1,0 +1,63 @@
+"""The deadlines of a session: everything that a host may fail to send has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from statecfg.run.host.broken import Broken
+
+DEAD = 15.0  # seconds of silence after which a host is considered lost
+START = 60.0  # seconds that a host may take from the start of the executor to its first word
+SLOWEST = 1024  # bytes a second that a connection must bring
+
+
+class Deadlines:
+    """Measures how long the session has waited, and for what.
+
+    :param clock: returns seconds, such as `time.monotonic`
+    :param patience: seconds that the host may go without progress, heartbeats aside
+    """
+
+    def __init__(self, clock: Callable[[], float], patience: float) -> None:
+        self.clock, self.patience = clock, patience
+        self.heard = self.news = self.framed = clock()
+        self.start = self.heard + START
+        self.started = False
+
+    def bytes_came(self) -> None:
+        """Note that bytes arrived, or that those which did are processed."""
+        self.heard = self.clock()
+
+    def frame_came(self) -> None:
+        """Note that a frame is complete, or that none is incomplete."""
+        self.framed = self.clock()
+
+    def progressed(self) -> None:
+        """Note that the host made progress, or that it waits for us."""
+        self.news = self.clock()
+
+    def sent(self, size: int) -> None:
+        """Give the executor more time to start: something was sent to it.
+
+        :param size: bytes that the host may still have to receive
+        """
+        self.start = self.clock() + START + size / SLOWEST
+
+    def check(self, incomplete: int, doing: str) -> None:
+        """Check every deadline.
+
+        :param incomplete: bytes of an incomplete frame
+        :param doing: what the host does, for the message
+        :raises Broken: if one has passed
+        """
+        now = self.clock()
+        if self.started and now - self.heard > DEAD:
+            raise Broken(f"nothing came from it for {DEAD:.0f} s", "Is the host up, and the network between?")
+        if not self.started and now > self.start:
+            raise Broken(f"the executor did not begin within {START:.0f} s", "Is the host too busy to start a program?")
+        slow = START + incomplete / SLOWEST
+        if incomplete and now - self.framed > slow:
+            raise Broken(f"a frame did not end within {slow:.0f} s", "Is the connection too slow to be of use?")
+        if now - self.news > self.patience:
+            text = f"it lives, and {doing} has not come on for {self.patience:.0f} s"
+            raise Broken(text, "See what it is busy with.")

@@ -1,0 +1,323 @@
+"""Drives the session with one host: connects, moves bytes in threads, and does what the session asks for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import HostStatus, Mode
+from statecfg.remote.wire import frames as wire
+from statecfg.run.bundle import command
+from statecfg.run.host import actions
+from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.events import Events, Late, Unjoined
+from statecfg.run.host.gate import Gate, Pass, Permit
+from statecfg.run.host.new_login import aside
+from statecfg.run.host.outbox import Outbox
+from statecfg.run.host.report import Emit
+from statecfg.run.host.request import Request
+from statecfg.run.host.sender import LINGER, Sender
+from statecfg.run.host.session import HostSession
+from statecfg.run.host.state import State
+from statecfg.transport import Connection, Stream, TransportError, connect
+from statecfg.transport.become import open_become
+
+BEAT = 5.0  # seconds between heartbeats
+READ = 0.2  # seconds to wait for bytes before looking at the clock and the user's answer
+HOST_KEY = "host key"  # the beginning of a difference of host keys
+Json = dict[str, Any]  # of reports, and of what hooks and units say
+
+_DECODING = threading.Lock()
+_CANCELLED = {"summary": "not started: the run was stopped before", "detail": "", "hint": ""}
+_OTHER_HOST = {
+    "summary": "this is not the host that was planned for; nothing was done",
+    "detail": "It shows another host key.",
+    "hint": "If the host was set up anew, plan again, read the plan, and apply the new one.",
+}
+
+
+class NotStarted(StatecfgError):
+    """The user stopped the run before this host had its turn."""
+
+
+class OtherHost(StatecfgError):
+    """The host shows another key than in the saved plan. Nothing was asked of it."""
+
+
+def other_key(planned: str, now: str) -> bool:
+    """Return whether two host keys of one type, as `TYPE FINGERPRINT`, differ; a host has one of each type."""
+    key_type, _, fingerprint = planned.partition(" ")
+    type_now, _, fingerprint_now = now.partition(" ")
+    return bool(fingerprint) and key_type == type_now and fingerprint != fingerprint_now
+
+
+class HostDriver:
+    """One host of a run, from the connection to its report.
+
+    :param emit: takes each event: its name, one of `HostEvent`, and its data
+    :param late: waits for what is looked up during the connection, and returns it
+    :param gate: None if the user is not asked
+    :param cancel: set when the user stops the run
+    """
+
+    def __init__(
+        self, request: Request, emit: Emit, late: Callable[[], Late], gate: Gate | None, cancel: threading.Event
+    ) -> None:
+        self.host, self.emit, self.late, self.cancel = request.host.name, emit, late, cancel
+        self.session = HostSession(request, emit, decoding=_DECODING)
+        self.lock = threading.RLock()  # held for each call of the session
+        self.gate_pass = Pass(gate)
+        self.events: Events | None = None
+        self.permit: Permit | None = None
+        self.outbox: Outbox | None = None
+        self.address = ""
+        self.over = threading.Event()
+
+    @property
+    def report(self) -> Json:
+        """The host's part of the report."""
+        return self.session.report.data
+
+    def run(self) -> Json:
+        """Lead the session; return the host's part of the report. A host that fails has a report too."""
+        try:
+            if self.cancel.is_set():
+                raise NotStarted
+            self._connect()
+        except Unjoined:
+            return self.report
+        except NotStarted:
+            self.session.refuse(HostStatus.CANCELLED, _CANCELLED)
+        except OtherHost:
+            self.session.refuse(HostStatus.REFUSED, _OTHER_HOST)
+            planned = self.session.request.peer
+            self.report["differs"] = [f"{HOST_KEY}: planned {planned}; now {self.report['peer']}"]
+        except TransportError as problem:
+            self.session.broke(problem.summary, problem.hint)
+        except Broken as problem:
+            self.session.broke(problem.summary, problem.hint, problem.heard_all)
+        except wire.ProtocolError as problem:
+            self.session.broke(f"what it is to be can't be sent: {problem}", "Let single nodes be smaller.")
+        finally:
+            self.over.set()
+            self.gate_pass.leave()
+        self.session.report.conclude()
+        why = self._held_back()
+        if why:
+            self.session.hold_back(why)
+        if self._tell_end():
+            self.emit(HostEvent.FINISHED, {"status": self.report["status"], "report": self.report})
+        return self.report
+
+    def failed(self, problem: Exception) -> None:
+        """Report that a bug of ours ended the session."""
+        self.session.failed(problem)
+        self.emit(HostEvent.FINISHED, {"status": self.report["status"], "report": self.report})
+
+    def _tell_end(self) -> bool:
+        """Tell the events how the run ended here, also if it never began; return False if they are not there."""
+        if self.events is None:
+            try:
+                self.events = self.late()[2]
+            except Unjoined:
+                return False
+        if self.events is not None:
+            self.events.finished(self.host, self.report)
+        return True
+
+    def _held_back(self) -> str:
+        """Return why a hook keeps the playbook here, "" if none does; also if nothing of the playbook is left."""
+        if self.permit is not None:
+            return self.permit.answer or ""
+        destroyed = self.session.request.order.mode == Mode.DESTROY and self.report["status"] == HostStatus.OK
+        over = destroyed and not self.report.get("declined")
+        return self.events.may_go(self.host) if over and self.events is not None else ""
+
+    # Connecting
+
+    def _connect(self) -> None:
+        """Connect, start the executor and lead the session to its end.
+
+        :raises Exception: what `run` turns into the report
+        """
+        request = self.session.request
+        self.emit(HostEvent.CONNECTING, {})
+        connection = connect(request.target, request.order.settings)
+        try:
+            self.report["peer"], self.address = connection.peer, connection.address
+            self.emit(HostEvent.CONNECTED, {"peer": connection.peer})
+            if other_key(request.peer, connection.peer):
+                raise OtherHost
+            for text in connection.warnings:
+                self.session.warn(text)
+            stream = self._open(connection)
+            try:
+                self._talk(stream)
+            finally:
+                stream.close()
+        finally:
+            connection.close()
+
+    def _open(self, connection: Connection) -> Stream:
+        become, argv = self.session.request.become, command(self.session.request.host.python)
+        return open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
+
+    def _talk(self, stream: Stream) -> None:
+        """Send the request, then read until the end."""
+        sender = Sender(stream)
+        # A program that has ended by now, such as a shell that refuses the login, has said why: reading finds it.
+        sender.try_to_send(self.session.opening())
+        ended = threading.Event()
+        threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
+        try:
+            definition, more, self.events = self.late()
+            sender.try_to_send(self.session.begin(definition, more))
+            self._listen(sender)
+        finally:
+            ended.set()
+            if self.outbox is not None:
+                self.outbox.close()
+
+    def _beat(self, sender: Sender, ended: threading.Event) -> None:
+        """Send heartbeats, whatever the other threads wait for."""
+        while not ended.wait(BEAT):
+            try:
+                sender.write(self.session.beat())
+            except TransportError:  # the reading thread finds out too, and says it
+                return
+
+    # Listening
+
+    def _listen(self, sender: Sender) -> None:
+        """Read and do what the session asks for, until the host has ended."""
+        while True:
+            data = sender.stream.read(READ)
+            if data == b"":
+                raise self._silence(sender.stream)
+            if data:
+                for action in self._received(data):
+                    if isinstance(action, actions.Finished):
+                        return
+                    self._do(action, sender)
+            sender.check(self.session.deadlines.heard)
+            with self.lock:
+                self.session.check()
+            self._answer(sender)
+
+    def _received(self, data: bytes) -> Iterator[actions.Action]:
+        """Yield the actions that bytes lead to; the session is locked between them only."""
+        following = self.session.receive(data)
+        while True:
+            with self.lock:
+                action = next(following, None)
+            if action is None:
+                return
+            yield action
+
+    def _do(self, action: actions.Action, sender: Sender) -> None:
+        match action:
+            case actions.Send():
+                sender.send(action.pieces)
+            case actions.CallHook():
+                self._call_hook(action, sender)
+            case actions.TryLogin():
+                self._try_login(sender)
+            case actions.TellUnits():
+                self._tell_units(action, sender)
+            case actions.Planned():
+                if self.events is not None:
+                    self.events.planned(self.host, self.report)
+                self.gate_pass.wait()
+
+    def _silence(self, stream: Stream) -> Broken:
+        """Return why the output ended. The exit status and stderr may arrive after the end of the output."""
+        deadline, errors = time.monotonic() + LINGER, b""
+        status: int | None = None
+        before: bytes | None = None
+        greeted = self.session.reader.greeted
+        while time.monotonic() < deadline and (before != errors or not (errors or greeted) or status is None):
+            before = errors
+            time.sleep(0.05)
+            status, errors = stream.exit_status(), stream.stderr().strip()
+        return self.session.silence(status, errors.decode("utf-8", "replace"))
+
+    # Answers
+
+    def _answer(self, sender: Sender) -> None:
+        """Pass on that the user stops the run, and let the host go on with its plan or not."""
+        if self.outbox is not None and self.outbox.cut is not None:
+            sender.break_off(self.outbox.cut)
+        if self.cancel.is_set():
+            data = self.session.cancel()
+            if data:
+                sender.send([data])
+        if self.session.state is State.WAITING and sender.cut is None:
+            yes = self._permitted()
+            if yes is None or (yes and not self.gate_pass.enter()):
+                return
+            if yes and self.events is not None:
+                self.events.going(self.host)
+            with self.lock:
+                data = self.session.go(yes)
+            sender.send([data])
+
+    def _permitted(self) -> bool | None:
+        """Return whether the host may apply its plan, None if that is not known yet."""
+        yes = self.gate_pass.answer
+        if yes and self.events is not None and self.session.request.order.mode == Mode.DESTROY:
+            if self.permit is None:
+                self.permit = Permit(self.events, self.host)
+            return None if self.permit.answer is None else not self.permit.answer
+        return yes
+
+    def _call_hook(self, action: actions.CallHook, sender: Sender) -> None:
+        """Call a hook in a thread; the session goes on meanwhile."""
+        events, frame = self.events, action.frame
+        if events is None:
+            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+
+        def begun() -> None:
+            self.emit(HostEvent.HOOK_STARTED, {**action.about, "seconds": frame.seconds, "attempt": 1})
+
+        def call() -> None:
+            try:
+                answer = events.hook(self.host, frame.to_json(), self.over.is_set, begun)
+            except Exception as problem:  # a bug of ours: the host learns that the hook failed, and why
+                answer = {"ok": False, "error": f"statecfg failed: {problem!r}"}
+            with self.lock:
+                data = self.session.hooked(frame.id, answer)
+            sender.try_to_send(data)
+
+        threading.Thread(target=call, daemon=True).start()
+
+    def _try_login(self, sender: Sender) -> None:
+        """Try a new login beside this connection, in a thread."""
+
+        def answer(wrong: str) -> None:
+            with self.lock:
+                data = self.session.logged_in(wrong)
+            sender.try_to_send(data)
+
+        request = self.session.request
+        aside(request.target, request.order.settings, command(request.host.python), answer)
+
+    def _tell_units(self, action: actions.TellUnits, sender: Sender) -> None:
+        """Pass a frame of the host's units to their coordinator, whose answers go by the outbox."""
+        if self.events is None:
+            raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
+        if self.outbox is None:
+            self.outbox = Outbox(sender.write)
+        if not self.outbox.room():
+            raise Broken("it asks for more than it reads", SUSPICIOUS)
+        if action.waits_for_others:
+            self.gate_pass.leave()
+        self.events.unit(self.host, dict(action.frame), partial(self._order_units, self.outbox), self.address)
+
+    def _order_units(self, outbox: Outbox, answer: Json) -> None:
+        with self.lock:
+            outbox.put(self.session.tell_units(answer))

@@ -1,0 +1,65 @@
+"""The outcomes of nodes whose layers a host never reported."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.run.host.plan import HostPlan, Node
+from statecfg.run.host.progress import SHUTDOWN_FIRST, HostProgress
+
+LOST = "not started: the connection was lost"
+
+
+def nothing_begun(plan: HostPlan, why: str) -> None:
+    """Give the nodes of a plan that was not applied the outcome that they were skipped.
+
+    :param why: the reason
+    """
+    for layer in plan.removals:
+        for node in layer:  # the record of a removal that needs no action stays, too
+            if node["outcome"] in (*Outcome.ACTS, Outcome.UNCHANGED):
+                _skip(node, why)
+    for layer in plan.layers:
+        for node in layer:
+            if node["outcome"] in Outcome.ACTS:
+                _skip(node, why)
+
+
+def _skip(node: Node, why: str) -> None:
+    node["outcome"], node["reason"] = Outcome.SKIPPED, why
+    node["actions"] = [{**action, "status": ActionStatus.NOT_ATTEMPTED} for action in node["actions"]]
+
+
+def account(progress: HostProgress, heard_all: bool) -> None:
+    """Give each node of the unfinished layers the outcome that is known of it.
+
+    :param heard_all: everything that the host sent has arrived
+    """
+    for position, (part, number) in enumerate(progress.unfinished()):
+        for node in progress.plan.parts[part][number]:
+            _conclude(node, progress, uncertain=position == 0 and not heard_all)
+
+
+def _conclude(node: Node, progress: HostProgress, uncertain: bool) -> None:
+    """Give one node its outcome: what was in progress is unknown, never ok and never failed.
+
+    :param uncertain: its layer was being processed, and the frames that say so may be lost
+    """
+    begun = progress.begun.get(node["name"], {})
+    if "shutdown_first" in node:
+        node["shutdown_first"] |= begun.get(SHUTDOWN_FIRST, {"status": ActionStatus.NOT_ATTEMPTED})
+    planned = dict(enumerate(node["actions"]))
+    unplanned: Node = {"args": {}}  # an action that was decided only while the host acted
+    node["actions"] = [
+        {**planned.get(index, unplanned), "status": ActionStatus.NOT_ATTEMPTED, **begun.get(index, {})}
+        for index in sorted({*planned, *begun} - {SHUTDOWN_FIRST})
+    ]
+    if node["name"] in progress.ended:
+        node["outcome"] = progress.ended[node["name"]]
+    elif begun:
+        node["outcome"], node["reason"] = Outcome.UNKNOWN, "it was under way when the connection was lost"
+    elif node["outcome"] in Outcome.ACTS and uncertain:
+        node["outcome"], node["reason"] = Outcome.UNKNOWN, "its turn had come when the connection was lost"
+        for action in node["actions"]:
+            action["status"] = ActionStatus.UNKNOWN
+    elif node["outcome"] in Outcome.ACTS:
+        node["outcome"], node["reason"] = Outcome.SKIPPED, LOST

@@ -1,0 +1,94 @@
+"""The plan of one host, taken in part by part and layer by layer, and compared with the nodes that were sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from statecfg.playbook.compile import Definition
+from statecfg.remote.graph.names import Mode
+from statecfg.run.host import frames
+from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
+
+Node = dict[str, Any]  # of the report, format 1
+
+PARTS = ("removals", "layers", "left")  # of a plan, in the order in which a host sends them
+MOST = 250_000  # orphans of one host
+
+
+class HostPlan:
+    """The nodes of one host: as planned at first, and with their outcomes later.
+
+    :param mode: one of `Mode`
+    """
+
+    def __init__(self, definition: Definition, mode: str) -> None:
+        layers = () if mode in Mode.REMOVING else definition.layers
+        self.sent = [{node["provides"]: node for node in layer} for layer in layers]
+        self.parts: dict[str, list[list[Node]]] = {part: [] for part in PARTS}
+        self.places: dict[str, tuple[str, int]] = {}  # node → part and number of its layer
+        self.newest = PARTS[0]  # the part that the host sent last
+        self.fingerprints: dict[str, str] = {}
+
+    @property
+    def layers(self) -> list[list[Node]]:
+        """The layers of the definition."""
+        return self.parts["layers"]
+
+    @property
+    def removals(self) -> list[list[Node]]:
+        """The layers of removals."""
+        return self.parts["removals"]
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the nodes that a run processes: the removals first."""
+        for layer in (*self.removals, *self.layers):
+            yield from layer
+
+    def take(self, frame: frames.Planned) -> None:
+        """Take in a piece of the plan.
+
+        :raises Broken: if it is out of order, or about nodes that were not sent
+        """
+        part, number = frame.part, frame.layer
+        layers = self.parts[part]
+        if not 0 <= number < (len(self.sent) if part == "layers" else MOST):
+            raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
+        if PARTS.index(part) < PARTS.index(self.newest) or number not in (len(layers) - 1, len(layers)):
+            raise Broken(f"it planned layer {number} of {part} out of order", SUSPICIOUS)
+        self.newest = part
+        if number == len(layers):
+            layers.append([])
+        layers[number] += [self._placed(node, part, number) for node in frame.nodes]
+        self.fingerprints.update({self.known(name): text for name, text in (frame.fingerprints or {}).items()})
+
+    def _placed(self, node: frames.Node, part: str, number: int) -> Node:
+        """Return the report of a planned node. Its type and position come from what was sent."""
+        sent = self.sent[number].get(node.name) if part == "layers" else None
+        if node.name in self.places or (part == "layers") != (sent is not None):
+            raise Broken(f"it planned {quoted(node.name)}, which was not asked for", SUSPICIOUS)
+        if len(self.places) > MOST + sum(map(len, self.sent)):
+            raise Broken(f"it speaks of more than {MOST} resources", SUSPICIOUS)
+        self.places[node.name] = part, number
+        planned = node.to_json()
+        if sent is not None:
+            planned["type"], planned["position"] = sent["type"], sent.get("position", "")
+        return planned
+
+    def complete(self) -> None:
+        """Check that each node that was sent is in the plan.
+
+        :raises Broken: if one is missing
+        """
+        missing = sum(map(len, self.sent)) - sum(map(len, self.layers))
+        if missing:
+            raise Broken(f"it left {missing} of the nodes out of its plan", SUSPICIOUS)
+
+    def known(self, name: str) -> str:
+        """Return the name of a node of this run.
+
+        :raises Broken: if the run has no such node
+        """
+        if name not in self.places:
+            raise Broken(f"it speaks of {quoted(name)}, which is not part of this run", SUSPICIOUS)
+        return name

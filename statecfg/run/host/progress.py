@@ -1,0 +1,136 @@
+"""What one host has done of its plan: actions, ended nodes and reported layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.run.host import frames
+from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
+from statecfg.run.host.plan import HostPlan, Node
+
+Action = dict[str, Any]  # of the report, format 1
+
+ACTIONS = 10_000  # of one node
+SHUTDOWN_FIRST = -1  # the index of a shutdown-first action
+
+
+class HostProgress:
+    """The actions and outcomes of the nodes of a plan, as the host reports them.
+
+    :param plan: gets the outcomes
+    """
+
+    def __init__(self, plan: HostPlan) -> None:
+        self.plan = plan
+        self.begun: dict[str, dict[int, Action]] = {}  # node → index → action
+        self.ended: dict[str, str] = {}  # node → outcome
+        self.reported = {"removals": 0, "layers": 0}  # the number of reported layers of each part
+        self.pieces: list[Node] = []  # of a layer whose report is not complete yet
+
+    @property
+    def started(self) -> bool:
+        """Whether the host has done anything."""
+        return bool(self.begun or self.ended or any(self.reported.values()))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the host has reported every layer."""
+        return not self.pieces and next(self.unfinished(), None) is None
+
+    def unfinished(self) -> Iterator[tuple[str, int]]:
+        """Yield the part and the number of each layer that was not reported, in the order of execution."""
+        for part in self.reported:
+            yield from ((part, number) for number in range(self.reported[part], len(self.plan.parts[part])))
+
+    def check_turn(self, name: str) -> None:
+        """Check that a node belongs to the layer that is being processed.
+
+        :raises Broken: if it does not
+        """
+        if self.plan.places[self.plan.known(name)] != next(self.unfinished(), None):
+            raise Broken(f"it acts on {quoted(name)} before or after its layer", SUSPICIOUS)
+
+    def action(self, frame: frames.ActionEvent) -> bool:
+        """Take in that an action started or ended; return whether it is the first of its node.
+
+        :raises Broken: if the node can't act now
+        """
+        name, index = self.plan.known(frame.node), frame.index
+        if not SHUTDOWN_FIRST <= index < ACTIONS:
+            raise Broken(f"{quoted(name)} takes more than {ACTIONS:,} actions", SUSPICIOUS)
+        if index != SHUTDOWN_FIRST:  # these come before all layers
+            self.check_turn(name)
+        if name in self.ended:
+            raise Broken(f"it acts on {quoted(name)}, which has finished", SUSPICIOUS)
+        begun = self.begun.setdefault(name, {})
+        before = begun.get(index, {}).get("status")
+        if frame.event == "started":
+            # An action that failed as part of a joint action is tried again alone.
+            if before not in (None, ActionStatus.ERROR):
+                raise Broken(f"an action of {quoted(name)} begins twice", SUSPICIOUS)
+            first = not begun
+            begun[index] = {"op": frame.op, "status": ActionStatus.UNKNOWN}
+            return first
+        if before != ActionStatus.UNKNOWN or frame.status is None:
+            raise Broken(f"its action frame makes no sense: {quoted(name)} ends what never began", SUSPICIOUS)
+        begun[index]["status"] = frame.status
+        if frame.reason:
+            begun[index]["reason"] = frame.reason
+        return False
+
+    def node(self, frame: frames.Finished) -> None:
+        """Take in that a node run ended.
+
+        :raises Broken: if it can't have ended
+        """
+        self.check_turn(frame.node)
+        if frame.node in self.ended:
+            raise Broken(f"{quoted(frame.node)} finishes twice", SUSPICIOUS)
+        if frame.outcome != Outcome.SKIPPED and not self.begun.get(frame.node):
+            raise Broken(f"{quoted(frame.node)} finishes as {frame.outcome}, and no action of it began", SUSPICIOUS)
+        self.ended[frame.node] = frame.outcome
+
+    def layer(self, frame: frames.Layer) -> None:
+        """Take in the report of a layer, or a piece of it.
+
+        :raises Broken: if it is not the layer that is being processed, or contradicts earlier frames
+        """
+        part, number = frame.part, frame.layer
+        if next(self.unfinished(), None) != (part, number):
+            raise Broken(f"it reports layer {number} of {part} out of order", SUSPICIOUS)
+        planned = {node["name"]: node for node in self.plan.parts[part][number]}
+        for node in frame.nodes:
+            before = planned.get(node.name)
+            if before is None or len(self.pieces) >= len(planned):
+                raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
+            self._check_outcome(node)
+            self.pieces.append({**node.to_json(), "type": before["type"], "position": before["position"]})
+        if frame.more:
+            return
+        nodes, self.pieces = self.pieces, []
+        if sorted(node["name"] for node in nodes) != sorted(planned):
+            raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
+        self.plan.parts[part][number][:] = nodes
+        self.reported[part] += 1
+
+    def _check_outcome(self, node: frames.Node) -> None:
+        ended = self.ended.get(node.name)
+        if ended is None and node.outcome == Outcome.CHANGED:
+            raise Broken(f"it reports {quoted(node.name)} as changed, which never finished", SUSPICIOUS)
+        if ended is not None and ended != node.outcome:
+            raise Broken(f"{quoted(node.name)} finished as {ended}, and is reported as {node.outcome}", SUSPICIOUS)
+
+    def amended(self, frame: frames.Amended) -> None:
+        """Take in that a node of a reported layer has failed after all.
+
+        :raises Broken: if its layer was not reported
+        """
+        part, number = self.plan.places[self.plan.known(frame.node)]
+        if part == "left" or number >= self.reported[part]:
+            raise Broken(f"it amends {quoted(frame.node)}, which it has not reported", SUSPICIOUS)
+        self.ended[frame.node] = Outcome.FAILED
+        for node in self.plan.parts[part][number]:
+            if node["name"] == frame.node:
+                node["outcome"], node["reason"] = Outcome.FAILED, frame.reason

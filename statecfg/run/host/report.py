@@ -1,0 +1,293 @@
+"""The report of one host, made of its frames. Each frame is checked against what was asked and said before.
+
+A host may be under the control of anybody. Only data of the right shape, about nodes of this run, enters a report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from statecfg.playbook.compile import Definition
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import ActionStatus, HostStatus, Mode, Outcome
+from statecfg.remote.hooks.lifecycle import ALL_HOOKS
+from statecfg.remote.run.report import summary
+from statecfg.remote.wire.frames import PROTOCOL
+from statecfg.run.host import frames, lost
+from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
+from statecfg.run.host.plan import HostPlan
+from statecfg.run.host.progress import HostProgress
+from statecfg.run.host.state import ACTING, PLANNED, State
+from statecfg.run.strict import Invalid
+
+Json = dict[str, Any]  # of the report, format 1
+Emit = Callable[[str, Json], None]
+
+LOGINS = 20  # that a host may ask for in one run
+_HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
+_STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
+_REFUSED = {"hint": "Nothing was done on this host."}
+_WHY_NOT = {
+    HostStatus.REFUSED: "not started: this is not what was planned",
+    HostStatus.OK: "not started: declined",
+}
+_OF_END = ("shutdown", "holder", "differs", "facts", "declined", "halted", "refusal", "ledger")
+
+
+class HostReport:
+    """Takes in the frames of one host.
+
+    :param mode: one of `Mode`
+    :param emit: takes each event: its name, one of `HostEvent`, and its data
+    """
+
+    def __init__(self, definition: Definition, mode: str, emit: Emit) -> None:
+        self.mode, self.emit = mode, emit
+        self.state = State.CONNECTING
+        self.plan = HostPlan(definition, mode)
+        self.progress = HostProgress(self.plan)
+        self.logins = 0
+        self.data: Json = {"status": HostStatus.UNREACHABLE, "layers": self.plan.layers, "summary": {}}
+        if mode not in Mode.ASKING:
+            self.data.update(removals=self.plan.removals, left=self.plan.parts["left"])
+        self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
+            frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
+            frames.ActionEvent: self._action, frames.Output: self._output, frames.Finished: self._finished,
+            frames.Layer: self._layer, frames.Fired: self._fired, frames.UnitsPhase: self._phase,
+            frames.End: self._end, frames.Login: self._login, frames.Amended: self._amended,
+            frames.Hook: self._hook, frames.Calling: self._calling,
+        }  # fmt: skip
+
+    @property
+    def acting(self) -> bool:
+        """Whether the host has the permission to apply its plan, and has not ended."""
+        return self.state in ACTING
+
+    def read(self, header: Json) -> frames.Frame:
+        """Return the frame that a header describes.
+
+        :raises Broken: if it is not a frame of the protocol
+        """
+        fields = dict(header)
+        frame_type = fields.pop("type")
+        if frame_type not in frames.KINDS:
+            raise Broken(f"it sent a frame of unknown type {quoted(frame_type)}", SUSPICIOUS)
+        try:
+            return frames.KINDS[frame_type].from_json(fields)
+        except Invalid as problem:
+            raise Broken(f"its {frame_type} frame makes no sense: {problem!s:.300}", SUSPICIOUS) from problem
+
+    def take(self, frame: frames.Frame) -> None:
+        """Take in one frame.
+
+        :raises Broken: if it does not fit what was asked and said before
+        """
+        if isinstance(frame, frames.UNITS):
+            self._may_act()
+        taker = self._takers.get(type(frame))
+        if taker is not None:
+            taker(frame)
+
+    def go(self, yes: bool) -> None:
+        """Note that the host got or did not get the permission to apply its plan."""
+        self.state = State.ACTING if yes else State.DECLINED
+
+    # Planning
+
+    def _hello(self, frame: frames.Hello) -> None:
+        if frame.protocol != PROTOCOL:
+            raise Broken(
+                f"its executor speaks protocol {frame.protocol}, and this statecfg speaks {PROTOCOL}", SUSPICIOUS
+            )
+        if self.state is State.CONNECTING:
+            self.state = State.PLANNING
+
+    def _planned(self, frame: frames.Planned) -> None:
+        if self.state in PLANNED:
+            raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
+        self.plan.take(frame)
+
+    def _plan(self, frame: frames.Plan) -> None:
+        if self.state in PLANNED:
+            raise Broken("it planned twice", SUSPICIOUS)
+        self.plan.complete()
+        self.state = State.WAITING if frame.waits and self.mode in Mode.ACTING else State.PLANNED
+        fields = frame.to_json()
+        self.data["owed"] = fields.get("owed", [])
+        self.data.update({key: fields[key] for key in ("hooks", "facts", "ledger") if fields.get(key)})
+        self.data["fingerprints"] = self.plan.fingerprints
+        layers = [*self.plan.removals, *self.plan.layers]
+        self.emit(HostEvent.PLANNED, {"layers": layers, "summary": self.count()})
+
+    # Acting
+
+    def _may_act(self) -> None:
+        if not self.acting:
+            raise Broken("it acts without having been told to", SUSPICIOUS)
+
+    def _action(self, frame: frames.ActionEvent) -> None:
+        self._may_act()
+        if self.progress.action(frame):
+            self.emit(HostEvent.NODE_STARTED, {"name": frame.node})
+        data: Json = {"node": frame.node, "op": frame.op}
+        if frame.event == "started":
+            self.emit(HostEvent.ACTION_STARTED, data)
+        else:
+            self.emit(HostEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
+
+    def _output(self, frame: frames.Output) -> None:
+        self.emit(HostEvent.OUTPUT, {"node": self.plan.known(frame.node), "stream": "out", "text": frame.text})
+
+    def _finished(self, frame: frames.Finished) -> None:
+        self._may_act()
+        self.progress.node(frame)
+        self.emit(HostEvent.NODE_FINISHED, {"name": frame.node, "outcome": frame.outcome})
+
+    def _layer(self, frame: frames.Layer) -> None:
+        self._may_act()
+        self.progress.layer(frame)
+
+    def _amended(self, frame: frames.Amended) -> None:
+        self._may_act()
+        self.progress.amended(frame)
+        self.emit(HostEvent.NODE_FINISHED, {"name": frame.node, "outcome": Outcome.FAILED})
+
+    def _login(self, frame: frames.Login) -> None:
+        """Take in that sshd was restarted, and that the host asks for a new login."""
+        self._may_act()
+        self.logins += 1
+        if self.logins > LOGINS:
+            raise Broken(f"it asks for more than {LOGINS} logins", SUSPICIOUS)
+
+    def _phase(self, frame: frames.UnitsPhase) -> None:
+        self.state = State.SERVING_UNITS
+
+    # Hooks
+
+    def _hook(self, frame: frames.Hook) -> None:
+        self._check_seconds(frame.seconds)
+
+    def _check_seconds(self, seconds: float) -> None:
+        if not 0 <= seconds <= ALL_HOOKS:
+            raise Broken(f"it gives a hook {seconds:g} s, and not at most {ALL_HOOKS:g} s", SUSPICIOUS)
+
+    def _calling(self, frame: frames.Calling) -> None:
+        """Take in that the host calls a hook."""
+        self._may_act()
+        self._check_seconds(frame.seconds)
+        self.plan.known(frame.name)
+        self.emit(HostEvent.HOOK_STARTED, {**frame.to_json(), "attempt": 1})
+
+    def _fired(self, frame: frames.Fired) -> None:
+        self._may_act()
+        self.plan.known(frame.name)
+        fired = {key: value for key, value in frame.to_json().items() if value is not None}
+        self.data.setdefault("fired", []).append(fired)
+        self.emit(HostEvent.FIRED, fired)
+
+    # The end
+
+    def _end(self, frame: frames.End) -> None:
+        """Take in the `end` frame. Nothing else makes a result."""
+        status, error, fields = frame.status, frame.error, frame.to_json()
+        if status == HostStatus.OK and self.mode not in Mode.ASKING and self.state not in PLANNED:
+            raise Broken("it says that it is done, and never planned", SUSPICIOUS)
+        wrong = self._contradiction(frame)
+        if wrong:
+            raise Broken(f"its end contradicts itself: {wrong}", SUSPICIOUS)
+        ended = status in (HostStatus.OK, HostStatus.FAILED)
+        acted = self.acting and ended and not frame.declined and not frame.unchanged
+        if acted and not error and not self.progress.complete:
+            raise Broken("it says that it is done, and did not report every layer", SUSPICIOUS)
+        self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
+        if self.mode == Mode.HISTORY:
+            self.data["history"] = fields.get("history", [])
+        if frame.warnings:
+            self.data.setdefault("warnings", []).extend(frame.warnings)
+        self._explain(frame, fields.get("holder") or {})
+        if acted and error:
+            lost.account(self.progress, heard_all=True)
+        elif self.mode in Mode.ACTING and not acted:
+            lost.nothing_begun(self.plan, _WHY_NOT.get(status, "not started"))
+        counts = self.count()
+        if status == HostStatus.OK and counts.get(Outcome.FAILED):  # a plan in which nodes fail was declined
+            status = HostStatus.FAILED
+        unknown = acted and error and counts.get(Outcome.UNKNOWN)
+        self.data["status"] = HostStatus.UNKNOWN if unknown else status
+
+    def _explain(self, end: frames.End, holder: Json) -> None:
+        """Enter the error of an end, if there is one."""
+        if end.error:
+            self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": ""}
+        elif end.refusal:
+            self.data["error"] = {**_REFUSED, "summary": end.refusal, "detail": ""}
+        elif end.status in (HostStatus.LOCKED, HostStatus.REFUSED):
+            error = _HELD if end.status == HostStatus.LOCKED else _STALE
+            self.data["error"] = {**error, "detail": _holder(holder)}
+
+    def _contradiction(self, end: frames.End) -> str:
+        """Return what in an end can't be true after all that the host said before, "" if nothing."""
+        outcomes = {node["outcome"] for node in self.plan.nodes()}
+        begun, changes, planned = self.progress.started, self.mode in Mode.ACTING, self.state in PLANNED
+        failing, open_work = outcomes & set(Outcome.STOPPED), outcomes & set(Outcome.ACTS)
+        refused = end.refusal or end.differs
+        why = end.error or refused or end.halted or end.holder is not None
+        ok, failed = end.status == HostStatus.OK, end.status == HostStatus.FAILED
+        was_locked, was_refused = end.status == HostStatus.LOCKED, end.status == HostStatus.REFUSED
+        rules = (
+            (ok and why, "it succeeded, but it gives a reason for a failure"),
+            (ok and failing and not end.declined, "it succeeded, but nodes failed or were skipped"),
+            (failed and not (end.error or end.halted or failing), "it failed, but it gives no reason"),
+            (end.error and not failed, "it gives an error, but did not fail"),
+            (was_locked and (planned or end.holder is None), "it planned, but another run holds the host"),
+            (was_refused and (begun or not refused), "it refused the plan, but it acted or gives no reason"),
+            (end.declined and self.state not in (State.WAITING, State.DECLINED), "nobody declined its plan"),
+            (end.unchanged and (begun or not changes), "it did nothing, but it acted"),
+            (end.unchanged and ok and open_work, "it did nothing, but its plan has changes"),
+            (end.facts is not None and self.mode != Mode.FACTS, "nobody asked for facts"),
+            (end.history and self.mode != Mode.HISTORY, "nobody asked for its history"),
+        )
+        return next((text for broken, text in rules if broken), "")
+
+    def lost(self, text: str, detail: str, hint: str, heard_all: bool) -> None:
+        """Conclude that the session ended before the host did.
+
+        :param text: what happened, in one line
+        :param heard_all: everything that the host sent has arrived
+        """
+        self.data["error"] = {"summary": text, "detail": detail, "hint": hint}
+        self.data["status"] = HostStatus.UNKNOWN if self.acting else HostStatus.UNREACHABLE
+        if self.acting:
+            lost.account(self.progress, heard_all)
+        elif self.mode in Mode.ACTING:
+            lost.nothing_begun(self.plan, lost.LOST)
+
+    def conclude(self) -> None:
+        """Finish the report: count the nodes, and list what was stopped first and is down."""
+        self.data["summary"] = self.count()
+        acted, self.state = self.acting, State.FINISHED
+        if not acted:
+            return
+        first = [node for layer in self.plan.layers for node in layer if "shutdown_first" in node]
+        if first and "shutdown" not in self.data:  # the host's own list, in its order, never arrived
+            self.data["shutdown"] = [{**node["shutdown_first"], "node": node["name"]} for node in reversed(first)]
+        sent = (ActionStatus.OK, ActionStatus.UNKNOWN)
+        stopped = {action["node"] for action in self.data.get("shutdown", ()) if action["status"] in sent}
+        down = [node["name"] for node in first if node["name"] in stopped and node["outcome"] not in Outcome.SOUND]
+        if down:
+            self.data["down"] = down
+
+    def count(self) -> dict[str, int]:
+        """Return the number of nodes by outcome."""
+        return summary(list(self.plan.nodes()))
+
+
+def _holder(holder: Json) -> str:
+    """Return who holds a host's lock. The text is the holder's own."""
+    since = holder.get("since")
+    when = ""
+    if isinstance(since, int | float) and 0 < since < 1e11:
+        when = f", since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+    return f"{holder.get('who') or 'somebody'}{when}, run {holder.get('run') or 'unknown'}" if holder else ""

@@ -1,0 +1,126 @@
+"""What one host is asked for, and the frames that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from statecfg.playbook.compile import Definition
+from statecfg.playbook.inventory import Host
+from statecfg.remote.wire import frames as wire
+from statecfg.run.bundle import Bundle
+from statecfg.run.host.new_login import by_ssh
+from statecfg.run.host.outgoing import node_frames, plain
+from statecfg.transport import Settings, Target
+from statecfg.transport.become import Become
+
+PATIENCE = 1800.0  # seconds without progress, heartbeats aside, beside what the nodes themselves may take
+EXPECTED = 5_000  # fingerprints in one frame
+NODES = 200  # nodes in one frame
+
+
+@dataclass(frozen=True)
+class Order:
+    """What every host of a run is asked for. See `fleet.Options`."""
+
+    run: str
+    mode: str
+    who: str
+    keep_going: bool = False
+    lock_timeout: float = 0.0
+    settings: Settings | None = None
+    become: Become | None = None
+    patience: float = PATIENCE
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one host is asked for.
+
+    :param playbook: the name under which the host remembers whose resources they are
+    :param expect: node → fingerprint of a saved plan, None for none
+    :param asks: the user sees the plan and is asked before it is applied
+    :param more: what else the executor gets (see `fleet.Job`)
+    :param peer: the host key of a saved plan, "" for none
+    """
+
+    host: Host
+    definition: Definition
+    playbook: str
+    bundle: Bundle
+    order: Order
+    expect: Mapping[str, str] | None = None
+    asks: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+    peer: str = ""
+
+    @property
+    def target(self) -> Target:
+        """The host as the transports take it."""
+        return Target.of(self.host)
+
+    @property
+    def become(self) -> Become | None:
+        """Whom to become: what the command line says, else the inventory."""
+        if self.order.become is not None or self.host.become is None:
+            return self.order.become
+        # doas takes no password without a terminal; if it asks for one, it says so itself.
+        password = None if self.host.become == "doas" else self.order.password
+        return Become(self.host.become, self.host.become_user, password)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether units of the host may run hooks."""
+        return bool(self.more.get("units", {}).get("units"))
+
+    @property
+    def hooks(self) -> set[str]:
+        """The names of the hooks that the host may ask the controller to call."""
+        return {hook["name"] for hook in self.more.get("hooks", ()) if hook["where"] == "controller"}
+
+    @property
+    def patience(self) -> float:
+        """How long, in seconds, the host may go without progress."""
+        spans = [node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer]
+        spans.append((self.more.get("units") or {}).get("longest"))
+        longest = max((span for span in spans if isinstance(span, int | float)), default=0.0)
+        return self.order.patience + longest
+
+    def opening(self, nonce: str) -> Iterator[bytes]:
+        """Yield the frames that can be sent before the host has answered.
+
+        :param nonce: what the executor repeats in its greeting
+        """
+        yield plain({"type": "hello", "nonce": nonce, "bundle": self.bundle.sha256})
+        yield wire.encode(
+            {
+                "type": "run",
+                "run": self.order.run,
+                "mode": self.order.mode,
+                "who": self.order.who,
+                "playbook": self.playbook,
+                "types": self.bundle.modules,
+                "keep_going": self.order.keep_going,
+                "lock_timeout": self.order.lock_timeout,
+                "secrets": dict(self.definition.secrets),
+                "expect": self.expect is not None,
+                "asks": self.asks,
+                "login": by_ssh(self.target),
+                **self.more,
+            }
+        )
+        expect = sorted((self.expect or {}).items())
+        for start in range(0, len(expect), EXPECTED):
+            yield wire.encode({"type": "expect", "nodes": dict(expect[start : start + EXPECTED])})
+        for number, layer in enumerate(self.definition.layers):
+            for start in range(0, len(layer), NODES):
+                yield from node_frames(number, layer[start : start + NODES])
+
+    def begin(self, parts: list[str]) -> bytes:
+        """Return the frame that completes the request.
+
+        :param parts: digests of the parts of the executor that this host needs in addition
+        """
+        return wire.encode({**self.more, "type": "begin", "parts": parts})

@@ -1,0 +1,293 @@
+"""The session with one host as a state machine without I/O: bytes and results go in, bytes and actions come out.
+
+Threads, an event loop or workers can drive it, with one call at a time. `driver` drives it with threads.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from statecfg.playbook.compile import Definition
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
+from statecfg.remote.wire import frames as wire
+from statecfg.run.bundle import parts
+from statecfg.run.host import actions, frames
+from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.deadlines import Deadlines
+from statecfg.run.host.frame_reader import FrameReader
+from statecfg.run.host.new_login import by_ssh
+from statecfg.run.host.outgoing import told
+from statecfg.run.host.report import Emit, HostReport
+from statecfg.run.host.request import Request
+from statecfg.run.host.state import PLANNED, State
+from statecfg.run.host.supplies import Supplies
+
+AGAIN = "Run it again: the host knows how far it came, and the next run finishes what this one left."
+AGAIN_LATER = "Run it again: what a hook holds back stays until the hook lets it go."
+UNREACHED = "Run it again when the host can be reached: `ssh` to it shows whether it can."
+PYTHON = "Install Python 3.8 or newer on the host, or say in the inventory where it is: `python: /path/to/python3`."
+BUG = "This is a mistake in statecfg: please report it with what is above."
+NO_PYTHON = 96  # the exit status of the command that starts the executor
+
+Json = dict[str, Any]  # of frames and events
+
+
+class HostSession:
+    """The session with one host.
+
+    :param emit: takes each event: its name, one of `HostEvent`, and its data
+    :param clock: returns seconds
+    :param decoding: entered while one frame is decoded; sessions that share it take turns
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        emit: Emit,
+        clock: Callable[[], float] = time.monotonic,
+        decoding: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self.request, self.emit = request, emit
+        self.nonce = secrets.token_hex(16)
+        self.report = HostReport(request.definition, request.order.mode, emit)
+        nodes = sum(map(len, request.definition.layers))
+        self.reader = FrameReader(self.nonce, nodes, self.report.read, decoding or nullcontext())
+        self.deadlines = Deadlines(clock, request.patience)
+        self.supplies = Supplies(emit)
+        self.supplies.parts[request.bundle.sha256] = request.bundle
+        self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
+        self.cancelled = False
+
+    @property
+    def state(self) -> State:
+        """How far the session has come."""
+        return self.report.state
+
+    # To the host
+
+    def opening(self) -> bytes:
+        """Return what can be sent before the host has answered."""
+        return b"".join(self.request.opening(self.nonce))
+
+    def begin(self, definition: Definition, more: Mapping[str, Any]) -> bytes:
+        """Complete the request.
+
+        :param definition: with the content of hooks
+        :param more: what else the executor gets
+        :returns: what is to be sent
+        """
+        self.request = replace(self.request, definition=definition, more=more)
+        self.deadlines = Deadlines(self.deadlines.clock, self.request.patience)
+        more_parts = parts(more)
+        self.supplies.parts.update(more_parts)
+        return self.request.begin(list(more_parts))
+
+    def beat(self) -> bytes:
+        """Return a heartbeat."""
+        return wire.encode({"type": "beat"})
+
+    def cancel(self) -> bytes:
+        """Return what tells the host that the user stops the run; nothing if it was told before."""
+        if self.cancelled:
+            return b""
+        self.cancelled = True
+        return wire.encode({"type": "cancel"})
+
+    def go(self, yes: bool) -> bytes:
+        """Permit the host to apply its plan, or refuse that. The session must be WAITING."""
+        # From here on, the state of the host is unknown until it reports it.
+        self.report.go(yes)
+        return wire.encode({"type": "go" if yes else "no"})
+
+    def hooked(self, id: int, answer: Mapping[str, Any]) -> bytes:
+        """Return the frame with the result of a hook, for which the host waits.
+
+        :param answer: `ok`, `error` and what else a hook returns
+        """
+        self._answered()
+        return wire.encode({**answer, "type": "hooked", "id": id})
+
+    def logged_in(self, wrong: str) -> bytes:
+        """Return the frame with the result of a login, for which the host waits.
+
+        :param wrong: why the login failed, "" if it succeeded
+        """
+        self._answered()
+        self.report.data["login"] = {"ok": not wrong, **({"error": wrong} if wrong else {})}
+        return wire.encode({"type": "login", "error": wrong})
+
+    def _answered(self) -> None:
+        if self.state is State.ASKING:
+            self.report.state = State.ACTING
+        self.deadlines.progressed()
+
+    def tell_units(self, answer: Json) -> bytes:
+        """Return the frame with an order or an answer for the host's units."""
+        if answer["type"] == "unit":
+            about = None
+            if answer["do"] == "hook":
+                about = {"unit": answer["step"]["unit"], "hook": answer["step"]["hook"]}
+                self.emit(HostEvent.UNIT_HOOK, {**about, "status": "started"})
+            self.unit_hooks[answer["id"]] = about
+        elif answer["type"] == "units-go" and self.state is State.SERVING_UNITS:
+            self.report.state = State.ACTING
+        self.deadlines.progressed()
+        return told(answer)
+
+    # From the host
+
+    def receive(self, data: bytes) -> Iterator[actions.Action]:
+        """Take in bytes; yield what is to be done, in order. Each action must be done before the next is asked for.
+
+        :raises Broken: if the host breaks the protocol
+        """
+        self.deadlines.bytes_came()
+        if not self.reader.greeted:
+            data = self.reader.greet(data)
+            self._warn_of_noise()
+        for frame in self.reader.feed(data):
+            self.deadlines.frame_came()
+            self.report.take(frame)
+            yield from self._follow(frame)
+            if isinstance(frame, frames.End):
+                return
+            if not isinstance(frame, frames.Beat | frames.Output):
+                self.deadlines.started = self.deadlines.started or isinstance(frame, frames.Hello)
+                self.deadlines.progressed()
+        if not self.reader.incomplete:
+            self.deadlines.frame_came()
+        self.deadlines.bytes_came()  # what arrived meanwhile counts from now
+
+    def _follow(self, frame: frames.Frame) -> Iterator[actions.Action]:
+        """Yield what a frame asks for."""
+        match frame:
+            case frames.Need():
+                for pieces in self.supplies.answer(frame, self.request.definition):
+                    yield actions.Send(pieces)
+                self.deadlines.sent(len(self.request.bundle.data))
+            case frames.Hook():
+                yield self._hook(frame)
+            case frames.Login():
+                if not by_ssh(self.request.target) or self.state is not State.ACTING:
+                    raise Broken("it asks for a login that can't be tried", SUSPICIOUS)
+                self.report.state = State.ASKING
+                yield actions.TryLogin()
+            case frames.Plan():
+                yield actions.Planned()
+            case frames.End():
+                yield actions.Finished()
+            case _ if isinstance(frame, frames.UNITS):
+                yield self._unit(frame)
+
+    def _hook(self, frame: frames.Hook) -> actions.CallHook:
+        if frame.hook not in self.request.hooks or self.state is not State.ACTING:
+            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+        if frame.resource.name not in self.report.plan.places:
+            raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
+        self.report.state = State.ASKING
+        about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
+        self.emit(HostEvent.HOOK_STARTED, about)
+        return actions.CallHook(frame, about)
+
+    def _unit(self, frame: frames.Frame) -> actions.TellUnits:
+        if not self.request.has_units:
+            raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
+        fields = {**frame.to_json(), "type": frames.TYPES[type(frame)]}
+        if isinstance(frame, frames.UnitLog):
+            self.emit(HostEvent.UNIT_LOG, fields)
+        elif isinstance(frame, frames.UnitDone):
+            about = self.unit_hooks.pop(frame.id, None)
+            if about is not None:
+                status = HookStatus.OK if frame.ok else HookStatus.FAILED
+                self.emit(HostEvent.UNIT_HOOK, {**about, "status": status, "error": frame.error})
+        last = isinstance(frame, frames.UnitsPhase) and frame.phase == "after"
+        return actions.TellUnits(fields, waits_for_others=last)
+
+    def warn(self, text: str) -> None:
+        """Enter a warning for the user."""
+        self.report.data.setdefault("warnings", []).append(text)
+        self.emit(HostEvent.WARNING, {"text": text})
+
+    def _warn_of_noise(self) -> None:
+        if self.reader.greeted and self.reader.noise:
+            text = self.reader.printed()[:200]
+            self.warn(f"its login shell prints {len(self.reader.noise)} bytes when nobody reads them: {text}")
+
+    # Time
+
+    def check(self) -> None:
+        """Check that no deadline has passed. Call it every second or more often.
+
+        :raises Broken: if one has
+        """
+        serving = self.state is State.SERVING_UNITS and not self.unit_hooks
+        if serving or self.state in (State.ASKING, State.WAITING):
+            self.deadlines.progressed()  # the host waits for us
+        self.deadlines.check(self.reader.incomplete, "what it does" if self.state in PLANNED else "its plan")
+
+    # The end
+
+    def silence(self, status: int | None, errors: str) -> Broken:
+        """Return what is known about why the host's output ended.
+
+        :param status: the exit status of the executor (negative: the signal), None if unknown
+        :param errors: what it wrote to stderr
+        """
+        greeted = self.reader.greeted
+        printed = errors or ("" if greeted else self.reader.printed())
+        if status == NO_PYTHON and not greeted:
+            return Broken(printed[-500:] or "it has no Python that will do", PYTHON)
+        partial = self.reader.decoder.partial()
+        if partial:
+            text = f"the connection ended {partial}"
+        else:
+            text = "the executor ended before it was done" if greeted else "the executor ended without a word"
+        text += _exit(status) + (f": {printed[-500:]}" if printed else "")
+        hint = AGAIN if greeted else "Is this login allowed to run programs there? `ssh HOST python3 -V` shows it."
+        return Broken(text, hint, heard_all=True)
+
+    def broke(self, summary: str, hint: str, heard_all: bool = False) -> None:
+        """Conclude that the session ended before the host did."""
+        acting = self.report.acting
+        if acting:
+            hint = hint if hint == SUSPICIOUS else AGAIN
+        nothing = "" if acting or self.request.order.mode not in Mode.ACTING else "Nothing was changed."
+        self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
+
+    def refuse(self, status: str, error: Json) -> None:
+        """Conclude that nothing was asked of the host.
+
+        :param status: one of `HostStatus`
+        """
+        self.report.data.update(status=status, error=dict(error))
+
+    def hold_back(self, why: str) -> None:
+        """Conclude that a hook keeps the playbook on the host.
+
+        :param why: the reason of the hook
+        """
+        if not self.report.data.get("error"):
+            self.refuse(HostStatus.FAILED, {"summary": why, "detail": "", "hint": AGAIN_LATER})
+
+    def failed(self, problem: Exception) -> None:
+        """Conclude that a bug of statecfg ended the session."""
+        trace = "".join(traceback.format_exception(problem))
+        self.report.lost(f"statecfg failed: {problem!r}", trace, BUG, heard_all=False)
+        self.report.data["summary"] = self.report.count()
+
+
+def _exit(status: int | None) -> str:
+    """Return how a program ended, in parentheses; "" if that is unknown."""
+    if status is None:
+        return ""
+    if 0 <= status <= 128:
+        return f" (it ended with exit status {status})"
+    number = -status if status < 0 else status - 128
+    return f" (it was killed by signal {number}{'; perhaps the host is out of memory' if number == 9 else ''})"

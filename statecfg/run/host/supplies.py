@@ -1,0 +1,78 @@
+"""What a host may ask for while it prepares: the executor, content and node types, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from statecfg.playbook.compile import Definition
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.wire import frames as wire
+from statecfg.run.bundle import Part, modules_of
+from statecfg.run.host import frames
+from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.outgoing import plain
+from statecfg.run.host.report import Emit
+
+PIECE = 128 << 10  # bytes of the bundle in one frame
+TYPES = 1000  # node types that a host may ask for
+
+
+class Supplies:
+    """Answers the `need` frames of one host."""
+
+    def __init__(self, emit: Emit) -> None:
+        self.emit = emit
+        self.parts: dict[str, Part] = {}  # of the executor, by digest
+        self.sent_types = False
+        self.sent: set[str] = set()  # digests of parts and of content
+
+    def answer(self, frame: frames.Need, definition: Definition) -> Iterator[Iterator[bytes]]:
+        """Yield what the host asks for, as frames. Reading content from its file may raise Broken.
+
+        :raises Broken: if it asks twice, or for something that does not belong to this run
+        """
+        if [frame.bundle, frame.blobs, frame.types].count(None) != 2:
+            raise Broken("it asks for nothing that there is", SUSPICIOUS)
+        if frame.types is not None:
+            yield self._types(frame.types)
+        elif frame.bundle is not None:
+            yield self._part(frame.bundle)
+        for sha256 in frame.blobs or ():
+            blob = definition.blobs.get(sha256)
+            if blob is None or sha256 in self.sent:
+                what = "was sent already" if sha256 in self.sent else "is not part of this run"
+                raise Broken(f"it asks for content {sha256[:12]!r}, which {what}", SUSPICIOUS)
+            self.sent.add(sha256)
+            self.emit(HostEvent.UPLOADING, {"bytes": blob.size})
+            yield _content(blob)
+
+    def _part(self, sha256: str) -> Iterator[bytes]:
+        """Return a part of the executor."""
+        if sha256 not in self.parts or sha256 in self.sent:
+            raise Broken("it asks for the executor a second time, or for another one", SUSPICIOUS)
+        self.sent.add(sha256)
+        data = self.parts[sha256].data
+        self.emit(HostEvent.UPLOADING, {"bytes": len(data)})
+        starts = range(0, len(data), PIECE)
+        return map(partial(_piece, data), starts)
+
+    def _types(self, names: Sequence[str]) -> Iterator[bytes]:
+        """Return the node types of orphans, as far as they still exist here."""
+        if self.sent_types:
+            raise Broken("it asks for node types that it can't need", SUSPICIOUS)
+        self.sent_types = True
+        modules, types = modules_of(list(names[:TYPES]))
+        return iter([wire.encode({"type": "modules", "modules": modules, "types": types})])
+
+
+def _piece(data: bytes, start: int) -> bytes:
+    return plain({"type": "bundle", "last": start + PIECE >= len(data)}, data[start : start + PIECE])
+
+
+def _content(blob: Blob) -> Iterator[bytes]:
+    try:
+        yield from wire.pieces(blob)
+    except (OSError, wire.ProtocolError) as problem:
+        raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem

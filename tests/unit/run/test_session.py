@@ -1,0 +1,362 @@
+"""The session with one host, driven by bytes only: no connection, no process, no thread, no sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.playbook.compile import Definition, WireContext, compile_graph
+from statecfg.playbook.inventory import Host
+from statecfg.remote.wire import frames as wire
+from statecfg.resources import file
+from statecfg.run.bundle import Bundle
+from statecfg.run.host import actions, deadlines
+from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.request import Order, Request
+from statecfg.run.host.session import AGAIN, HostSession
+from statecfg.run.host.state import State
+
+BUNDLE = Bundle(b"executor" * 40_000, "5" * 64, {})
+HELLO = {"type": "hello", "protocol": wire.PROTOCOL, "pid": 7, "python": "3.11.2"}
+END = {"type": "end", "status": "ok"}
+HOOK = {"name": "guard", "where": "controller"}
+
+
+def definition(*graphs: Graph) -> Definition:
+    return compile_graph(merge_graphs(*graphs or (file("/etc/motd", content="x\n"),)), WireContext("web1"))
+
+
+class Case:
+    """A session, its clock, and what it has asked for."""
+
+    def __init__(self, mode: str = "apply", defined: Definition | None = None, **more: Any) -> None:
+        self.now = 100.0
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.defined = defined or definition()
+        request = Request(Host("web1"), self.defined, "web.yml", BUNDLE, Order("r1", mode, "me@here"), more=more)
+        self.session = HostSession(request, self.emit, clock=lambda: self.now)
+        self.session.opening()
+        self.session.begin(self.defined, more)
+
+    def emit(self, name: str, data: dict[str, Any]) -> None:
+        self.events.append((name, data))
+
+    def hear(self, *frames: dict[str, Any]) -> list[actions.Action]:
+        """Let the host send frames; return what the session asks for."""
+        return list(self.session.receive(b"".join(wire.encode(frame) for frame in frames)))
+
+    def greet(self, noise: bytes = b"") -> None:
+        list(self.session.receive(noise + wire.GREETING + self.session.nonce.encode() + b"\n"))
+
+    def nodes(self, outcome: str = "changed") -> list[dict[str, Any]]:
+        (layer,) = self.defined.layers
+        status = "planned" if outcome == "changed" else "ok"
+        action = {"op": "write", "args": {}, "status": status}
+        return [
+            {
+                "name": node["provides"],
+                "type": node["type"],
+                "outcome": outcome,
+                "changes": [],
+                "actions": [action],
+                "position": "",
+            }
+            for node in layer
+        ]
+
+    def plan(self, waits: bool = True, outcome: str = "changed") -> list[actions.Action]:
+        """Greet and plan; the host waits for permission if `waits`."""
+        self.greet()
+        planned = {"type": "planned", "layer": 0, "nodes": self.nodes(outcome)}
+        return self.hear(HELLO, planned, {"type": "plan", "waits": waits})
+
+    def act(self) -> None:
+        """Plan, and permit the host to apply the plan."""
+        self.plan()
+        self.session.go(True)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.session.check()
+
+
+def sent(data: bytes | Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the headers of frames."""
+    joined = data if isinstance(data, bytes) else b"".join(data)
+    return [header for header, _ in wire.Decoder().feed(joined)]
+
+
+def done(name: str) -> Iterator[dict[str, Any]]:
+    """Yield the frames of a node that is changed by one action."""
+    action = {"type": "action", "node": name, "op": "write", "index": 0}
+    yield {**action, "event": "started"}
+    yield {**action, "event": "finished", "status": "ok"}
+    yield {"type": "finished", "node": name, "outcome": "changed"}
+
+
+def test_the_opening_says_everything_that_needs_no_answer() -> None:
+    case = Case()
+    headers = sent(case.session.opening())
+    assert [header["type"] for header in headers] == ["hello", "run", "nodes"]
+    assert headers[0] == {"type": "hello", "nonce": case.session.nonce, "bundle": BUNDLE.sha256}
+    assert sent(case.session.begin(case.defined, {"prune": True})) == [{"prune": True, "type": "begin", "parts": []}]
+
+
+def test_an_apply_goes_through_its_states() -> None:
+    case = Case()
+    assert case.session.state is State.CONNECTING
+    case.greet()
+    assert case.hear(HELLO) == [] and case.session.state is State.PLANNING
+    assert case.hear({"type": "planned", "layer": 0, "nodes": case.nodes()}, {"type": "plan", "waits": True}) == [
+        actions.Planned()
+    ]
+    assert case.session.state is State.WAITING
+    assert sent(case.session.go(True)) == [{"type": "go"}]
+    assert case.session.state is State.ACTING
+    layer = {"type": "layer", "layer": 0, "nodes": case.nodes()}
+    assert case.hear(*done("file:/etc/motd"), layer, END) == [actions.Finished()]
+    case.session.report.conclude()
+    assert case.session.state is State.FINISHED
+    assert case.session.report.data["status"] == "ok"
+    assert case.session.report.data["summary"] == {"changed": 1}
+    assert [name for name, _ in case.events] == [
+        "planned", "node-started", "action-started", "action-finished", "node-finished",
+    ]  # fmt: skip
+
+
+def test_bytes_may_come_one_by_one() -> None:
+    case = Case("plan")
+    data = b"motd\n" + wire.GREETING + case.session.nonce.encode() + b"\n"
+    data += b"".join(
+        wire.encode(frame)
+        for frame in (HELLO, {"type": "planned", "layer": 0, "nodes": case.nodes()}, {"type": "plan"}, END)
+    )
+    asked = [action for at in range(len(data)) for action in case.session.receive(data[at : at + 1])]
+    assert asked == [actions.Planned(), actions.Finished()]
+    assert case.session.report.data["warnings"] == ["its login shell prints 5 bytes when nobody reads them: motd"]
+
+
+def test_a_declined_plan_is_not_applied() -> None:
+    case = Case()
+    case.plan()
+    assert sent(case.session.go(False)) == [{"type": "no"}]
+    assert case.session.state is State.DECLINED
+    case.hear({**END, "declined": True})
+    case.session.report.conclude()
+    report = case.session.report.data
+    assert (report["status"], report["declined"], report["summary"]) == ("ok", True, {"skipped": 1})
+
+
+def test_a_plan_without_changes_waits_for_nothing() -> None:
+    case = Case()
+    case.plan(waits=False, outcome="unchanged")
+    assert case.session.state is State.PLANNED
+
+
+@pytest.mark.parametrize("mode", ["plan", "verify"])
+def test_a_mode_that_only_looks_never_waits(mode: str) -> None:
+    case = Case(mode)
+    case.plan(waits=True)
+    assert case.session.state is State.PLANNED
+    with pytest.raises(Broken, match="acts without having been told to"):
+        case.hear(*done("file:/etc/motd"))
+
+
+@pytest.mark.parametrize("state", ["CONNECTING", "PLANNING", "WAITING", "DECLINED", "PLANNED"])
+def test_a_host_may_act_only_with_permission(state: str) -> None:
+    case = Case()
+    case.plan()
+    case.session.report.state = State[state]
+    with pytest.raises(Broken, match="acts without having been told to") as broken:
+        case.hear(*done("file:/etc/motd"))
+    assert broken.value.hint == SUSPICIOUS
+
+
+def test_the_executor_is_sent_once() -> None:
+    case = Case()
+    case.greet()
+    (send,) = case.hear({"type": "need", "bundle": BUNDLE.sha256})
+    assert isinstance(send, actions.Send)
+    pieces = list(send.pieces)
+    assert [header["last"] for header in sent(pieces)] == [False, False, True]
+    with pytest.raises(Broken, match="a second time"):
+        case.hear({"type": "need", "bundle": BUNDLE.sha256})
+
+
+def test_content_is_sent_once_and_only_if_it_belongs_to_the_run() -> None:
+    case = Case(defined=definition(file("/etc/motd", content="x" * 10_000)))
+    (sha256,) = case.defined.blobs
+    case.greet()
+    (send,) = case.hear({"type": "need", "blobs": [sha256]})
+    assert isinstance(send, actions.Send)
+    assert sent(send.pieces) == [{"type": "blob", "sha256": sha256, "last": True}]
+    for digest, why in ((sha256, "was sent already"), ("0" * 64, "is not part of this run")):
+        with pytest.raises(Broken, match=why):
+            case.hear({"type": "need", "blobs": [digest]})
+
+
+def ask(name: str = "guard", node: str = "file:/etc/motd") -> dict[str, Any]:
+    resource = {"name": node, "type": "file", "state": "", "position": "", "attributes": {}, "tags": [], "playbook": ""}
+    return {"type": "hook", "id": 3, "hook": name, "event": "post-create", "seconds": 30, "resource": resource}
+
+
+def test_a_hook_is_asked_for_and_answered() -> None:
+    case = Case(hooks=[HOOK])
+    case.act()
+    (call,) = case.hear(ask())
+    assert isinstance(call, actions.CallHook) and call.frame.hook == "guard"
+    assert case.session.state is State.ASKING
+    case.wait(10)
+    assert sent(case.session.hooked(3, {"ok": True})) == [{"ok": True, "type": "hooked", "id": 3}]
+    assert case.session.state is State.ACTING
+    assert case.events[-1] == (
+        "hook-started",
+        {"hook": "guard", "event": "post-create", "name": "file:/etc/motd"},
+    )
+
+
+@pytest.mark.parametrize("frame", [ask("other"), ask(node="file:/etc/passwd")])
+def test_only_hooks_and_resources_of_the_run_are_asked_for(frame: dict[str, Any]) -> None:
+    case = Case(hooks=[HOOK])
+    case.act()
+    with pytest.raises(Broken, match=r"hook that is not part|without a resource of this run"):
+        case.hear(frame)
+
+
+def test_one_answer_is_asked_for_at_a_time() -> None:
+    case = Case(hooks=[HOOK])
+    case.act()
+    case.hear(ask())
+    with pytest.raises(Broken, match="not part of this run"):
+        case.hear(ask())
+    with pytest.raises(Broken, match="login that can't be tried"):
+        case.hear({"type": "login"})
+
+
+def test_a_login_is_tried_and_reported() -> None:
+    case = Case()
+    case.act()
+    assert case.hear({"type": "login"}) == [actions.TryLogin()]
+    assert sent(case.session.logged_in("no route")) == [{"type": "login", "error": "no route"}]
+    assert case.session.report.data["login"] == {"ok": False, "error": "no route"}
+
+
+def test_units_are_served_until_they_may_go() -> None:
+    case = Case(units={"units": {"web/0": {}}})
+    case.act()
+    (told,) = case.hear({"type": "units", "phase": "before", "ok": True})
+    assert told == actions.TellUnits({"type": "units", "phase": "before", "ok": True}, waits_for_others=False)
+    assert case.session.state is State.SERVING_UNITS
+    order = {"type": "unit", "do": "hook", "id": 1, "step": {"unit": "web/0", "hook": "start"}}
+    assert sent(case.session.tell_units(order)) == [order]
+    ended = {"type": "unit-done", "id": 1, "ok": True, "ran": True, "error": "", "seconds": 1.0, "changes": {}}
+    case.hear(ended)
+    assert [data["status"] for name, data in case.events if name == "unit-hook"] == ["started", "ok"]
+    case.session.tell_units({"type": "units-go"})
+    assert case.session.state is State.ACTING
+    (last,) = case.hear({"type": "units", "phase": "after", "ok": True})
+    assert isinstance(last, actions.TellUnits) and last.waits_for_others
+
+
+def test_a_host_without_units_may_not_speak_of_them() -> None:
+    case = Case()
+    case.act()
+    with pytest.raises(Broken, match="units that are not part of this run"):
+        case.hear({"type": "units", "phase": "before", "ok": True})
+
+
+def test_the_user_stops_a_run_once() -> None:
+    case = Case()
+    assert sent(case.session.cancel()) == [{"type": "cancel"}]
+    assert case.session.cancel() == b""
+
+
+def test_an_executor_must_begin_in_time() -> None:
+    case = Case()
+    with pytest.raises(Broken, match="did not begin within 60 s"):
+        case.wait(deadlines.START + 1)
+
+
+def test_a_silent_host_is_lost() -> None:
+    case = Case()
+    case.plan()
+    case.wait(deadlines.DEAD - 1)
+    case.hear({"type": "beat"})
+    case.wait(deadlines.DEAD - 1)
+    with pytest.raises(Broken, match="nothing came from it for 15 s"):
+        case.wait(2)
+
+
+@pytest.mark.parametrize(("acting", "doing"), [(False, "its plan"), (True, "what it does")])
+def test_heartbeats_are_no_progress(acting: bool, doing: str) -> None:
+    case = Case()
+    case.act() if acting else (case.greet(), case.hear(HELLO))
+    with pytest.raises(Broken, match=f"it lives, and {doing} has not come on for 1800 s"):
+        for _ in range(200):
+            case.hear({"type": "beat"})
+            case.wait(10)
+
+
+def test_a_host_that_waits_for_us_has_all_the_time() -> None:
+    case = Case()
+    case.plan()
+    for _ in range(400):
+        case.hear({"type": "beat"})
+        case.wait(10)
+    assert case.session.state is State.WAITING
+
+
+def test_a_frame_must_end_in_time() -> None:
+    case = Case()
+    case.greet()
+    case.hear(HELLO)
+    half = wire.encode({"type": "beat"})[:-3]
+    list(case.session.receive(half))
+    with pytest.raises(Broken, match="a frame did not end within 60 s"):
+        for _ in range(100):
+            list(case.session.receive(b""))
+            case.wait(1)
+
+
+def test_a_connection_that_breaks_while_acting_leaves_unknown_outcomes() -> None:
+    case = Case()
+    case.act()
+    case.hear(next(done("file:/etc/motd")))
+    case.session.broke("the connection broke", "")
+    case.session.report.conclude()
+    report = case.session.report.data
+    assert (report["status"], report["summary"]) == ("unknown", {"unknown": 1})
+    assert report["error"]["hint"] == AGAIN
+
+
+def test_a_connection_that_breaks_before_changes_nothing() -> None:
+    case = Case()
+    case.plan()
+    case.session.broke("the connection broke", "")
+    case.session.report.conclude()
+    report = case.session.report.data
+    assert (report["status"], report["summary"]) == ("unreachable", {"skipped": 1})
+    assert report["error"]["detail"] == "Nothing was changed."
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "text"),
+    [
+        (96, "no python3", "no python3"),
+        (1, "", "the executor ended without a word (it ended with exit status 1)"),
+        (-9, "", "the executor ended without a word (it was killed by signal 9; perhaps the host is out of memory)"),
+        (None, "sh: no", "the executor ended without a word: sh: no"),
+    ],
+)
+def test_a_host_that_ends_without_a_word(status: int | None, errors: str, text: str) -> None:
+    assert Case().session.silence(status, errors).summary == text
+
+
+def test_a_host_that_ends_in_the_middle_of_a_frame() -> None:
+    case = Case()
+    case.greet()
+    list(case.session.receive(wire.encode(HELLO)[:-2]))
+    assert "the connection ended inside a frame" in case.session.silence(None, "").summary
