@@ -16,6 +16,7 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.host_store import HostStore, Place
 from statecfg.cli.interrupt import interactive
 from statecfg.cli.options import Command, Group
+from statecfg.remote.graph.events import NodeEvent
 
 if TYPE_CHECKING:
     from statecfg.views.lines import Line
@@ -153,7 +154,7 @@ def bind(place: Place, name: str, playbook: str) -> None:
     with HostStore(place) as known:
         new = hosts.bind(known.store, known.name(name), bound)
         if new:
-            failed = host_events.fire(known.store, host_events.BOUND, known.stored(name), bound, belongs)
+            failed = host_events.fire(known.store, NodeEvent.BOUND, known.stored(name), bound, belongs)
     _warn(failed)
     _say(f"{name}: bound to {bound}" if new else f"{name}: it was bound to {bound} before")
 
@@ -180,7 +181,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
         if there:
             project = known.store.project
             change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
-            failed = host_events.fire(known.store, host_events.UNBOUND, record, bound, belongs, change)
+            failed = host_events.fire(known.store, NodeEvent.UNBOUND, record, bound, belongs, change)
     _warn(failed)
     others = f"; bound are: {', '.join(record.playbooks)}" if record.playbooks else ""
     _say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
@@ -210,7 +211,7 @@ def forget(place: Place, name: str, yes: bool) -> int:
         services.forget_units(known.store, known.store.project, name)
         record = hosts.forget(known.store, name)
         if record is not None:
-            failed = host_events.fire(known.store, host_events.DELETED, record, None, known.project)
+            failed = host_events.fire(known.store, NodeEvent.DELETED, record, None, known.project)
     _warn(failed)
     _say(f"{name}: forgotten")
     return exit_codes.DONE

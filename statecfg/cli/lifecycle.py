@@ -16,6 +16,7 @@ import click
 
 from statecfg import dialects
 from statecfg.cli.options import Selection
+from statecfg.remote.graph.names import Mode
 
 if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
@@ -165,7 +166,7 @@ def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Late
     from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
-    if events is not None and report["mode"] in ("plan", "apply") and work.playbook is not None:
+    if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
         left = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
         whole.update({"left_hosts": left} if left else {})
     return whole

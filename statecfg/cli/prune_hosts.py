@@ -11,6 +11,7 @@ import click
 
 from statecfg.cli import lifecycle, session
 from statecfg.cli.options import ConnectionOptions, Output, Selection
+from statecfg.remote.graph.names import HostStatus
 
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
@@ -67,7 +68,7 @@ def apply(
     """
     report = finished.report
     playbook = work.playbook
-    sound = all(host["status"] == "ok" for host in report["hosts"].values())
+    sound = all(host["status"] == HostStatus.OK for host in report["hosts"].values())
     jobs = _jobs(work, playbook, report.get("left_hosts", ())) if playbook is not None else []
     if playbook is None or not jobs or not sound or finished.cancelled or finished.declined:
         return finished, ()

@@ -18,6 +18,7 @@ from statecfg.cli.main import VERSION
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
 from statecfg.problems import inputs
+from statecfg.remote.graph.names import HookStatus, HostStatus
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
@@ -373,11 +374,11 @@ def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence
     from statecfg.run.saved import differences, hosts
 
     host = hosts.refusal(differs)
-    asked = sorted({each["hook"] for each in called if each["status"] == "ok"})
+    asked = sorted({each["hook"] for each in called if each["status"] == HookStatus.OK})
     if asked:
         told = f"Plans ask no hook over HTTP; what came back from these may differ from the plan: {', '.join(asked)}."
         host["error"]["detail"] = told
-    elif report["status"] == "ok":
+    elif report["status"] == HostStatus.OK:
         host["error"]["detail"] = differences.BY_ITSELF
     return host
 
@@ -386,6 +387,6 @@ def _stale(host: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, A
     """Return a host's report; where it refused, with how it differs from the `report` in the plan."""
     from statecfg.run.saved import hosts
 
-    if host["status"] != "refused" or host.get("refusal"):
+    if host["status"] != HostStatus.REFUSED or host.get("refusal"):
         return host
     return {**host, "error": host.get("error") or dict(hosts.STALE), "differs": hosts.compared(report, host)}

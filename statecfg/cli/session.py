@@ -16,6 +16,7 @@ from statecfg.cli import exit_codes, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.vars import extra_vars
+from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe, stream
 from statecfg.views.choose import progress
@@ -136,7 +137,7 @@ class _Talk:
             return True
         self.progress.pause()
         show.lines(plan_lines(clean, detail(self.output), dry=False), self.output, sys.stderr)
-        question = "Apply these changes?" if report["mode"] == "apply" else "Remove these resources?"
+        question = "Apply these changes?" if report["mode"] == Mode.APPLY else "Remove these resources?"
         started = time.monotonic()
         with self.interrupts.asking():
             agreed = confirmed(f"\n{question} [y/N]: ")
@@ -149,7 +150,7 @@ class _Talk:
 def _so_far(host: Mapping[str, Any]) -> dict[str, Any]:
     """Return a host's report in the middle of a run: one that has planned, and waits, is as it should be."""
     waits = "fingerprints" in host and not host.get("error")
-    return {**host, "status": "ok"} if waits else dict(host)
+    return {**host, "status": HostStatus.OK} if waits else dict(host)
 
 
 def converse(
@@ -265,7 +266,7 @@ def detail(output: Output) -> Detail:
 def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
     """Show what a plan found, and by which `words` behind `statecfg apply` it would be done."""
     lines = list(plan_lines(finished.report, detail(output)))
-    sound = all(host["status"] == "ok" for host in finished.report["hosts"].values())
+    sound = all(host["status"] == HostStatus.OK for host in finished.report["hosts"].values())
     if sound and pending(finished.report):
         lines.insert(len(lines) - 1, _to_do(words))
     show.report(finished.report, lines, output)

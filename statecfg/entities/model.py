@@ -25,6 +25,7 @@ from statecfg.entities.document import (
     readable,
     text,
 )
+from statecfg.remote.graph.names import State
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -38,12 +39,7 @@ READ_ONLY, READ_WRITE, FULL_CONTROL = LEVELS = tuple(
 )
 MEMBERSHIP = "MembershipAccessControlGrant"
 
-PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION = STATES = (
-    "PRE_CREATED",
-    "RESOLVED",
-    "RESOLUTION_ERROR",
-    "IN_DELETION",
-)
+PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION = STATES = State.ALL
 POST_CREATE, POST_UPDATE, PRE_DELETE, POST_DELETE = HOOKS = ("PostCreate", "PostUpdate", "PreDelete", "PostDelete")
 
 QUEUED, RUNNING, SUCCESS, ERROR = STATUSES = ("queued", "running", "success", "error")

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from statecfg import dialects
 from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import HookStatus, HostStatus, Outcome
 from statecfg.store import StoreError
 
 if TYPE_CHECKING:
@@ -251,7 +253,7 @@ class _Progress:
         self.done, self.told, self.update = 0, 0, update
 
     def __call__(self, event: Any) -> None:
-        if event.kind == "node-finished" and self.all:
+        if event.kind == HostEvent.NODE_FINISHED and self.all:
             self.done = min(self.done + 1, self.all)
             percent = 99 * self.done // self.all
             if percent > self.told:
@@ -305,7 +307,7 @@ def _failures(report: Json) -> list[str]:
     found = []
     for name, host in report["hosts"].items():
         reasons = list(_reasons(host))
-        if host["status"] != "ok" or reasons:
+        if host["status"] != HostStatus.OK or reasons:
             more = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
             said = "; ".join([*reasons[:REASONS], *more]) or "it did not come to its end"
             found.append(f"{name}: {host['status']}: {said} (run {report['run']})")
@@ -320,10 +322,10 @@ def _reasons(host: Json) -> Iterator[str]:
         yield str(host["refusal"])
     for layer in (*(host.get("removals") or ()), *(host.get("layers") or ())):
         for node in layer:
-            if node["outcome"] in ("failed", "unknown"):
+            if node["outcome"] in (Outcome.FAILED, Outcome.UNKNOWN):
                 yield f"{node['name']}: {_why(node)}"
     for fired in host.get("fired") or ():
-        if fired["status"] in ("failed", "owed"):
+        if fired["status"] in (HookStatus.FAILED, HookStatus.OWED):
             yield f"hook {fired['hook']}: {fired.get('error') or fired['status']}"
 
 

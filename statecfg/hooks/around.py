@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks.registration.model import RESOURCE_EVENTS, Registration
+from statecfg.hooks.registration.model import Registration
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.names import ResourceEvent
 from statecfg.remote.hooks import result
 from statecfg.remote.hooks.result import Judged
 from statecfg.remote.wire.frames import INLINE, encode_value
@@ -146,7 +147,7 @@ def to_wire(hook: Registration) -> Json:
         "name": hook.name,
         "type": hook.type,
         "order": hook.order,
-        "events": [event for event in RESOURCE_EVENTS if event in hook.events],
+        "events": [event for event in ResourceEvent.ALL if event in hook.events],
         "select": hook.select.wire(),
         "on_failure": hook.on_failure,
         "deadline": hook.deadline,

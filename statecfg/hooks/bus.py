@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg.hooks import host_events
 from statecfg.hooks.around import AroundResources, merged
 from statecfg.hooks.event_queue import EventQueue
 from statecfg.hooks.exec import engine as engines
@@ -23,6 +22,8 @@ from statecfg.hooks.registration.model import Registration
 from statecfg.hooks.run_mark import RunMark
 from statecfg.hooks.store_problems import StoreProblems
 from statecfg.problems import InvalidInput, problem
+from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.store import StoreError, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
 
@@ -157,8 +158,8 @@ class Bus:
         if self.units is not None:
             self.units.going()
         with self.problems.collecting():
-            if self.mode == "apply" and hosts.bind(self.store, host, self.playbook):
-                self.events.fire(host_events.BOUND, host, self.playbook)
+            if self.mode == Mode.APPLY and hosts.bind(self.store, host, self.playbook):
+                self.events.fire(NodeEvent.BOUND, host, self.playbook)
 
     def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
         """Handle a frame of a host about its units."""
@@ -174,7 +175,7 @@ class Bus:
 
         :returns: why the resources must stay, "" if they may be destroyed
         """
-        if self.mode != "destroy":
+        if self.mode != Mode.DESTROY:
             return ""
         if self.events.silent:
             self.reconciler.forget(host, self.playbook)
@@ -183,7 +184,9 @@ class Bus:
             done = self.reconciler.finalize(host, self.playbook)
         except (StoreError, InvalidInput) as wrong:
             return str(wrong)
-        failed = [f"{fired['hook']}: {fired.get('error', '')}" for fired in done.fired if fired["status"] != "ok"]
+        failed = [
+            f"{fired['hook']}: {fired.get('error', '')}" for fired in done.fired if fired["status"] != HookStatus.OK
+        ]
         return "" if done.ok else f"finalize failed ({'; '.join(failed)}); nothing was removed"
 
     def finished(self, host: str, report: Json) -> None:
@@ -194,8 +197,8 @@ class Bus:
             for fired in report.get("fired", ()):
                 if fired["where"] == "host":
                     self.host_log.enter(host, self.playbook, fired)
-        done = report["status"] == "ok" and not report.get("declined")
-        if self.mode == "apply" and report["status"] in ("ok", "failed", "unknown"):
+        done = report["status"] == HostStatus.OK and not report.get("declined")
+        if self.mode == Mode.APPLY and report["status"] in (HostStatus.OK, HostStatus.FAILED, HostStatus.UNKNOWN):
             with self.problems.collecting():
                 self.reconciler.run_ended(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
         with self.problems.collecting():
@@ -206,7 +209,7 @@ class Bus:
                 hosts.went_by(self.store, host, self.playbook, ledger)
 
     def _enter_end(self, host: str, report: Json, done: bool) -> None:
-        installed = self.mode == "apply" and done
+        installed = self.mode == Mode.APPLY and done
         if installed:
             self.going(host)
 
@@ -220,11 +223,11 @@ class Bus:
 
         self.store.attempt(enter)
         if installed:
-            self.events.fire(host_events.INSTALLED, host, self.playbook)
-        elif self.mode == "destroy" and done:
+            self.events.fire(NodeEvent.INSTALLED, host, self.playbook)
+        elif self.mode == Mode.DESTROY and done:
             record = hosts.get(self.store, host)
             if record is not None and self.playbook in record.playbooks:
-                self.events.fire(host_events.UNBOUND, host, self.playbook, unbind)
+                self.events.fire(NodeEvent.UNBOUND, host, self.playbook, unbind)
 
     # After the run
 

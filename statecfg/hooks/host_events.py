@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
-REGISTERED = "node-registered"
-FACTS_CHANGED = "node-facts-changed"
-BOOTED = "node-booted"
-BOUND = "node-bound-to-policy"
-UNBOUND = "node-unbound-from-policy"
-INSTALLED = "node-install-finished"
-DELETED = "node-deleted"
-EVENTS = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
 DEADLINE = 120.0  # seconds for all hooks of one event.
 
 
@@ -35,7 +27,7 @@ def fire(
 ) -> list[dict[str, str]]:
     """Fire an event of a host: queue its hooks and run the queue.
 
-    :param event: one of `EVENTS`
+    :param event: one of `NodeEvent`
     :param record: the host; if it was just forgotten, as it was before
     :param playbook: of the event; None if the event has none
     :param change: changes the store together with the event, as in `Engine.trigger`

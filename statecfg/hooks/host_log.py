@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.output import ERROR, INFO
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import hosts
@@ -35,7 +36,7 @@ class HostLog:
         record, hook = hosts.get(self.store, host), objects.get(self.store, fired["hook"])
         if record is None or hook is None:
             return
-        severity = fired.get("severity") or (INFO if fired["status"] == "ok" else ERROR)
+        severity = fired.get("severity") or (INFO if fired["status"] == HookStatus.OK else ERROR)
         entry = fired.get("entry") or {"event": fired["event"], "error": fired.get("error", "")}
         item = Queued(0, hook, fired["event"], record.id, {}, playbook)
         error = fired.get("error", "")

@@ -13,6 +13,7 @@ from statecfg.hooks.around import merged, to_wire
 from statecfg.hooks.exec import engine as exec_hooks
 from statecfg.hooks.exec import types as exec_types
 from statecfg.hooks.registration import files
+from statecfg.remote.graph.names import Mode, ResourceEvent
 from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
 
@@ -64,7 +65,7 @@ class Preview:
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return how to run, and on what: with the hooks that would be called around resources."""
         known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
-        if options.deployment is not None and options.mode == "plan":
+        if options.deployment is not None and options.mode == Mode.PLAN:
             whose = self._look_ahead(options.deployment, jobs)
             known = [replace(job, units=whose[job.host.name]) for job in known]
         return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
@@ -83,9 +84,11 @@ class Preview:
     def at_once(self, host: str) -> tuple[str, list[Json]]:
         """Return the key of the report, and the hooks that would be called for the host as a whole."""
         return "hooks", [
-            {"hook": each.name, "event": "pre-reconcile", "name": "", "where": "controller"}
+            {"hook": each.name, "event": ResourceEvent.PRE_RECONCILE, "name": "", "where": "controller"}
             for each in self.http
-            if each.http is not None and "pre-reconcile" in each.http.capabilities and self._within(each, host)
+            if each.http is not None
+            and ResourceEvent.PRE_RECONCILE in each.http.capabilities
+            and self._within(each, host)
         ]
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:

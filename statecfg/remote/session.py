@@ -8,14 +8,16 @@ import time
 from importlib import import_module
 
 from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.names import HostStatus, Mode, Outcome, RunStatus
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.ledger import CUT_OFF, Ledger
+from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.orphans import contents
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
-from statecfg.remote.run.management import ACTING, Management
+from statecfg.remote.run.management import Management
+from statecfg.remote.run.order import Order
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.report import portions, summary
 from statecfg.remote.wire.channel import Channel
@@ -37,14 +39,14 @@ def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[
     try:
         status, more = session.run()
     except state.StateError as problem:
-        status, more = "failed", {"error": str(problem)}
+        status, more = HostStatus.FAILED, {"error": str(problem)}
     except ProtocolError as problem:
-        status, more = "failed", {"error": "the exchange ended early: %s" % problem}
+        status, more = HostStatus.FAILED, {"error": "the exchange ended early: %s" % problem}
     except Exception as problem:
         from traceback import format_exc
 
         # Our own mistake: the controller shows it as such, with where it happened.
-        status, more = "failed", {"error": "the executor failed: %r" % problem, "trace": format_exc()}
+        status, more = HostStatus.FAILED, {"error": "the executor failed: %r" % problem, "trace": format_exc()}
     finally:
         session.close()
     channel.send(dict(more, type="end", status=status))
@@ -70,60 +72,61 @@ class Session:
         self.channel.send(
             {"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3]}
         )
-        order, _ = self.channel.receive("run")
-        if order.get("secrets"):
+        frame, _ = self.channel.receive("run")
+        order = Order.from_json(fields(frame))
+        if order.secrets:
             from statecfg.remote.machine.redact import Redactor
 
-            self.channel.mask = Redactor(order["secrets"]).report
-        if order["mode"] == "facts":
+            self.channel.mask = Redactor(order.secrets).report
+        if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
-            return "ok", {"facts": gather()}
-        if order["mode"] == "history":
-            return "ok", self.history(order)
-        layers = self.take_in(order)
+            return HostStatus.OK, {"facts": gather()}
+        if order.mode == Mode.HISTORY:
+            return HostStatus.OK, self.history(order)
+        layers, order = self.take_in(order)
         held = self.take_lock(order)
         if held is not None:
-            return "locked", {"holder": held}
-        for name in order["types"]:
-            import_module(order["types"][name])
+            return HostStatus.LOCKED, {"holder": held}
+        for name in order.types:
+            import_module(order.types[name])
         managed = self.managed = Management(self.place, order, self.warnings)
-        if order.get("units"):
+        if order.units:
             from statecfg.remote.units import home as unit_home
 
-            managed.refusal = unit_home.refusal(self.place, order["units"])
+            managed.refusal = unit_home.refusal(self.place, order.units)
             if managed.refusal:
-                return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
-        if order.get("units", {}).get("units") and order["mode"] in ACTING:
+                return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
+        if order.has_units and order.acting:
             from statecfg.remote.units.units import Units
 
-            self.units = Units(self.place, order["units"], self.channel, self.warnings)
+            self.units = Units(self.place, order.units, self.channel, self.warnings)
         self.arrive(managed, layers)
-        expect = self.expect if order.get("expect") else None
+        expect = self.expect if order.expect else None
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(managed, facets)
-        differs = [*different(expect, plan, self.channel.mask), *order.get("differs", ())]
-        due = order["mode"] in ACTING and managed.due(plan)
+        differs = [*different(expect, plan, self.channel.mask), *order.differs]
+        due = order.acting and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)
         if managed.refusal:
-            return "refused", {"refusal": managed.refusal, "warnings": self.warnings}
+            return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
         if differs:
-            return "refused", {"differs": differs, "warnings": self.warnings}
+            return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
         if not waits:
             return self.settle(managed, plan)
         # Nothing is done before the controller has the plan: what it can't know of, has not happened.
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
-            return "ok", {"declined": True, "warnings": self.warnings}
-        if order.get("asks"):
+            return HostStatus.OK, {"declined": True, "warnings": self.warnings}
+        if order.asks:
             # Somebody read the plan, and that took its time: the host may be another one by now.
             facets = Facets()
             mask = self.channel.mask
             differs = different(plan.fingerprints(mask), self.plan(managed, facets), mask)
             if differs:
-                return "refused", {"differs": differs, "warnings": self.warnings}
+                return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
         if self.units is None:
             return self.apply(managed, plan, facets)
         return self.with_units(self.units, managed, plan, facets)
@@ -132,12 +135,12 @@ class Session:
         """Let the units that leave come to their end, do what was planned, then let those that stay run their hooks."""
         why = units.phase("before", True)
         if why:
-            return "failed", {"error": why, "unchanged": True, "warnings": self.warnings}
+            return HostStatus.FAILED, {"error": why, "unchanged": True, "warnings": self.warnings}
         doing = self.apply(managed, plan, facets) if managed.due(plan) else self.settle(managed, plan)
-        units.phase("after", doing[0] == "ok")
+        units.phase("after", doing[0] == HostStatus.OK)
         return doing
 
-    def history(self, order: Dict[str, Any]) -> Dict[str, Any]:
+    def history(self, order: Order) -> Dict[str, Any]:
         """Return the runs that this host remembers."""
         from statecfg.remote.ledger.history import history
 
@@ -150,7 +153,7 @@ class Session:
         try:
             if cut_off:
                 ledger.recall(cut_off)
-            asked = order.get("history") or {}
+            asked = order.history
             found = history(ledger, asked.get("playbook", ""), asked.get("run", ""), int(asked.get("limit", 20)))
             return {"history": found, "ledger": ledger.meta("lineage")}
         finally:
@@ -158,7 +161,7 @@ class Session:
 
     # Before the plan
 
-    def take_in(self, order: Dict[str, Any]) -> List[List[Node]]:
+    def take_in(self, order: Order) -> Tuple[List[List[Node]], Order]:
         """Take in the nodes, layer by layer, up to the frame that says they are all there.
 
         That one completes the order with what the controller had to look up meanwhile: hooks, and what it remembers.
@@ -167,10 +170,10 @@ class Session:
         while True:
             frame, _ = self.channel.receive("nodes", "expect", "begin")
             if frame["type"] == "begin":
-                order.update((key, value) for key, value in frame.items() if key != "type")
-                for sha256 in frame.get("parts", ()):
+                complete = fields(frame)
+                for sha256 in complete.pop("parts", ()):
                     self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
-                return layers
+                return layers, order.with_json(complete)
             if frame["type"] == "expect":
                 self.expect.update(frame["nodes"])
                 continue
@@ -187,13 +190,13 @@ class Session:
             yield body
             last = header["last"]
 
-    def take_lock(self, order: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    def take_lock(self, order: Order) -> Optional[Dict[str, Any]]:
         """Take the host for this run, or, for a plan, see that nobody else is changing it; return who does."""
-        if order["mode"] not in ACTING:
-            return self.lock.held(float(order.get("lock_timeout", 0)))
+        if not order.acting:
+            return self.lock.held(order.lock_timeout)
         state.prepare(self.place)
-        holder = {"run": order["run"], "who": order["who"], "since": time.time(), "pid": os.getpid()}
-        held = self.lock.take(holder, float(order.get("lock_timeout", 0)))
+        holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
+        held = self.lock.take(holder, order.lock_timeout)
         if held is None:
             # The host is ours: what a killed run left lying is nobody's any more.
             state.sweep(self.place)
@@ -208,7 +211,7 @@ class Session:
         units = self.units.files(self.blobs) if self.units is not None else []
         self.fetch(managed.layers, [*managed.files(self.blobs), *units])
         managed.install()
-        secrets = managed.order.get("secrets", {}).values()
+        secrets = managed.order.secrets.values()
         Blob.secrets = tuple(value.encode("utf-8", "surrogateescape") for value in secrets)
         # Content that this host has already does not arrive, and can't be looked into.
         hiding = [node.attrs.get(name) for layer in layers for node in layer for name in node.hides]
@@ -306,7 +309,7 @@ class Session:
                     self.channel.send(frame)
         hooks = managed.would_fire(plan)
         more: Dict[str, Any] = {"hooks": hooks} if hooks else {}
-        if managed.order["mode"] in ACTING:
+        if managed.acting:
             from statecfg.remote.machine.facts import gather
 
             more["facts"] = gather()
@@ -320,8 +323,8 @@ class Session:
 
     def settle(self, managed: Management, plan: Plan) -> Tuple[str, Dict[str, Any]]:
         """End a run that has nothing to do on the host; an apply is entered in the ledger all the same."""
-        status = "failed" if failed(plan) else "ok"
-        if managed.order["mode"] not in ACTING:
+        status = HostStatus.FAILED if failed(plan) else HostStatus.OK
+        if not managed.acting:
             return status, {"warnings": self.warnings}
         managed.settle(plan, status)
         return status, {"unchanged": True, "warnings": self.warnings, "ledger": managed.lineage}
@@ -332,7 +335,7 @@ class Session:
         from statecfg.remote.run.execution import Execution
 
         order = managed.order
-        journal = state.Journal(self.place, order["run"], managed.mask)
+        journal = state.Journal(self.place, order.run, managed.mask)
         try:
             life = managed.begin(plan, journal, facets, self.channel)
         except state.StateError:
@@ -343,21 +346,23 @@ class Session:
             return self.channel.stopped() or journal.broken
 
         owed = debts(managed.owed)
-        guard = guard_of(plan, self.channel, facets, bool(order.get("login")), self.warnings)
-        keep_going = bool(order.get("keep_going"))
+        guard = guard_of(plan, self.channel, facets, order.login, self.warnings)
+        keep_going = order.keep_going
         execution = Execution(
             plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guard
         )
         layers = execution.run()
-        unchanged = {name for name, doing in execution.state.items() if doing.outcome == "unchanged"}
+        unchanged = {name for name, doing in execution.state.items() if doing.outcome == Outcome.UNCHANGED}
         for name in sorted((unchanged & managed.owing) | plan.settled):
-            journal.finished(name, "unchanged")
+            journal.finished(name, Outcome.UNCHANGED)
         counts = summary([node for layer in layers for node in layer])
         journal.sync()
         halted = execution.halted or journal.broken
-        status = "failed" if counts.get("failed") or counts.get("skipped") or halted else "ok"
-        sound = [name for name, doing in execution.state.items() if doing.outcome in ("changed", "unchanged")]
-        managed.end(journal, CUT_OFF if self.channel.lost else status, sound)
+        status = (
+            HostStatus.FAILED if counts.get(Outcome.FAILED) or counts.get(Outcome.SKIPPED) or halted else HostStatus.OK
+        )
+        sound = [name for name, doing in execution.state.items() if doing.outcome in Outcome.SOUND]
+        managed.end(journal, RunStatus.CUT_OFF if self.channel.lost else status, sound)
         more: Dict[str, Any] = {"shutdown": execution.shutdown, "halted": halted, "ledger": managed.lineage}
         return status, dict(more, warnings=self.warnings)
 
@@ -373,6 +378,11 @@ class Session:
             # What can't be removed is swept by the next run; that this one is over must be said all the same.
             shutil.rmtree(self.spool, ignore_errors=True)
         self.lock.drop()
+
+
+def fields(frame: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a frame without its type."""
+    return {key: value for key, value in frame.items() if key != "type"}
 
 
 def different(expect: Optional[Dict[str, str]], plan: Plan, mask: Optional[Callable[[Any], Any]]) -> List[str]:
@@ -393,7 +403,7 @@ def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:
 
 def failed(plan: Plan) -> bool:
     """Tell whether any check failed."""
-    return any(step.outcome in ("failed", "skipped") for step in (*plan.steps.values(), *plan.going()))
+    return any(step.outcome in Outcome.STOPPED for step in (*plan.steps.values(), *plan.going()))
 
 
 def from_wire(node: Node) -> Node:

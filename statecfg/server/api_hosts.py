@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from statecfg.remote.graph.names import HostStatus
 from statecfg.server import api_runs, api_services
 from statecfg.server.api_runs import ALL_HOSTS, HOST_FILTERS, TIMES, missing, natural
 from statecfg.server.api_services import UnitAnswer
@@ -155,7 +156,7 @@ def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAns
 
 def _with_problems(store: Store, host: HostAnswer) -> HostAnswer:
     """Return a host with the reasons for its state: those of the newest of its worst runs."""
-    run = next((last for last in host.states if last.status == host.state and last.status != "ok"), None)
+    run = next((last for last in host.states if last.status == host.state and last.status != HostStatus.OK), None)
     report = run_store.host_report(store, run.run, host.name) if run is not None else None
     return replace(host, problems=HostProblems.of(report)) if report is not None else host
 

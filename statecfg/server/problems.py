@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from statecfg.remote.graph.names import HookStatus, Outcome
+
 NAMED = 20  # resources and hooks that are named at most
 
 
@@ -63,12 +65,12 @@ class HostProblems:
             for part in ("removals", "layers")
             for layer in said.get(part) or ()
             for node in layer
-            if node.get("outcome") in ("failed", "unknown")
+            if node.get("outcome") in (Outcome.FAILED, Outcome.UNKNOWN)
         ]
         hooks = [
             HookProblem(fired["hook"], fired["event"], fired["status"], fired.get("error"))
             for fired in said.get("fired") or ()
-            if fired.get("status") != "ok"
+            if fired.get("status") != HookStatus.OK
         ]
         units = [
             UnitProblem(unit["unit"], unit["state"], unit["error"])

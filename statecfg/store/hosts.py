@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from statecfg.remote.graph.events import NodeEvent
 from statecfg.store.database import Store
 from statecfg.store.tables import binding, host
 
@@ -68,9 +69,9 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
         events = [
             event
             for event, true in (
-                ("node-registered", known.registered is None),
-                ("node-facts-changed", _lasting(known.facts) != _lasting(facts)),
-                ("node-booted", bool(known.boot_id and boot_id and known.boot_id != boot_id)),
+                (NodeEvent.REGISTERED, known.registered is None),
+                (NodeEvent.FACTS_CHANGED, _lasting(known.facts) != _lasting(facts)),
+                (NodeEvent.BOOTED, bool(known.boot_id and boot_id and known.boot_id != boot_id)),
             )
             if true
         ]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook.inventory import LOCAL
+from statecfg.remote.graph.names import Mode, Outcome
 from statecfg.store import hosts, runs, services
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def find(
 def _resources(store: Store, file: str, host: str) -> list[str]:
     """Return the names of the resources that the newest apply of a playbook left on a host; [] if none is known."""
     for run in runs.recent(store, LOOKED_AT, host, file):
-        report: Mapping[str, Any] = (runs.host_report(store, run.id, host) if run.mode == "apply" else None) or {}
+        report: Mapping[str, Any] = (runs.host_report(store, run.id, host) if run.mode == Mode.APPLY else None) or {}
         nodes = [node for layer in report.get("layers", ()) for node in layer]
-        made = sorted(node["name"] for node in nodes if node.get("outcome") in ("changed", "unchanged"))
+        made = sorted(node["name"] for node in nodes if node.get("outcome") in Outcome.SOUND)
         if made:
             return made
     return []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.names import Mode
 from statecfg.remote.units.hooks import DISPATCH
 from statecfg.store import services
 
@@ -69,10 +70,10 @@ def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: S
     if deployment.as_is:
         return
     project, playbook = deployment.project, deployment.playbook
-    if mode == "destroy":
+    if mode == Mode.DESTROY:
         services.leave_in(connection, project, playbook, tuple(hosts), now)
     else:
-        prune = deployment.prune or mode == "prune"
+        prune = deployment.prune or mode == Mode.PRUNE
         declared, relations = deployment.services, deployment.relations
         services.deploy_in(connection, project, playbook, declared, relations, {}, prune, now)
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.run.frames import KINDS
+from statecfg.run.host.frames import KINDS
 from statecfg.store import StoreError, services
 from statecfg.units import ahead
 from statecfg.units.hook_log import HookLog

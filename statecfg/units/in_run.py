@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.store import StoreError, opened, projects, services
 from statecfg.units.coordinator import Coordinator
 
@@ -27,7 +28,7 @@ def of_run(
     store: Store, deployment: Deployment | None, mode: str, run: str, jobs: Sequence[Job], cancel: threading.Event
 ) -> UnitsInRun | None:
     """Return the units of a run, None if it has none. Raises StoreError."""
-    if deployment is None or mode not in ("apply", "prune", "destroy"):
+    if deployment is None or mode not in Mode.ACTING:
         return None
     if not deployment.services:
         with store.reading() as connection:
@@ -47,7 +48,7 @@ def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
 
     Source: a store without units of a playbook that declares services may be the wrong one.
     """
-    if mode != "destroy" or deployment is None or not deployment.services:
+    if mode != Mode.DESTROY or deployment is None or not deployment.services:
         return {}
     with store.reading() as connection:
         mark = projects.mark(connection, deployment.project)
@@ -138,11 +139,11 @@ class UnitsInRun:
             return
         report["units"] = found
         failed = [unit for unit in found if unit.get("error")]
-        if failed and report["status"] == "ok":
+        if failed and report["status"] == HostStatus.OK:
             names = ", ".join(unit["unit"] for unit in failed)
             what = f"units failed: {names}" if len(failed) > 1 else f"the unit {names} failed"
             hint = _hint(failed)
-            report["status"], report["error"] = "failed", {"summary": what, "detail": "", "hint": hint}
+            report["status"], report["error"] = HostStatus.FAILED, {"summary": what, "detail": "", "hint": hint}
 
     def close(self) -> None:
         """End the thread that leads the units."""

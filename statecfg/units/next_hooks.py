@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph.names import Mode
 from statecfg.store import services
 from statecfg.store.units.records import Step
 from statecfg.units.state import RunHost, RunUnit, wake
@@ -57,7 +58,7 @@ class NextHooks:
                 return
             if unit.over or unit.running or unit.quiet or unit.blocked or unit.dying != (host.phase == "before"):
                 continue
-            if self.mode != "apply" and not unit.dying:
+            if self.mode != Mode.APPLY and not unit.dying:
                 continue  # its events stay queued for the next apply
             with self.store.reading() as connection:
                 step = services.next_in(connection, unit.id, self.run)
@@ -96,7 +97,7 @@ class NextHooks:
         elif all(unit.quiet or unit.blocked for unit in left):
             names = ", ".join(unit.name for unit in left)
             why = f"{names} must end first, and can't; nothing was removed. `statecfg service show {names}` says why"
-            host.let_go(why if left and self.mode != "apply" else "")
+            host.let_go(why if left and self.mode != Mode.APPLY else "")
 
     def _removed(self, host: RunHost, unit: RunUnit) -> bool:
         """Remove a unit that has ended; return whether it has."""

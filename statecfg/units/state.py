@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from statecfg.remote.graph.names import HookStatus
 from statecfg.store.units.records import Step
 
 Json = dict[str, Any]
@@ -44,7 +45,7 @@ class RunUnit:
 
     def report(self) -> Json:
         """Return the unit as the report of its host shows it."""
-        error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == "failed"), "")
+        error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == HookStatus.FAILED), "")
         about: Json = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
         if not self.settled:
             about["settled"] = False

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import ActionStatus, HostStatus, Outcome, RunStatus
 from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.outcome import duration
 from statecfg.views.tally import Group, Report
 
-_STYLES: dict[str, Style] = {"ok": "add", "failed": "remove", "cut off": "unknown", "running": "skip"}
+_STYLES: dict[str, Style] = {
+    HostStatus.OK: "add",
+    HostStatus.FAILED: "remove",
+    RunStatus.CUT_OFF: "unknown",
+    RunStatus.RUNNING: "skip",
+}
 _OUTCOMES: dict[str, tuple[str, Style]] = {
-    "changed": ("✓", "change"),
-    "unchanged": (" ", "dim"),
-    "failed": ("✗", "remove"),
-    "skipped": ("·", "skip"),
-    "unknown": ("?", "unknown"),
+    Outcome.CHANGED: ("✓", "change"),
+    Outcome.UNCHANGED: (" ", "dim"),
+    Outcome.FAILED: ("✗", "remove"),
+    Outcome.SKIPPED: ("·", "skip"),
+    Outcome.UNKNOWN: ("?", "unknown"),
 }
 
 
@@ -35,7 +41,7 @@ def history_lines(report: Report, run: str = "") -> Iterator[Line]:
         yield from host_lines.trouble(host)
         for past in host.get("history") or []:
             yield from _run(past)
-        if host["status"] == "ok" and not host.get("history"):
+        if host["status"] == HostStatus.OK and not host.get("history"):
             known = f"knows of no run that begins with {run}" if run else "knows of no run"
             yield make(("  ", ""), (f"This host {known}.", "dim"))
 
@@ -62,15 +68,19 @@ def _run(past: Mapping[str, Any]) -> Iterator[Line]:
 
 def _took(past: Mapping[str, Any]) -> str:
     ended = past.get("ended")
-    return f" in {duration(max(0.0, ended - past['started']))}" if ended and past["status"] != "cut off" else ""
+    return f" in {duration(max(0.0, ended - past['started']))}" if ended and past["status"] != RunStatus.CUT_OFF else ""
 
 
 def _node(name: str, outcome: str, actions: list[Mapping[str, Any]], status: str) -> Iterator[Line]:
     sign, style = _OUTCOMES.get(outcome, ("?", "unknown"))
-    said = "was under way when it was cut off" if outcome == "unknown" and status == "cut off" else outcome
+    said = (
+        "was under way when it was cut off" if outcome == Outcome.UNKNOWN and status == RunStatus.CUT_OFF else outcome
+    )
     yield make((f"    {sign} ", style), (name, style), (f"  {said}", "dim"), hang=8)
     for action in actions:
-        told = {"ok": "", "unknown": "  its end is unknown"}.get(str(action["status"]), f"  {action['status']}")
+        told = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its end is unknown"}.get(
+            str(action["status"]), f"  {action['status']}"
+        )
         yield make(("        · ", "dim"), str(action["op"]), (told, "remove"), hang=10)
         for text in safe.block(str(action["reason"])) if action.get("reason") else ():
             yield make("          ", (text, "remove"), hang=10)

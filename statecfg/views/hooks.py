@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.graph.names import HookStatus
 from statecfg.views import safe
 from statecfg.views.changes import value_text
 from statecfg.views.host_records import when
@@ -34,7 +35,7 @@ def hook_data(hook: HookObject) -> dict[str, Any]:
 
 def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
     """Yield what came of calling an HTTP hook again that was owed: hook, event, host, playbook, status, error."""
-    style: Style = "" if fired["status"] == "ok" else "remove"
+    style: Style = "" if fired["status"] == HookStatus.OK else "remove"
     about = f"  {fired['event']} of {fired['playbook']} on {fired['host']}: {fired['status']}"
     yield make((str(fired["hook"]), style or "bold"), about, hang=4)
     for text in safe.block(str(fired["error"])) if fired.get("error") else ():

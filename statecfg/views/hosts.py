@@ -6,18 +6,19 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
 from statecfg.views.tally import Group, fates, names, plural
 
 MEANING = {
-    "ok": "",
-    "failed": "failed",
-    "unreachable": "could not be reached",
-    "unknown": "outcome unknown",
-    "refused": "refused: not what was planned",
-    "locked": "held by another run",
-    "cancelled": "cancelled",
+    HostStatus.OK: "",
+    HostStatus.FAILED: "failed",
+    HostStatus.UNREACHABLE: "could not be reached",
+    HostStatus.UNKNOWN: "outcome unknown",
+    HostStatus.REFUSED: "refused: not what was planned",
+    HostStatus.LOCKED: "held by another run",
+    HostStatus.CANCELLED: "cancelled",
 }
 
 
@@ -34,7 +35,7 @@ def heading(group: Group) -> Line:
 def or_nothing(host: Mapping[str, Any], lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
     """Yield the lines below a host's heading; if there are none, and the host is fine, a line that says so."""
     found = list(lines)
-    if not found and host["status"] == "ok":
+    if not found and host["status"] == HostStatus.OK:
         found = [make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")]
     yield from found
 
@@ -48,10 +49,10 @@ def status_text(host: Mapping[str, Any]) -> str:
 
 def stopped(host: Mapping[str, Any]) -> bool:
     """Say whether the user ended the run before this host was done, and nothing failed on it."""
-    if host["status"] != "failed" or host.get("error") or host.get("halted"):
+    if host["status"] != HostStatus.FAILED or host.get("error") or host.get("halted"):
         return False
     outcomes = {fate.node["outcome"] for fate in fates(host)}
-    return "skipped" in outcomes and "failed" not in outcomes
+    return Outcome.SKIPPED in outcomes and Outcome.FAILED not in outcomes
 
 
 def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
@@ -63,7 +64,7 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
             yield make("    ", text, hang=4)
         for number, text in enumerate(safe.block(str(error["hint"])) if error.get("hint") else ()):
             yield make(("    help: " if number == 0 else "          ", "skip"), text, hang=10)
-    elif host.get("halted") and not any(fate.node["outcome"] == "failed" for fate in fates(host)):
+    elif host.get("halted") and not any(fate.node["outcome"] == Outcome.FAILED for fate in fates(host)):
         yield make(("  ✗ ", "remove"), (f"stopped: {host['halted']}", "remove"), hang=4)
     if host.get("holder") and str(host["holder"].get("who")) not in str((error or {}).get("detail") or ""):
         yield make("    held by ", _holder(host["holder"]), hang=12)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from statecfg.remote.graph.names import HookStatus, HostStatus, Mode, Outcome
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import login, status_text
@@ -45,7 +46,7 @@ def text(report: Report, limit: int = LIMIT) -> str:
     parts: list[str] = [head]
     used, left, hosts_left = len(head), 0, 0
     for group in fold(report):
-        changed = [fate for fate in fates(group.host) if fate.kind != "unchanged" or unresolved(fate.node)]
+        changed = [fate for fate in fates(group.host) if fate.kind != Outcome.UNCHANGED or unresolved(fate.node)]
         opening, closing = _opening(group), "\n</details>\n"
         blocks = [*map(_node, changed), *map(_left, nodes(group.host, "left"))]
         if used + len(opening) + len(closing) + _NOTE > limit:
@@ -77,7 +78,7 @@ def _cut(left: int, hosts: int, limit: int) -> str:
 def _head(report: Report) -> Iterator[str]:
     hosts = report["hosts"]
     kinds = count(hosts.values())
-    applied = report.get("mode") in ("apply", "prune", "destroy")
+    applied = report.get("mode") in Mode.ACTING
     title = (
         f"Plan: {sentence(kinds)}"
         if not applied
@@ -96,10 +97,10 @@ def _head(report: Report) -> Iterator[str]:
         if report.get("playbook")
         else f"{plural(len(hosts), 'host')}{said}"
     )
-    if kinds["unknown"]:
+    if kinds[Outcome.UNKNOWN]:
         yield ""
         yield f"{plural(kinds['unknown'], 'resource')} decided only while applying (known after another resource)."
-    bad = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
+    bad = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK]
     if bad:
         yield ""
         yield f"**{plural(len(bad), 'host')} not ok**: {code(names(bad, 20))}"
@@ -143,14 +144,14 @@ def _opening(group: Group) -> str:
         wrong = f": {code(str(unit['error']))}" if unit.get("error") else ""
         lines.append(f"- unit {code(str(unit['unit']))}{said}{wrong}\n")
     for fired in host.get("fired") or []:
-        if fired["status"] != "ok":
+        if fired["status"] != HookStatus.OK:
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""
             what = f"{code(str(fired['event']))} of {code(str(fired['name'] or 'the playbook'))}, {where(fired)}"
             lines.append(f"- hook {code(str(fired['hook']))} ({what}): {code(str(fired['status']))}{why}\n")
     for each in host.get("host_hooks") or []:
         named = f"{code(str(each['hook']))} failed at {code(str(each['event']))}"
         lines.append(f"- hook {named}: {code(str(each['error']))}\n")
-    if kinds["unchanged"]:
+    if kinds[Outcome.UNCHANGED]:
         lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")
     return "".join(lines)
 

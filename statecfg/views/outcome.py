@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Mode, Outcome
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
@@ -14,24 +15,22 @@ from statecfg.views.tally import Fate, Kind, Report, count, fates, fold, names, 
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
-    "changed": ("✓", "change"),
-    "unchanged": (" ", "dim"),
-    "failed": ("✗", "remove"),
-    "skipped": ("·", "skip"),
-    "unknown": ("?", "unknown"),
+    Outcome.CHANGED: ("✓", "change"),
+    Outcome.UNCHANGED: (" ", "dim"),
+    Outcome.FAILED: ("✗", "remove"),
+    Outcome.SKIPPED: ("·", "skip"),
+    Outcome.UNKNOWN: ("?", "unknown"),
 }
 
 
-_SOUND = ("changed", "unchanged")
 _DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
 # How a hook ended: sign, style, and what that means for the run.
 HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
-    "ok": ("✓", "dim", "done"),
-    "failed": ("✗", "remove", "failed"),
-    "continued": ("!", "change", "failed, and the run went on"),
-    "owed": ("!", "change", "failed, and is tried again by a later run"),
+    HookStatus.OK: ("✓", "dim", "done"),
+    HookStatus.FAILED: ("✗", "remove", "failed"),
+    HookStatus.CONTINUED: ("!", "change", "failed, and the run went on"),
+    HookStatus.OWED: ("!", "change", "failed, and is tried again by a later run"),
 }
-REMOVING = ("prune", "destroy")  # the modes that do nothing else
 
 
 def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None = None) -> Iterator[Line]:
@@ -42,7 +41,7 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
     for group in fold(report):
         yield BLANK
         yield host_lines.heading(group)
-        if report.get("mode") in REMOVING and group.host["status"] == "ok" and not any(fates(group.host)):
+        if report.get("mode") in Mode.REMOVING and group.host["status"] == HostStatus.OK and not any(fates(group.host)):
             yield from _host(group.host, detail)
             yield make(("  ✓ ", "add"), "Nothing to remove.")
         else:
@@ -56,10 +55,10 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
 def _next(report: Report) -> Iterator[Line]:
     """Yield what to do now, where something is left to do."""
     hosts = report["hosts"].values()
-    verb = report["mode"] if report.get("mode") in REMOVING else "apply"
-    if any(host["status"] == "unknown" for host in hosts):
+    verb = report["mode"] if report.get("mode") in Mode.REMOVING else Mode.APPLY
+    if any(host["status"] == HostStatus.UNKNOWN for host in hosts):
         text = f"Run {verb} again. Each host has recorded its progress and checks interrupted steps again."
-    elif any(fate.kind == "failed" for host in hosts if touched(host) for fate in fates(host)):
+    elif any(fate.kind == Outcome.FAILED for host in hosts if touched(host) for fate in fates(host)):
         text = f"Fix the cause and run {verb} again. Completed steps are not repeated."
     elif any(host_lines.stopped(host) for host in hosts):
         text = f"Run {verb} again to continue. Completed steps are not repeated."
@@ -78,13 +77,17 @@ def _summary(report: Report, seconds: float | None) -> Line:
         f"{destroyed} destroyed",
         f"{kinds['unchanged']:,} unchanged",
     ]
-    removing = report.get("mode") in REMOVING
+    removing = report.get("mode") in Mode.REMOVING
     parts = parts[1 if kinds["change"] else 2 : 3] if removing else parts
     parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
     hooks = sum(map(units.ran, hosts))
     ran = f", {plural(hooks, 'hook')} of units run" if hooks else ""
     bad: list[tuple[str, Style]] = []
-    troubles: tuple[tuple[Kind, Style], ...] = (("failed", "remove"), ("skipped", "skip"), ("unknown", "unknown"))
+    troubles: tuple[tuple[Kind, Style], ...] = (
+        (Outcome.FAILED, "remove"),
+        (Outcome.SKIPPED, "skip"),
+        (Outcome.UNKNOWN, "unknown"),
+    )
     for what, style in troubles:
         if kinds[what]:
             bad.append((f", {kinds[what]} {what}", style))
@@ -112,16 +115,16 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
         yield from _refused(host)
     listed = list(fates(host)) if touched(host) else []
     yield from shutdown.lines(host)
-    skipped = [fate.node for fate in listed if fate.kind == "skipped"]
+    skipped = [fate.node for fate in listed if fate.kind == Outcome.SKIPPED]
     for fate in listed:
-        if fate.kind not in ("unchanged", "skipped") or detail.verbose or unresolved(fate.node):
+        if fate.kind not in (Outcome.UNCHANGED, Outcome.SKIPPED) or detail.verbose or unresolved(fate.node):
             yield from _node(fate, detail)
     for node in nodes(host, "left") if touched(host) else ():
         yield from left_lines(node, BRIEF)
     if skipped and not detail.verbose:
         lead = f"  · not attempted: {plural(len(skipped), 'resource')}: "
         yield make((lead, "skip"), names([str(node["name"]) for node in skipped]), hang=4)
-    if any(fate.kind == "failed" and not fate.goes for fate in listed):
+    if any(fate.kind == Outcome.FAILED and not fate.goes for fate in listed):
         yield _progress(host)
     if host_lines.login(host):
         yield make(("  · ", "dim"), host_lines.login(host), hang=4)
@@ -131,8 +134,8 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
         first = next(iter(str(each["error"]).splitlines()), "")
         yield make(("  ! ", "change"), lead, first, (f"  (statecfg hook log {each['hook']})", "dim"), hang=4)
     yield from units.done_lines(host, detail.verbose)
-    yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in _SOUND})
-    unchanged = sum(fate.kind == "unchanged" for fate in listed)
+    yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in Outcome.SOUND})
+    unchanged = sum(fate.kind == Outcome.UNCHANGED for fate in listed)
     if listed and unchanged == len(listed):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:
@@ -142,7 +145,7 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
 def _progress(host: Mapping[str, Any]) -> Line:
     done = 0
     for layer in host["layers"]:
-        if any(node["outcome"] not in ("changed", "unchanged") for node in layer):
+        if any(node["outcome"] not in Outcome.SOUND for node in layer):
             break
         done += 1
     return make((f"    layers done: {done} of {len(host['layers'])}", "dim"))
@@ -158,7 +161,7 @@ def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
     """Yield the hooks that failed, and what that means; the others, too, where all is to be shown."""
     for fired in host.get("fired") or []:
         sign, style, meaning = HOOK_ENDS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
-        if fired["status"] == "ok" and not detail.verbose:
+        if fired["status"] == HookStatus.OK and not detail.verbose:
             continue
         about = f"  {fired['event']} of {fired['name'] or 'the playbook'}, {where(fired)}: {meaning}"
         yield make((f"  {sign} ", style), ("hook ", "dim"), (str(fired["hook"]), style), about, hang=6)
@@ -170,8 +173,8 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
     said = goes_as(node, fate.kind) if fate.goes else _DONE.get(fate.kind)
-    right = node.get("position") or "" if node["outcome"] != "changed" else ""
-    unsure = unresolved(node) if node["outcome"] != "changed" else ""
+    right = node.get("position") or "" if node["outcome"] != Outcome.CHANGED else ""
+    unsure = unresolved(node) if node["outcome"] != Outcome.CHANGED else ""
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")
     done: Span = (f"  {said}" if said else "", "dim")
     yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)
@@ -179,22 +182,22 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
     yield from reasons(node, said=causes)
     for action in node.get("actions") or []:
-        if action.get("status") in ("error", "not-attempted", "unknown"):
+        if action.get("status") in (ActionStatus.ERROR, ActionStatus.NOT_ATTEMPTED, ActionStatus.UNKNOWN):
             yield from _action(action)
         elif detail.verbose:
             yield make(("      · ", "dim"), action_text(action), hang=8)
             yield from _log(action)
-    if detail.full or detail.done or node["outcome"] != "changed":
+    if detail.full or detail.done or node["outcome"] != Outcome.CHANGED:
         yield from change_lines(node, detail.full)
 
 
 def _action(action: dict[str, Any]) -> Iterator[Line]:
     status = action["status"]
-    if status == "not-attempted":
+    if status == ActionStatus.NOT_ATTEMPTED:
         yield make(("      · not attempted: ", "skip"), action_text(action), hang=8)
         return
-    style: Style = "remove" if status == "error" else "unknown"
-    word = "failed: " if status == "error" else "started, and its end is unknown: "
+    style: Style = "remove" if status == ActionStatus.ERROR else "unknown"
+    word = "failed: " if status == ActionStatus.ERROR else "started, and its end is unknown: "
     yield make(("      ✗ ", style), (word, style), action_text(action), hang=8)
     for text in safe.block(str(action["reason"])) if action.get("reason") else ():
         yield make("        ", (text, style), hang=8)

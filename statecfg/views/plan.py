@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, units
 from statecfg.views.changes import change_lines
@@ -34,10 +35,10 @@ STYLES: dict[Kind, Style] = {
     "destroy": "remove",
     "replace": "change",
     "forget": "remove",
-    "unchanged": "dim",
-    "unknown": "unknown",
-    "failed": "remove",
-    "skipped": "skip",
+    Outcome.UNCHANGED: "dim",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.FAILED: "remove",
+    Outcome.SKIPPED: "skip",
 }
 
 
@@ -84,20 +85,23 @@ def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True, saved: 
 def _ending(report: Report, dry: bool) -> Iterator[Line]:
     hosts = report["hosts"]
     kinds = count(hosts.values())
-    if kinds["unknown"]:
+    if kinds[Outcome.UNKNOWN]:
         yield make(
-            (f"{plural(kinds['unknown'], 'more resource')} decided only while applying (known after …).", "unknown")
+            (
+                f"{plural(kinds[Outcome.UNKNOWN], 'more resource')} decided only while applying (known after …).",
+                "unknown",
+            )
         )
     left = sum(1 for host in hosts.values() for _ in nodes(host, "left"))
     if left:
         them = "stays: apply --prune removes it" if left == 1 else "stay: apply --prune removes them"
         yield make((f"{plural(left, 'resource')} left the definition and {them}.", "skip"))
-    broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
+    broken = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK]
     if broken:
         yield make((f"No usable plan for {len(broken)} of {plural(len(hosts), 'host')}: {names(broken)}", "remove"))
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
-    failed: Span = (f", {kinds['failed']} failed", "remove") if kinds["failed"] else ("", "")
+    failed: Span = (f", {kinds[Outcome.FAILED]} failed", "remove") if kinds[Outcome.FAILED] else ("", "")
     due = sum(map(units.due, hosts.values()))
     hooks = f", {plural(due, 'hook')} of units to run" if due else ""
     yield make(("Plan:", "bold"), f" {sentence(kinds)}{hooks}", failed, ".")
@@ -118,7 +122,7 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
         yield make(("  ! ", "change"), "first: ", about, action_text(action), hang=11)
     listed = list(fates(host))
     for fate in listed:
-        if fate.kind != "unchanged" or detail.verbose or unresolved(fate.node):
+        if fate.kind != Outcome.UNCHANGED or detail.verbose or unresolved(fate.node):
             yield from node_lines(fate, detail)
     for node in nodes(host, "left"):
         yield from left_lines(node, detail)
@@ -126,9 +130,9 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
     yield from hook_lines(host)
     yield from units.due_lines(host, bool(detail.verbose))
     kinds = Counter(fate.kind for fate in listed)
-    if listed and kinds["unchanged"] == len(listed) and not units.due(host):
+    if listed and kinds[Outcome.UNCHANGED] == len(listed) and not units.due(host):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")
-    elif kinds["unchanged"] and not detail.verbose:
+    elif kinds[Outcome.UNCHANGED] and not detail.verbose:
         yield make((f"    {kinds['unchanged']:,} unchanged", "dim"))
 
 
@@ -204,7 +208,7 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
         what = "goes" if node.get("stays") else "changes"
         yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} {what}", hang=8)
     if node.get("reason") and not any(text in str(node["reason"]) for text in said):
-        style: Style = "remove" if node["outcome"] == "failed" else ""
+        style: Style = "remove" if node["outcome"] == Outcome.FAILED else ""
         for number, text in enumerate(str(node["reason"]).splitlines() or [""]):
             yield make(("      ↳ " if number == 0 else "        ", "dim"), (text, style), hang=8)
 

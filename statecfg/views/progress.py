@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from statecfg.hooks import waited
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import HOOK_ENDS, duration
@@ -114,20 +116,27 @@ class PlainProgress:
 
     def __call__(self, event: Event) -> None:
         event = masked(event, self._redactor)
-        if event.kind == "finished":
+        if event.kind == HostEvent.FINISHED:
             self._finished += 1
             self._current.pop(event.host, None)
-        elif event.kind in ("connecting", "uploading", "planned", "node-started", "hook-started", "unit-hook"):
+        elif event.kind in (
+            HostEvent.CONNECTING,
+            HostEvent.UPLOADING,
+            HostEvent.PLANNED,
+            HostEvent.NODE_STARTED,
+            HostEvent.HOOK_STARTED,
+            HostEvent.UNIT_HOOK,
+        ):
             self._current[event.host] = doing(event)
-        if event.kind in ("hook-started", "fired", "finished"):
+        if event.kind in (HostEvent.HOOK_STARTED, HostEvent.FIRED, HostEvent.FINISHED):
             self._waits_no_longer(event.host)
-        if event.kind == "hook-started":
+        if event.kind == HostEvent.HOOK_STARTED:
             self._waits[event.host] = threading.Timer(self._moment, self._say, [f"{event.host}: {doing(event)}"])
             self._waits[event.host].daemon = True
             self._waits[event.host].start()
-        if event.kind == "action-finished" and event.data.get("status") == "error":
+        if event.kind == HostEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
             self._failed.add((event.host, str(event.data.get("node"))))
-        elif event.kind == "node-finished" and (event.host, str(event.data.get("name"))) in self._failed:
+        elif event.kind == HostEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
             return  # its action has said that, and why
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
@@ -153,18 +162,16 @@ class PlainProgress:
 
 def doing(event: Event) -> str:
     """Return what a host is doing after this event, in a few words."""
-    if event.kind == "node-started":
+    if event.kind == HostEvent.NODE_STARTED:
         return str(event.data.get("name", ""))
-    if event.kind == "hook-started":
+    if event.kind == HostEvent.HOOK_STARTED:
         data, seconds = event.data, event.data.get("seconds")
         if seconds is None:
             return f"waits for hook {_hook(data)}: other hooks run before it"
         return waited.text(str(data["hook"]), str(data["event"]), str(data["name"]), int(data["attempt"]), seconds)
-    if event.kind == "unit-hook":
+    if event.kind == HostEvent.UNIT_HOOK:
         return f"{event.data['unit']} {event.data['hook']}"
-    return {"connecting": "connecting", "uploading": "sending the executor", "planned": "planned"}.get(
-        event.kind, event.kind
-    )
+    return "sending the executor" if event.kind == HostEvent.UPLOADING else event.kind
 
 
 def _hook(data: Mapping[str, Any]) -> str:
@@ -174,31 +181,31 @@ def _hook(data: Mapping[str, Any]) -> str:
 def event_text(event: Event, verbose: int) -> Iterator[str]:
     """Yield what is worth a line of its own in a log."""
     data = event.data
-    if event.kind == "warning":
+    if event.kind == HostEvent.WARNING:
         yield f"warning: {data.get('text', '')}"
-    elif event.kind == "node-finished":
+    elif event.kind == HostEvent.NODE_FINISHED:
         outcome = data.get("outcome")
-        if verbose or outcome not in ("unchanged", None):
+        if verbose or outcome not in (Outcome.UNCHANGED, None):
             yield f"{outcome} {data.get('name', '')}"
-    elif event.kind == "action-finished" and data.get("status") == "error":
+    elif event.kind == HostEvent.ACTION_FINISHED and data.get("status") == ActionStatus.ERROR:
         yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
-    elif event.kind == "fired" and (verbose or data.get("status") != "ok"):
+    elif event.kind == HostEvent.FIRED and (verbose or data.get("status") != HookStatus.OK):
         why = f": {data['error']}" if data.get("error") else ""
         yield f"hook {_hook(data)}: {HOOK_ENDS.get(str(data.get('status')), ('', '', '?'))[2]}{why}"
-    elif event.kind == "unit-hook":
+    elif event.kind == HostEvent.UNIT_HOOK:
         failed = f" failed: {data['error']}" if data.get("error") else ""
-        if verbose or data["status"] != "ok":
-            yield f"{data['unit']} {data['hook']}{failed or (' done' if data['status'] == 'ok' else '')}"
-    elif event.kind == "unit-log" and (verbose or int(data["level"]) >= 30):
+        if verbose or data["status"] != HookStatus.OK:
+            yield f"{data['unit']} {data['hook']}{failed or (' done' if data['status'] == HookStatus.OK else '')}"
+    elif event.kind == HostEvent.UNIT_LOG and (verbose or int(data["level"]) >= 30):
         for text in str(data.get("text", "")).splitlines():
             yield f"{data['unit']} {data['hook']} | {text}"
-    elif event.kind == "output" and verbose > 1:
+    elif event.kind == HostEvent.OUTPUT and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"
-    elif event.kind == "finished" and data.get("status") not in ("ok", None):
+    elif event.kind == HostEvent.FINISHED and data.get("status") not in (HostStatus.OK, None):
         error = (data.get("report") or {}).get("error") or {}
         # A host that only failed has said in what already.
-        if error.get("summary") or data["status"] != "failed":
+        if error.get("summary") or data["status"] != HostStatus.FAILED:
             yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
-    elif verbose and event.kind in ("connecting", "connected", "uploading"):
+    elif verbose and event.kind in (HostEvent.CONNECTING, HostEvent.CONNECTED, HostEvent.UPLOADING):
         yield event.kind

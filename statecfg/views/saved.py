@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from statecfg.remote.graph.names import Mode
 from statecfg.views.lines import Line, make
 from statecfg.views.plan import BRIEF, Detail, plan_lines
 from statecfg.views.tally import names, plural
@@ -16,7 +17,7 @@ Plan = Mapping[str, Any]
 def report(plan: Plan) -> dict[str, Any]:
     """Return the report that a saved plan keeps, in format 1."""
     hosts = {name: host["report"] for name, host in plan["hosts"].items()}
-    return {"format": 1, "run": plan["run"], "mode": "plan", "playbook": plan["playbook"], "hosts": hosts}
+    return {"format": 1, "run": plan["run"], "mode": Mode.PLAN, "playbook": plan["playbook"], "hosts": hosts}
 
 
 def document(plan: Plan, statecfg: str) -> dict[str, Any]:

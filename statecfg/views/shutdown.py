@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.plan import action_text
 from statecfg.views.tally import nodes
 
-HOW = {"ok": "", "error": "failed", "unknown": "its end is unknown", "not-attempted": "not attempted"}
+HOW = {
+    ActionStatus.OK: "",
+    ActionStatus.ERROR: "failed",
+    ActionStatus.UNKNOWN: "its end is unknown",
+    ActionStatus.NOT_ATTEMPTED: "not attempted",
+}
 _MEANWHILE = {
-    "failed": "its own turn failed",
-    "skipped": "its turn did not come",
-    "unknown": "how its own turn ended is unknown",
+    Outcome.FAILED: "its own turn failed",
+    Outcome.SKIPPED: "its turn did not come",
+    Outcome.UNKNOWN: "how its own turn ended is unknown",
 }
 
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from statecfg.remote.graph.names import State
 from statecfg.views.lines import Style
 
 RESOURCE: Mapping[str, str] = {
-    "PRE_CREATED": "not applied to the end yet",
-    "RESOLUTION_ERROR": "the last apply did not complete it",
-    "IN_DELETION": "its removal is not complete",
+    State.PRE_CREATED: "not applied to the end yet",
+    State.RESOLUTION_ERROR: "the last apply did not complete it",
+    State.IN_DELETION: "its removal is not complete",
 }
 ENTITY: Mapping[str, tuple[str, Style]] = {
-    "PRE_CREATED": ("not resolved yet", ""),
-    "RESOLVED": ("resolved", "add"),
-    "RESOLUTION_ERROR": ("could not be resolved", "remove"),
-    "IN_DELETION": ("being deleted", "change"),
+    State.PRE_CREATED: ("not resolved yet", ""),
+    State.RESOLVED: ("resolved", "add"),
+    State.RESOLUTION_ERROR: ("could not be resolved", "remove"),
+    State.IN_DELETION: ("being deleted", "change"),
 }
 
 
 def of_resource(state: str) -> str:
     """Return what a state of a resource means; "" where it is as defined."""
-    return "" if state in ("", "RESOLVED") else RESOURCE.get(state, state)
+    return "" if state in ("", State.RESOLVED) else RESOURCE.get(state, state)
 
 
 def of_entity(state: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.views import states
 
 Report = Mapping[str, Any]
@@ -19,18 +20,18 @@ SYMBOLS: dict[Kind, str] = {
     "destroy": "-",
     "replace": "-/+",
     "forget": "-",
-    "unchanged": " ",
-    "unknown": "?",
-    "failed": "✗",
-    "skipped": "·",
+    Outcome.UNCHANGED: " ",
+    Outcome.UNKNOWN: "?",
+    Outcome.FAILED: "✗",
+    Outcome.SKIPPED: "·",
 }
 
 
 def kind(node: Node) -> Kind:
     """Return what happens to the resource of `node`: added, changed, destroyed, replaced, or the outcome as it is."""
     outcome = node["outcome"]
-    if outcome != "changed":
-        return outcome if outcome in ("unchanged", "failed", "skipped") else "unknown"
+    if outcome != Outcome.CHANGED:
+        return outcome if outcome in (Outcome.UNCHANGED, *Outcome.STOPPED) else Outcome.UNKNOWN
     return of_changes(node.get("changes") or [])
 
 
@@ -51,8 +52,13 @@ def removal(node: Node) -> Kind:
     if node.get("stays"):  # it is restarted because something else goes
         return kind(node)
     outcome = node["outcome"]
-    gone: dict[str, Kind] = {"changed": "destroy", "unchanged": "forget", "failed": "failed", "skipped": "skipped"}
-    return gone.get(outcome, "unknown")
+    gone: dict[str, Kind] = {
+        Outcome.CHANGED: "destroy",
+        Outcome.UNCHANGED: "forget",
+        Outcome.FAILED: Outcome.FAILED,
+        Outcome.SKIPPED: Outcome.SKIPPED,
+    }
+    return gone.get(outcome, Outcome.UNKNOWN)
 
 
 class Fate(NamedTuple):
@@ -94,18 +100,15 @@ def sentence(kinds: Counter[Kind]) -> str:
     return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
 
 
-UNTOUCHED = ("unreachable", "refused", "locked", "cancelled")
-
-
 def touched(host: Mapping[str, Any]) -> bool:
     """Say whether anything may have been done on a host; what an untouched one reports is a plan at most."""
-    return host["status"] not in UNTOUCHED
+    return host["status"] not in HostStatus.UNTOUCHED
 
 
 def pending(report: Report) -> bool:
     """Say whether the plan holds anything that an apply would do or may find to do."""
     kinds = count(report["hosts"].values())
-    busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "forget", "unknown")
+    busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "forget", Outcome.UNKNOWN)
     if any(kinds[one] for one in busy):
         return True
     hosts = report["hosts"].values()
@@ -128,7 +131,7 @@ def fold(report: Report) -> list[Group]:
         host = report["hosts"][name]
         same = json.dumps({key: host[key] for key in host if key not in _OWN}, sort_keys=True, default=repr)
         groups.setdefault(same, Group([], host)).names.append(name)
-    return sorted(groups.values(), key=lambda group: group.host["status"] != "ok")
+    return sorted(groups.values(), key=lambda group: group.host["status"] != HostStatus.OK)
 
 
 # What tells nothing of the plan: two hosts that differ in these only still share it.

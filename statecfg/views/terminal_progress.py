@@ -12,6 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
@@ -73,25 +75,36 @@ class LiveProgress:
         with self._lock:
             self._take(event)
         for text in event_text(event, self._verbose):
-            if self._verbose or event.kind in ("warning", "action-finished", "fired", "finished"):
+            if self._verbose or event.kind in (
+                HostEvent.WARNING,
+                HostEvent.ACTION_FINISHED,
+                HostEvent.FIRED,
+                HostEvent.FINISHED,
+            ):
                 clean = safe.line(f"{event.host}: {text}")
                 self._console.print(Text(clean), highlight=False)
 
     def _take(self, event: Event) -> None:
         row = self._rows.setdefault(event.host, _Row())
-        if event.kind == "finished":
+        if event.kind == HostEvent.FINISHED:
             del self._rows[event.host]
             self._finished += 1
-            self._bad += event.data.get("status") != "ok"
-        elif event.kind == "planned":
+            self._bad += event.data.get("status") != HostStatus.OK
+        elif event.kind == HostEvent.PLANNED:
             row.total = _planned(event.data)
             row.doing = "planned"
-        elif event.kind in ("node-finished", "action-finished"):
+        elif event.kind in (HostEvent.NODE_FINISHED, HostEvent.ACTION_FINISHED):
             # A node's end is told when its layer ends; the end of an action moves the bar already.
             row.done.add(str(event.data.get("name") or event.data.get("node")))
-        elif event.kind == "output":
+        elif event.kind == HostEvent.OUTPUT:
             row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
-        elif event.kind in ("connecting", "connected", "uploading", "node-started", "hook-started"):
+        elif event.kind in (
+            HostEvent.CONNECTING,
+            HostEvent.CONNECTED,
+            HostEvent.UPLOADING,
+            HostEvent.NODE_STARTED,
+            HostEvent.HOOK_STARTED,
+        ):
             row.doing, row.output, row.since = doing(event), "", time.monotonic()
 
     def draw(self) -> Group:
@@ -134,5 +147,5 @@ def _planned(data: Mapping[str, Any]) -> int:
     """Return how many nodes of a host have something to do, from the event that says what was planned."""
     summary = data.get("summary")
     if isinstance(summary, Mapping):
-        return sum(value for outcome, value in summary.items() if outcome in ("changed", "unknown"))
+        return sum(value for outcome, value in summary.items() if outcome in Outcome.ACTS)
     return 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import HookStatus
 from statecfg.views import safe
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.tally import plural, touched
 
 _ENDS: dict[str, tuple[str, Style, str]] = {
-    "ok": ("✓", "add", ""),
+    HookStatus.OK: ("✓", "add", ""),
     "missing": ("·", "dim", "the charm has no such hook"),
-    "failed": ("✗", "remove", "failed"),
+    HookStatus.FAILED: ("✗", "remove", "failed"),
 }
 
 
@@ -61,7 +62,7 @@ def _not_there(hook: Mapping[str, Any]) -> bool:
 def ran(host: Mapping[str, Any]) -> int:
     """Return how many hooks of units ran on a host to a good end."""
     hooks = (hook for unit in host.get("units") or () for hook in unit.get("hooks") or ())
-    return sum(hook["status"] == "ok" for hook in hooks)
+    return sum(hook["status"] == HookStatus.OK for hook in hooks)
 
 
 def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
@@ -69,18 +70,22 @@ def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()
         failed = bool(unit.get("error"))
-        if not (failed or any(hook["status"] == "ok" for hook in hooks) or (verbose and hooks)):
+        if not (failed or any(hook["status"] == HookStatus.OK for hook in hooks) or (verbose and hooks)):
             continue
         sign = "✗" if failed else "✓"
         style: Style = "remove" if failed else "add"
-        told = f"  {unit.get('state', '')}  {plural(sum(hook['status'] == 'ok' for hook in hooks), 'hook')} ran"
+        told = (
+            f"  {unit.get('state', '')}  {plural(sum(hook['status'] == HookStatus.OK for hook in hooks), 'hook')} ran"
+        )
         yield make((f"  {sign} ", style), (str(unit["unit"]), style), (told, "dim"), hang=6)
         for hook in hooks:
             mark, colour, meaning = _ENDS.get(str(hook["status"]), ("?", "unknown", str(hook["status"])))
-            if verbose or hook["status"] == "failed":
+            if verbose or hook["status"] == HookStatus.FAILED:
                 text = f" {hook_text(hook)}{': ' + meaning if meaning else ''}"
                 yield make((f"      {mark}", colour), text, hang=8)
-        if failed and not any(hook["status"] == "failed" and hook.get("error") == unit["error"] for hook in hooks):
+        if failed and not any(
+            hook["status"] == HookStatus.FAILED and hook.get("error") == unit["error"] for hook in hooks
+        ):
             yield make("      ", (str(unit["error"]), "remove"), hang=6)
         for hook in hooks:
             for text in safe.block(str(hook["error"])) if hook.get("error") else ():

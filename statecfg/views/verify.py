@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.views import hosts as host_lines
 from statecfg.views.lines import BLANK, Line, Span, make
 from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
@@ -22,7 +23,7 @@ def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
         yield from _group(group, detail)
         yield BLANK
     hosts = report["hosts"]
-    broken = [name for name in sorted(hosts) if hosts[name]["status"] != "ok"]
+    broken = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK]
     if broken:
         text = f"{len(broken)} of {plural(len(hosts), 'host')} could not be verified: {names(broken)}"
         yield make((text, "remove"))
@@ -44,8 +45,8 @@ def _counts(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int, int, int, int
         by_host += sum(_by_host(fate) for fate in listed)
         by_definition += sum(_by_definition(fate) for fate in listed) + sum(1 for _ in nodes(host, "left"))
         pending += sum(_pending(fate) for fate in listed)
-        sound += sum(fate.kind == "unchanged" for fate in listed)
-        failed += sum(fate.kind in ("failed", "skipped") for fate in listed)
+        sound += sum(fate.kind == Outcome.UNCHANGED for fate in listed)
+        failed += sum(fate.kind in Outcome.STOPPED for fate in listed)
     return by_host, by_definition, pending, sound, failed
 
 
@@ -92,10 +93,10 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
         yield from node_lines(fate, detail)
     for fate in listed:
         drifted = _by_host(fate) or _by_definition(fate) or _pending(fate)
-        if not drifted and (fate.kind != "unchanged" or unresolved(fate.node) or detail.verbose):
+        if not drifted and (fate.kind != Outcome.UNCHANGED or unresolved(fate.node) or detail.verbose):
             yield from node_lines(fate, detail)
     yield from host_lines.owed(host)
-    unchanged = sum(fate.kind == "unchanged" for fate in listed)
+    unchanged = sum(fate.kind == Outcome.UNCHANGED for fate in listed)
     if listed and unchanged == len(listed) and not left:
         yield make(("  ✓ ", "add"), f"No drift: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:

@@ -14,6 +14,7 @@ from statecfg.cli.entity import tasks as entity_tasks
 from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, given, write
 from statecfg.cli.entity.verbs import COLOR, JSON, Shown, verb
 from statecfg.cli.options import Command, Group
+from statecfg.remote.graph.names import State
 
 EXAMPLES = """
 statecfg entity type create site.yml                   create a type with its schema and hooks
@@ -177,7 +178,7 @@ def create(
 @click.option("--external-id", metavar="TEXT", help="Identifier of the entity in another system.")
 @click.option(
     "--state",
-    type=click.Choice(["IN_DELETION"]),
+    type=click.Choice([State.IN_DELETION]),
     help="Mark the entity for deletion if its PreDelete hook agrees. The program that cleans up then deletes it.",
 )
 @_match_option

@@ -13,6 +13,7 @@ from statecfg import dialects
 from statecfg.cli import exit_codes, options
 from statecfg.cli.hook.store import HookStore
 from statecfg.cli.options import Command, Group
+from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.on_failure import RULES
 
 if TYPE_CHECKING:
@@ -370,7 +371,7 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     data = {"format": 1, "events": [view.event_data(event) for event in reversed(found)], "queued": waiting}
     data["pending"] = [view.pending_data(each) for each in pending]
     _write(lines, {**data, "called": owed, "owed": [view.owed_data(each) for each in later]}, as_json, no_color)
-    failed = any(event.severity == ERROR for event in found) or any(each["status"] != "ok" for each in owed)
+    failed = any(event.severity == ERROR for event in found) or any(each["status"] != HookStatus.OK for each in owed)
     return exit_codes.FAILED if failed else exit_codes.DONE
 
 

@@ -15,8 +15,8 @@ from statecfg.hooks.exec import input, types
 from statecfg.hooks.exec.call import Caller
 from statecfg.hooks.exec.hooks import ExecHooks
 from statecfg.hooks.exec.lock import HookLock, never
-from statecfg.hooks.host_events import EVENTS as HOST_EVENTS
 from statecfg.problems import InvalidInput, problem, suggest
+from statecfg.remote.graph.events import NodeEvent
 from statecfg.remote.hooks import run
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import Busy
@@ -155,9 +155,9 @@ class Engine:
         :raises InvalidInput: there is no such hook or event
         :raises Busy: other hooks ran for two minutes, or this process is a hook itself
         """
-        if event not in HOST_EVENTS:
-            detail = f"event must refer to one of {', '.join(HOST_EVENTS)}"
-            raise InvalidInput([problem("SC0604", detail, suggest(event, HOST_EVENTS))])
+        if event not in NodeEvent.ALL:
+            detail = f"event must refer to one of {', '.join(NodeEvent.ALL)}"
+            raise InvalidInput([problem("SC0604", detail, suggest(event, NodeEvent.ALL))])
         playbook = input.playbook_of(host, policy)
         keep = self.caller.keep | {"input", "output"} if debug else self.caller.keep
         item = self._item(name, event, self.caller.given(host, playbook), playbook)

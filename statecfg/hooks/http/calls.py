@@ -24,9 +24,10 @@ from statecfg.hooks.http.answers import (
     typed,
 )
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
+from statecfg.remote.graph.names import ResourceEvent
 
-PRE_RECONCILE = "pre-reconcile"
-FINALIZE = "finalize"
+PRE_RECONCILE = ResourceEvent.PRE_RECONCILE
+FINALIZE = ResourceEvent.FINALIZE
 
 MAX_REPLY = 4 << 20  # bytes: the children of a large graph
 MAX_ERROR = 64 << 10  # bytes read of the body of an error

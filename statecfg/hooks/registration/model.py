@@ -8,20 +8,12 @@ from typing import Any
 
 from statecfg.problems import Problem, durations
 from statecfg.problems.positions import NOWHERE, SourceLocation
+from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.names import ResourceEvent
 from statecfg.remote.hooks.on_failure import ABORT
 
-HOST_EVENTS = (
-    "node-registered",
-    "node-facts-changed",
-    "node-booted",
-    "node-bound-to-policy",
-    "node-unbound-from-policy",
-    "node-install-finished",
-    "node-deleted",
-)
-RESOURCE_EVENTS = ("pre-reconcile", "post-create", "post-update", "pre-delete", "finalize", "post-delete")
-EVENTS = (*HOST_EVENTS, *RESOURCE_EVENTS)
-CAPABILITIES = ("pre-reconcile", "finalize")
+EVENTS = (*NodeEvent.ALL, *ResourceEvent.ALL)
+CAPABILITIES = (ResourceEvent.PRE_RECONCILE, ResourceEvent.FINALIZE)
 PLACES = ("controller", "host")
 
 DEADLINE = 30.0  # seconds: a program

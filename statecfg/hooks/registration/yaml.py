@@ -14,6 +14,8 @@ from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.hooks.registration.values import choice_of, map_of, text_of, texts_of
 from statecfg.problems import durations, problem, report
 from statecfg.problems.positions import SourceLocation
+from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.names import ResourceEvent
 from statecfg.remote.hooks.on_failure import RULES
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
@@ -69,9 +71,9 @@ def _shared(made: Registration, spec: Mapping) -> Registration:
     place = spec.keys["where"].location if "where" in spec.keys else spec.location
     if where == "host" and made.protocol == "http":
         report(problem("SC0603", "an HTTP hook is called by the controller", "take `where:` out", place))
-    if where == "host" and any(event in model.HOST_EVENTS for event in made.events):
+    if where == "host" and any(event in NodeEvent.ALL for event in made.events):
         detail = "hosts' events happen on the controller, so `where: host` means nothing for them"
-        report(problem("SC0603", detail, f"on hosts there are: {', '.join(model.RESOURCE_EVENTS)}", place))
+        report(problem("SC0603", detail, f"on hosts there are: {', '.join(ResourceEvent.ALL)}", place))
     return replace(
         made,
         select=_selector(spec),

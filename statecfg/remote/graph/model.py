@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.names import named
+from statecfg.remote.graph.names import ActionStatus, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -275,14 +275,17 @@ class ActionSpec(Record):
         return ([] if self.shutdown_first is None else [self.shutdown_first]) + self.actions
 
 
-OK: Result = {"status": "ok"}
+OK: Result = {"status": ActionStatus.OK}
 
 
 def ok(log: Optional[str] = None) -> Result:
     """Return the result of an action that succeeded, with its output where there is any."""
-    return {"status": "ok"} if not log else {"status": "ok", "log": log}
+    return {"status": ActionStatus.OK, "log": log} if log else {"status": ActionStatus.OK}
 
 
 def error(reason: str, log: Optional[str] = None) -> Result:
     """Return the result of an action that failed, with the reason and its output where there is any."""
-    return {"status": "error", "reason": reason} if not log else {"status": "error", "reason": reason, "log": log}
+    result: Result = {"status": ActionStatus.ERROR, "reason": reason}
+    if log:
+        result["log"] = log
+    return result

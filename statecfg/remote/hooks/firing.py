@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     class Managed(Protocol):
         """What the run has under management, as far as hooks need it."""
 
-        order: Dict[str, Any]
+        node: Mapping[str, Any]
+        policy: Mapping[str, Any]
         place: str
         playbook: str
         ledger: Optional[Ledger]
@@ -41,7 +42,7 @@ class Firing:
         from statecfg.remote.machine.facts import gather
 
         self.managed, self.channel = managed, channel
-        self.node = dict(managed.order.get("node") or {}, facts=gather())
+        self.node = dict(managed.node, facts=gather())
         self.count = 0
 
     def call(self, hook: HookOrder, event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
@@ -90,7 +91,7 @@ class Firing:
         given = {
             "hook": {**{key: value for key, value in told.items() if value is not None}, "cause": event},
             "node": self.node,
-            "policy": self.managed.order.get("policy"),
+            "policy": self.managed.policy,
             "resource": resource,
         }
         metadata = self.node.get("metadata") or {}

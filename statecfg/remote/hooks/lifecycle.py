@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
+from statecfg.remote.graph.names import Outcome, ResourceEvent, State
 from statecfg.remote.hooks.on_failure import FAILED, OK, OWED
-from statecfg.remote.ledger.ledger import IN_DELETION, PRE_CREATED, RESOLUTION_ERROR, RESOLVED
 from statecfg.remote.machine.changes import shown
 
 TYPE_CHECKING = False
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
         def entity(self, node: str, **fields: Any) -> None: ...
 
 
-PRE_RECONCILE, POST_CREATE, POST_UPDATE = "pre-reconcile", "post-create", "post-update"
-PRE_DELETE, FINALIZE, POST_DELETE = "pre-delete", "finalize", "post-delete"
-EVENTS = (PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE)
+PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE = ResourceEvent.ALL
+PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION = State.ALL
 ALL_HOOKS = 120.0  # seconds that all hooks of one event of one resource may take together
 
 
@@ -105,14 +104,14 @@ class Lifecycle:
         """
         entity = self.entity(node)
         if entity.state != RESOLVED:
-            why = self.fire(POST_CREATE, node, "changed" if changed else "unchanged")
+            why = self.fire(POST_CREATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED)
             again = self.owed(node, POST_CREATE)
             self.become(node, RESOLUTION_ERROR if why or again else RESOLVED)
             return why
         if changed or entity.owing:
             only = None if changed else [hook for _, hook in entity.owing]
             before, entity.owing = entity.owing, []
-            why = self.fire(POST_UPDATE, node, "changed" if changed else "unchanged", only)
+            why = self.fire(POST_UPDATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED, only)
             if why:  # those after the one that failed were not asked
                 entity.owing += [pair for pair in before if pair not in entity.owing]
             if before != entity.owing:
@@ -142,7 +141,7 @@ class Lifecycle:
 
     def gone(self, node: Node, **more: Any) -> str:
         """Fire what follows a removal; return why the entity stays in deletion, "" where it is gone for good."""
-        why = self.ask(POST_DELETE, node, "changed")
+        why = self.ask(POST_DELETE, node, Outcome.CHANGED)
         if not why:
             self.forget(node, **more)
         return why

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.names import HookStatus
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict
 
 ABORT, CONTINUE, RETRY = "abort", "continue", "retry"
-OK, FAILED, CONTINUED, OWED = "ok", "failed", "continued", "owed"  # how a hook has ended, as reports show it
+OK, FAILED, CONTINUED, OWED = HookStatus.ALL
 
 
 class Rule:

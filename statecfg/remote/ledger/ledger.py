@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
 
 TYPE_CHECKING = False
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 3
 KEPT = 1000  # runs that the ledger remembers, the newest ones
-CUT_OFF = "cut off"  # the status of a run that never came to its end
-PRE_CREATED, RESOLVED = "PRE_CREATED", "RESOLVED"
-RESOLUTION_ERROR, IN_DELETION = "RESOLUTION_ERROR", "IN_DELETION"
 _STEPS = {
     1: """
 CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
@@ -186,7 +184,7 @@ class Ledger:
     def take_over(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
         """Take in, for good, what runs did that were cut off, and throw their journals away. Raises StateError."""
         for run, account in self.open_runs(cut_off):
-            self.fold({"id": run}, account, CUT_OFF)
+            self.fold({"id": run}, account, RunStatus.CUT_OFF)
         self._drop([run for run, _ in cut_off])
         if cut_off:
             self._sweep()
@@ -199,7 +197,7 @@ class Ledger:
         stored.backup(self.database)
         stored.close()
         for run, account in self.open_runs(cut_off):
-            self.fold({"id": run}, account, CUT_OFF)
+            self.fold({"id": run}, account, RunStatus.CUT_OFF)
 
     def open_runs(self, left: Iterable[Tuple[str, Account]]) -> List[Tuple[str, Account]]:
         """Return those that the ledger has not closed; of the others nothing is missing but that their journal goes."""
@@ -227,7 +225,7 @@ class Ledger:
                 "INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
                 (run["id"], time.time(), run.get("mode", ""), run.get("who", ""), run.get("playbook", "")),
             )
-            outcomes = dict(dict.fromkeys(account.under_way, "unknown"), **account.outcomes)
+            outcomes = dict(dict.fromkeys(account.under_way, Outcome.UNKNOWN), **account.outcomes)
             database.executemany(
                 "INSERT OR REPLACE INTO outcome VALUES (?, ?, ?)",
                 [(run["id"], node, outcome) for node, outcome in sorted(outcomes.items())],
@@ -247,7 +245,7 @@ class Ledger:
         rows = self.database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
         for playbook, node, cause, since in rows:
             mine = since == run and not account.still_owed(node, cause)
-            paid = account.outcomes.get(node) in ("changed", "unchanged")
+            paid = account.outcomes.get(node) in Outcome.SOUND
             if mine or (paid and playbook == self.playbook(run)):
                 self.database.execute(
                     "DELETE FROM owed WHERE playbook = ? AND node = ? AND cause = ?", (playbook, node, cause)
@@ -350,7 +348,7 @@ class Ledger:
         """Return the playbook's last run, and whose it was, where its controller was lost in mid-run; "" otherwise."""
         query = "SELECT id, who, status FROM run WHERE playbook = ? ORDER BY started DESC, rowid DESC LIMIT 1"
         row = self.database.execute(query, (playbook,)).fetchone()
-        return "%s by %s" % row[:2] if row and row[2] == CUT_OFF else ""
+        return "%s by %s" % row[:2] if row and row[2] == RunStatus.CUT_OFF else ""
 
     def completed(self, playbook: str) -> bool:
         """Tell whether an apply of the playbook ever came to its end without a failure."""

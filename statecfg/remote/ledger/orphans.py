@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.ledger import IN_DELETION, displaced, distinct
+from statecfg.remote.ledger.ledger import displaced, distinct
 from statecfg.remote.machine.changes import content, secretive
 from statecfg.remote.machine.paths import normal
 
@@ -153,7 +154,7 @@ def leaving(
         if partial and successor is None:
             continue
         former = Orphan(row, displaced(row) if row["name"] in nodes else row["name"], heir)
-        goes = pruning or row["replaced"] or row["state"] == IN_DELETION
+        goes = pruning or row["replaced"] or row["state"] == State.IN_DELETION
         (formers if goes else left)[row["name"]] = former
     found.layers, found.left = _dependents_first(formers), _dependents_first(left)
     stays = (claim for name, row in rows.items() if name not in formers for claim in row["claims"])
@@ -251,7 +252,7 @@ def refusal(found: Leaving, total: int, agreed: bool) -> str:
             ", ".join(kept), "is" if len(kept) == 1 else "are", "it" if len(kept) == 1 else "them",
         )  # fmt: skip
     counted = [former for former in formers if former.heir is None and not former.row["replaced"]]
-    going = sum(former.row["state"] != IN_DELETION for former in counted)
+    going = sum(former.row["state"] != State.IN_DELETION for former in counted)
     if going * 2 > total and not agreed:
         return "%d of the %d resources under management on this host would be removed: say --yes if that is meant" % (
             going, total,

@@ -10,6 +10,7 @@ import stat as st
 import time
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.names import ActionStatus, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ class Account:
         elif "op" in found:
             self.started.add(node)
             open_actions[node, found["op"]] = len(self.actions)
-            self.actions.append((node, found["op"], "unknown", ""))
+            self.actions.append((node, found["op"], ActionStatus.UNKNOWN, ""))
         elif found.get("took") is not None and (node, found["took"]) in open_actions:
             at = open_actions[node, found["took"]]
             self.actions[at] = (node, found["took"], found["status"], found["reason"])
@@ -298,9 +299,9 @@ class Account:
 
     def still_owed(self, node: str, cause: str) -> bool:
         """Tell whether `node` still has to answer the change of `cause`."""
-        if self.outcomes.get(node) in ("changed", "unchanged"):
+        if self.outcomes.get(node) in Outcome.SOUND:
             return False
-        return cause in self.started and self.outcomes.get(cause) != "unchanged"
+        return cause in self.started and self.outcomes.get(cause) != Outcome.UNCHANGED
 
 
 def left_over(place: str) -> List[Tuple[str, Account]]:

@@ -8,18 +8,38 @@ import os
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
 from statecfg.remote.machine.paths import LINKS, normal
-from statecfg.remote.machine.trace import ALL, Trace
 from statecfg.remote.machine.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+    from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.machine.world import Inputs
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"
 PLANS_OWN = ("asked", "unit_packages")  # facets about the run or its beginning: nothing that a node does changes them
+ALL = "*"  # every key of a facet, or every facet
+
+
+class Trace:
+    """What one node looked at and touched on the imagined machine.
+
+    Paths are canonical; a file is also known by its device and inode, since it may have several names.
+
+    :param looked: paths and inodes that were looked at
+    :param asked: (facet, key) that were asked for; (facet, "*") for a whole facet, ("*", "*") for anything at all
+    :param touched: paths and inodes that the node's actions change
+    :param effects: (facet, key) that they change; (facet, "*") where it is unknown which
+    """
+
+    __slots__ = ("asked", "effects", "looked", "touched")
+
+    def __init__(self) -> None:
+        self.looked: Set[Hashable] = set()
+        self.asked: Set[Sequence[str]] = set()
+        self.touched: Set[Hashable] = set()
+        self.effects: Set[Sequence[str]] = set()
 
 
 class Entry:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from statecfg.remote.graph.model import Blob, Unknown, error, ok
+from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.machine import access
 from statecfg.remote.machine.changes import Changes
-from statecfg.remote.machine.overlay import FILES, NOBODY, Cause, Entry, Overlay
+from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
-from statecfg.remote.machine.trace import ALL, Trace
 from statecfg.remote.machine.world import ANYTHING, Stat, called
 
 TYPE_CHECKING = False
@@ -228,7 +228,7 @@ class Planned(Overlay):
         try:
             if refused is None and parents and above != "/" and self.apparent(above) is None:
                 made = self.mkdir(above, parents=True)
-                refused = made if made["status"] != "ok" else None
+                refused = made if made["status"] != ActionStatus.OK else None
         except OSError as problem:
             refused = error("cannot make directory %s: %s" % (path, problem.strerror))
         place, missing = self._place("make directory", path)

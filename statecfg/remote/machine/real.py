@@ -9,6 +9,7 @@ import stat as st
 import time
 
 from statecfg.remote.graph.model import Blob, error, ok
+from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import TABLES
 from statecfg.remote.machine import accounts, files, process
 from statecfg.remote.machine.files import failed
@@ -282,7 +283,7 @@ class RealMachine(Machine):
             above = os.path.dirname(normal(path))
             if parents and above != "/" and self.stat(above) is None:
                 made = self.mkdir(above, parents=True)
-                if made["status"] != "ok":
+                if made["status"] != ActionStatus.OK:
                     return made
             parent, name, _ = open_parent(path)
         except (OSError, LookupError) as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.orphans import Orphan, claims
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.following import Kept
@@ -51,15 +52,15 @@ class Aftercare:
         self._remember(node for node in touched if node.gone)
 
     def _refused(self, node: NodeRun) -> bool:
-        return node.outcome == "failed" and any(
-            action["op"] == "check_config" and action["status"] == "error" for action in node.done
+        return node.outcome == Outcome.FAILED and any(
+            action["op"] == "check_config" and action["status"] == ActionStatus.ERROR for action in node.done
         )
 
     def at_end(self) -> None:
         """See, as soon as it has run for long enough, whether what was started still runs."""
         due = []
         for node in self.of.state.values():
-            found = self._lasting(node) if node.outcome == "changed" else None
+            found = self._lasting(node) if node.outcome == Outcome.CHANGED else None
             if found is not None and found[0]:
                 due.append((node, found))
         end = max((node.ended + seconds for node, (seconds, _) in due), default=0.0)
@@ -81,7 +82,7 @@ class Aftercare:
     def _lasting(self, node: NodeRun) -> Any:
         kind = self.of.types.get(node.step.node.type)
         method = kind.methods.get("lasting") if kind is not None else None
-        ops = [action["op"] for action in node.done if action["status"] == "ok"]
+        ops = [action["op"] for action in node.done if action["status"] == ActionStatus.OK]
         return method(node.step.node, ops) if method is not None else None
 
     def _ask(self, node: NodeRun, check: Callable[[World, float], str]) -> str:
@@ -94,12 +95,12 @@ class Aftercare:
         for node in nodes:
             node.fail(why)
             name = node.step.node.provides
-            self.of.record.finished(name, "failed")
+            self.of.record.finished(name, Outcome.FAILED)
             self.of.send({"type": "amended", "node": name, "reason": why})
 
     def _touched(self, node: NodeRun, found: Lockout) -> bool:
         """Tell whether a node's work was taken back."""
-        if node.outcome != "changed" and not node.gone:
+        if node.outcome != Outcome.CHANGED and not node.gone:
             return False
         return node.step.node.attrs.get("path") in found.paths or is_sshd(node.step.node)
 

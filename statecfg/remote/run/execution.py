@@ -6,6 +6,7 @@ import threading
 import time
 
 from statecfg.remote.graph.model import ActionSpec, Unknown, error
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
@@ -100,11 +101,11 @@ class Execution:
         """Take the shutdown-first actions, one at a time, dependents first; the first that fails ends the run."""
         for steps in reversed(self.plan.layers[: self.reach()]):
             for step in reversed(steps):
-                if step.spec.shutdown_first is None or step.outcome != "changed":
+                if step.spec.shutdown_first is None or step.outcome != Outcome.CHANGED:
                     continue
                 self.halted = self.halted or self.stopped()
                 if self.halted:
-                    left = action_report(step.spec.shutdown_first, "not-attempted")
+                    left = action_report(step.spec.shutdown_first, ActionStatus.NOT_ATTEMPTED)
                     self.shutdown.append(dict(left, node=step.node.provides))
                 elif not self.shut(self.state[step.node.provides]):
                     self.record.finished(step.node.provides, self.state[step.node.provides].outcome)
@@ -114,7 +115,7 @@ class Execution:
     def reach(self) -> int:
         """Return how many layers will be begun as far as the plan knows: what is not started again is not stopped."""
         for number, steps in enumerate(self.plan.layers):
-            if not self.keep_going and any(step.outcome == "failed" for step in steps):
+            if not self.keep_going and any(step.outcome == Outcome.FAILED for step in steps):
                 return number + 1
         return len(self.plan.layers)
 
@@ -125,21 +126,21 @@ class Execution:
         name = node.step.node.provides
         if self.life is not None:
             self.manage([node])
-        if node.outcome == "failed":
+        if node.outcome == Outcome.FAILED:
             return False
         why = self.stopped()
         if why:
-            node.outcome, node.reason = "skipped", "not started: %s" % why
+            node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
             return False
         self.record.intend([name])
         result = self.take(node, action, -1)
         node.shutdown = action_report(action, result["status"], result)
         self.shutdown.append(dict(node.shutdown, node=name))
-        if result["status"] != "ok":
+        if result["status"] != ActionStatus.OK:
             node.fail("%s, to be done before all else, failed: %s" % (action.op, result["reason"]))
             if self.life is not None:
                 self.life.broke(node.step.node)
-        return bool(result["status"] == "ok")
+        return bool(result["status"] == ActionStatus.OK)
 
     # Layers
 
@@ -151,7 +152,7 @@ class Execution:
             self.manage(ready)
         acting = self.act_on(ready)
         if self.acted:
-            self.verify([node for node in ready if node.outcome in ("changed", "unchanged")])
+            self.verify([node for node in ready if node.outcome in Outcome.SOUND])
         for node in ready if self.life is not None else ():
             self.settle(node)
         self.close(number, doing, acting, "layers")
@@ -162,20 +163,20 @@ class Execution:
         self.decide(ready)
         acting = self.act_on(ready)
         if acting:
-            self.verify([node for node in acting if node.outcome == "changed" and not node.verified])
+            self.verify([node for node in acting if node.outcome == Outcome.CHANGED and not node.verified])
         for node in ready:
-            if node.outcome in ("changed", "unchanged") and not node.step.kept:
+            if node.outcome in Outcome.SOUND and not node.step.kept:
                 self.went(node)
         self.close(number, doing, acting, "removals")
 
     def act_on(self, ready: Sequence[NodeRun]) -> List[NodeRun]:
         """Take the actions of nodes side by side; return the nodes that had any."""
-        acting = [node for node in ready if node.outcome == "changed"]
+        acting = [node for node in ready if node.outcome == Outcome.CHANGED]
         if acting:
             self.acted = True
             self.record.intend([node.step.node.provides for node in acting])
             self.together(acting)
-            side_by_side(self.act_in_order, chains([node for node in acting if node.outcome == "changed"]))
+            side_by_side(self.act_in_order, chains([node for node in acting if node.outcome == Outcome.CHANGED]))
         return acting
 
     def close(self, number: int, doing: Sequence[NodeRun], acting: Sequence[NodeRun], part: str) -> None:
@@ -183,7 +184,7 @@ class Execution:
         for node in acting:
             self.record.finished(node.step.node.provides, node.outcome)
             self.send({"type": "finished", "node": node.step.node.provides, "outcome": node.outcome})
-        failed = sorted(node.step.node.provides for node in doing if node.outcome == "failed")
+        failed = sorted(node.step.node.provides for node in doing if node.outcome == Outcome.FAILED)
         if failed and not self.keep_going and not self.halted:
             self.halted = "%s failed" % ", ".join(failed)
         parts = list(portions((node.report() for node in doing), self.spent))
@@ -197,7 +198,7 @@ class Execution:
     def manage(self, nodes: Sequence[NodeRun]) -> None:
         """Bring a layer's nodes under management; what can't be looked at has failed, and nothing is done to it."""
         assert self.life is not None
-        ready = [node for node in nodes if node.outcome in ("changed", "unchanged")]
+        ready = [node for node in nodes if node.outcome in Outcome.SOUND]
         try:
             self.life.manage([node.step.node for node in ready])
         except (Exception, SystemExit):  # one of them: which one, is found by asking each alone
@@ -214,9 +215,9 @@ class Execution:
     def settle(self, node: NodeRun) -> None:
         """Fire what follows a node's turn."""
         assert self.life is not None
-        if node.outcome in ("changed", "unchanged"):
-            self.unless(node, self.life.done(node.step.node, node.outcome == "changed"))
-        elif node.outcome == "failed":
+        if node.outcome in Outcome.SOUND:
+            self.unless(node, self.life.done(node.step.node, node.outcome == Outcome.CHANGED))
+        elif node.outcome == Outcome.FAILED:
             self.life.broke(node.step.node)
 
     def may_go(self, node: NodeRun) -> bool:
@@ -246,22 +247,22 @@ class Execution:
             return True
         assert self.life is not None
         if self.life.entity(node.step.node).postponed:
-            node.outcome, node.reason = "skipped", why
+            node.outcome, node.reason = Outcome.SKIPPED, why
         else:
             node.fail(why)
         return False
 
     def may_begin(self, node: NodeRun) -> bool:
         """Tell whether a node's turn may come; otherwise skip it, saying why."""
-        if node.outcome in ("failed", "skipped"):
+        if node.outcome in Outcome.STOPPED:
             return False
         why = missing(node.step.node, self.state, "was")
         if why:
-            node.outcome, node.reason = "skipped", why
+            node.outcome, node.reason = Outcome.SKIPPED, why
             return False
         why = self.halted or self.stopped()
-        if why and node.outcome != "unchanged":
-            node.outcome, node.reason = "skipped", "not started: %s" % why
+        if why and node.outcome != Outcome.UNCHANGED:
+            node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
             return False
         return not why
 
@@ -277,7 +278,7 @@ class Execution:
     def decide(self, nodes: Sequence[NodeRun]) -> None:
         """Check the nodes again whose plan was unknown, or partly so, now that their turn has come."""
         for node in nodes:
-            if node.step.outcome == "unknown" or (node.step.outcome == "changed" and node.step.known_after):
+            if node.step.outcome == Outcome.UNKNOWN or (node.step.outcome == Outcome.CHANGED and node.step.known_after):
                 self.decide_one(node, [other.step.node for other in nodes])
 
     def decide_one(self, node: NodeRun, beside: Sequence[Node]) -> None:
@@ -287,24 +288,24 @@ class Execution:
         """
         step = node.step
         name = step.node.provides
-        changed = [other for other in self.plan.triggers(step.node) if self.state[other].outcome == "changed"]
+        changed = [other for other in self.plan.triggers(step.node) if self.state[other].outcome == Outcome.CHANGED]
         changed += [other for other in self.owed.get(name, ()) if other not in changed]
         planner = self.planner()
         planner.machine.turn(name, triggers=changed)
         planner.machine.beside = beside
-        step.outcome, step.spec = "unchanged", ActionSpec()
+        step.outcome, step.spec = Outcome.UNCHANGED, ActionSpec()
         known_after, step.known_after = step.known_after, None
         planner.decide(step)
         planner.foresee(step)
         step.trace = planner.machine.trace
         step.settle()
         step.known_after = step.known_after or known_after
-        if step.outcome == "unknown":
-            step.outcome, step.reason = "failed", "what it has to do can't be known even now"
-        if step.outcome == "changed":
+        if step.outcome == Outcome.UNKNOWN:
+            step.outcome, step.reason = Outcome.FAILED, "what it has to do can't be known even now"
+        if step.outcome == Outcome.CHANGED:
             step.triggered_by = changed
         node.outcome, node.reason = step.outcome, step.reason
-        if step.outcome == "changed" and step.spec.shutdown_first is not None and not self.stopped():
+        if step.outcome == Outcome.CHANGED and step.spec.shutdown_first is not None and not self.stopped():
             self.shut(node)
 
     def together(self, acting: Sequence[NodeRun]) -> None:
@@ -323,16 +324,16 @@ class Execution:
             maker = firsts[0].maker
             assert maker is not None
             result = self.take(members[0], maker.joined(firsts), 0, of=[node.step.node.provides for node in members])
-            if result["status"] == "ok":
+            if result["status"] == ActionStatus.OK:
                 for node, first in zip(members, firsts):
-                    node.done.append(action_report(first, "ok", result))
+                    node.done.append(action_report(first, ActionStatus.OK, result))
             # One bad name fails them all: each by itself then says which one it is.
 
     def act_in_order(self, nodes: Sequence[NodeRun]) -> None:
         """Let nodes that touch the same path act, one after another, in the planned order."""
         for node in nodes:
             self.act(node)
-            if node.step.removal and node is not nodes[-1] and node.outcome == "changed":
+            if node.step.removal and node is not nodes[-1] and node.outcome == Outcome.CHANGED:
                 self.verify([node])  # now, since the next one may change what this one has brought back
                 node.verified = True
 
@@ -343,12 +344,12 @@ class Execution:
             if why:
                 node.fail("stopped before %s: %s" % (action.op, why))
                 if not node.done:
-                    node.outcome, node.reason = "skipped", "not started: %s" % why
+                    node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
                 return
             result = self.take(node, action, len(node.done))
             node.done.append(action_report(action, result["status"], result))
             node.ended = time.monotonic()
-            if result["status"] != "ok":
+            if result["status"] != ActionStatus.OK:
                 node.fail("%s: %s" % (action.op, result["reason"]))
                 return
 
@@ -411,7 +412,7 @@ class Execution:
         planner = self.planner()
         for node in nodes:
             step = node.step
-            planner.machine.turn(step.node.provides, acted=node.outcome == "changed")
+            planner.machine.turn(step.node.provides, acted=node.outcome == Outcome.CHANGED)
             try:
                 todo = planner.check(step.node).steps
                 if not isinstance(step.node, Orphan) and not self.types[step.node.type].looks():
@@ -429,7 +430,7 @@ class Execution:
                 what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
                 why, known = "", self.after.why(node)
                 what += "; %s" % known if known else ""
-                if node.outcome == "unchanged":
+                if node.outcome == Outcome.UNCHANGED:
                     why = overtaken(step.node, planner.machine, self.nodes, self.finished())
                 node.fail("%s (%s)" % (why, what) if why else "did not converge: %s" % what)
                 planner = self.planner()

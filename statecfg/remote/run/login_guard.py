@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 
+from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
@@ -150,7 +151,7 @@ class LoginGuard:
 
     def _do(self, problems: List[str], verb: str, *units: str) -> None:
         result = self.machine.run(["systemctl", verb, "--", *units], timeout=60.0, interruptible=False)
-        if result["status"] != "ok":
+        if result["status"] != ActionStatus.OK:
             problems.append("%s %s: %s" % (verb, " ".join(units), result["reason"]))
 
     # Files
@@ -184,7 +185,7 @@ class LoginGuard:
         for path in sorted(set(now) - set(self.before), reverse=True) if not self.partial else ():
             done.append(path)
             result = machine.remove(path)
-            problems += [result["reason"]] if result["status"] != "ok" else []
+            problems += [result["reason"]] if result["status"] != ActionStatus.OK else []
         for path in sorted(self.before):  # a directory before what is in it
             was, data = self.before[path]
             if path in now and _alike(self.before[path], now[path]):
@@ -201,7 +202,7 @@ class LoginGuard:
             else:
                 problems.append("the former content of %s is not known" % path)
                 continue
-            problems += [result["reason"]] if result["status"] != "ok" else []
+            problems += [result["reason"]] if result["status"] != ActionStatus.OK else []
         return sorted(done), problems
 
 

@@ -8,9 +8,10 @@ import os
 import re
 
 from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.names import Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger import state, storing
-from statecfg.remote.ledger.ledger import PRE_CREATED, RESOLVED, Ledger
+from statecfg.remote.ledger import state
+from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.orphans import Leaving, Orphan, claims, contents, kept, leaving, refusal, stored
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.following import Following, Kept
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.lifecycle import Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.order import Order
     from statecfg.remote.run.planning import Plan, Step
     from statecfg.remote.wire.channel import Channel
 
 WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
-ACTING = ("apply", "prune", "destroy")  # the modes that change the host; the others look at it
 
 
 class Management:
@@ -40,10 +41,11 @@ class Management:
     :param warnings: takes what the user should know
     """
 
-    def __init__(self, place: str, order: Dict[str, Any], warnings: List[str]) -> None:
+    def __init__(self, place: str, order: Order, warnings: List[str]) -> None:
         self.place, self.order, self.warnings = place, order, warnings
-        self.acting = order["mode"] in ACTING
-        self.playbook: str = order["playbook"]
+        self.acting = order.acting
+        self.playbook = order.playbook
+        self.node, self.policy = order.node, order.policy
         self.ledger: Optional[Ledger] = None
         self.lineage = self.refusal = ""
         self.rows: Dict[str, Dict[str, Any]] = {}
@@ -57,16 +59,16 @@ class Management:
         self.digests: Dict[str, str] = {}
         self.known: Dict[str, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
         self.memories: Dict[str, Dict[str, Any]] = {}  # of what came under management in this run
-        self.hooks = _hooks(order.get("hooks", ()))
+        self.hooks = _hooks(order.hooks)
         self.mask: Callable[[Any], Any] = lambda value: value
         self.mask_values = self.mask_written = self.mask
-        if order.get("secrets"):
+        if order.secrets:
             from statecfg.remote.machine.redact import Redactor
 
-            redactor = Redactor(order["secrets"])
+            redactor = Redactor(order.secrets)
             self.mask, self.mask_values = redactor.report, redactor.value
             # Where no secret was given, its value may stand all the same; one that is a plain word says nothing.
-            given = {name: value for name, value in order["secrets"].items() if not WORD.match(value)}
+            given = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
             self.mask_written = Redactor(given).value
         self._life: Optional[Lifecycle] = None
         self._open()
@@ -115,19 +117,19 @@ class Management:
 
     def compare(self, layers: List[List[Node]]) -> None:
         """Compare what is defined with what is under management."""
-        mode = self.order["mode"]
-        if mode != "destroy":  # which lets go of all there is, whatever is defined
+        mode = self.order.mode
+        if mode != Mode.DESTROY:  # which lets go of all there is, whatever is defined
             self.nodes = {node.provides: node for layer in layers for node in layer}
-        self.layers = [] if mode in ("prune", "destroy") else layers
-        partial = bool(self.order.get("partial"))
-        pruning = mode in ("prune", "destroy") or (bool(self.order.get("prune")) and not partial)
-        known = self.order.get("ledger")
+        self.layers = [] if mode in Mode.REMOVING else layers
+        partial = self.order.partial
+        pruning = mode in Mode.REMOVING or (self.order.prune and not partial)
+        known = self.order.ledger
         if known and known != self.lineage and pruning:
             now = "it is %s now, and was %s" % (self.lineage[:12], known[:12]) if self.lineage else "there is none now"
             text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
             self.warnings.append(text % now)
             pruning = False
-        elif pruning and not self.rows and mode != "apply" and not self.order.get("units", {}).get("units"):
+        elif pruning and not self.rows and mode != Mode.APPLY and not self.order.has_units:
             self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
         if self.ledger is None:
             return
@@ -154,7 +156,7 @@ class Management:
                 former.supply(defined[former.row["name"]].attrs, self.mask_values)
             former.row["remembered"] = former.row["memory"]
             former.row["memory"] = stored(former.row["memory"], os.path.join(self.place, state.BEFORE))
-        why = refusal(self.going, self.ledger.count(), bool(self.order.get("yes")))
+        why = refusal(self.going, self.ledger.count(), self.order.yes)
         if why and self.acting:
             self.refusal = why
         elif why:
@@ -207,7 +209,7 @@ class Management:
         """Tell whether an apply of this plan does anything but look."""
         if self.owed or self.going.layers or any(step.acts for step in plan.steps.values()):
             return True
-        if not self.hooks and all(row["state"] == RESOLVED and not row["owing"] for row in self.rows.values()):
+        if not self.hooks and all(row["state"] == State.RESOLVED and not row["owing"] for row in self.rows.values()):
             return False
         return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
 
@@ -225,9 +227,9 @@ class Management:
         """Return a planned node as data; in `verify`, with what its drift comes from."""
         found = step_report(step)
         row = self.rows.get(step.node.provides)
-        if row is not None and row["state"] != RESOLVED:
+        if row is not None and row["state"] != State.RESOLVED:
             found["state"] = row["state"]
-        if self.order["mode"] == "verify" and (step.acts or step.removal):
+        if self.order.mode == Mode.VERIFY and (step.acts or step.removal):
             found["drift"] = ["definition"] if step.removal else self.drift(step, row)
             self.drifts[step.node.provides] = found["drift"]
         return found
@@ -305,7 +307,7 @@ class Management:
     @property
     def run(self) -> Dict[str, Any]:
         """What the ledger holds of this run."""
-        return {"id": self.order["run"], **{key: self.order[key] for key in ("mode", "who", "playbook")}}
+        return {"id": self.order.run, "mode": self.order.mode, "who": self.order.who, "playbook": self.playbook}
 
     def row(self, node: Node) -> Dict[str, Any]:
         """Return the record of a node that comes under management, with what stands in its place before it."""
@@ -313,7 +315,7 @@ class Management:
         from statecfg.remote.machine.real import RealMachine
 
         former = self.going.renamed.get(node.provides)
-        found = dict(self.fields(node), name=node.provides, digest="", after="", state=PRE_CREATED, owing=[])
+        found = dict(self.fields(node), name=node.provides, digest="", after="", state=State.PRE_CREATED, owing=[])
         if former is not None:
             same = ("memory", "owing", "digest", "after", "first_run", "since")
             found.update({key: former[key] for key in same})
@@ -323,8 +325,10 @@ class Management:
         with reading_only():
             others = self.others(node.type) if kind.compares() else ()
             memory = kind.run_remember(node, RealMachine(self.facets), others)
+        from statecfg.remote.machine import durable
+
         for blob in contents(memory):
-            storing.keep(os.path.join(self.place, state.BEFORE), blob)
+            durable.keep(os.path.join(self.place, state.BEFORE), blob)
         self.memories[node.provides] = found["memory"] = encode_value(memory, -1)
         return found
 
@@ -367,7 +371,7 @@ class Management:
 
     def claimed(self, node: Node) -> List[str]:
         """Return what a node claims, as the ledger keeps it."""
-        if not self.order.get("secrets"):
+        if not self.order.secrets:
             return claims(node)
         return claims(Node(node.provides, node.type, (), dict(node.attrs, **self.without_secrets(node))))
 
@@ -375,7 +379,7 @@ class Management:
         """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
         return {
             "type": node.type,
-            "module": self.order["types"].get(node.type, ""),
+            "module": self.order.types.get(node.type, ""),
             "claims": self.claimed(node),
             "attrs": self.without_secrets(node),
             "requires": list(node.requires),
@@ -416,11 +420,11 @@ class Management:
         assert self.ledger is not None
         self.facets = Facets()
         account = state.Account()
-        sound = [name for name, step in plan.steps.items() if step.outcome == "unchanged"]
+        sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED]
         new = [name for name in sound if name not in self.rows]
         for name in new:
             row = self.row(plan.steps[name].node)
-            account.manage(dict(row, state=RESOLVED))
+            account.manage(dict(row, state=State.RESOLVED))
         self.ledger.end(self.run, account, status, self.defined(sound, new))
 
     def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
@@ -428,7 +432,7 @@ class Management:
         assert self.ledger is not None
         with open(journal.path, encoding="utf-8") as stream:
             account = state.Account(stream.read().split("\n"))
-        fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == "changed")]
+        fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)]
         self.ledger.end(self.run, account, status, self.defined(sound, fresh))
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.run.report import action_report, step_report
 
@@ -29,21 +30,21 @@ class NodeRun:
 
     def fail(self, reason: str) -> None:
         """Let the node have failed."""
-        self.outcome, self.reason = "failed", reason
+        self.outcome, self.reason = Outcome.FAILED, reason
 
     def report(self) -> Dict[str, Any]:
         """Return the node as data; actions that were planned and never attempted say so."""
         found = step_report(self.step)
         actions = self.step.spec.actions
-        left = [action_report(action, "not-attempted") for action in actions[len(self.done) :]]
+        left = [action_report(action, ActionStatus.NOT_ATTEMPTED) for action in actions[len(self.done) :]]
         found["actions"] = self.done + left
         first = self.step.spec.shutdown_first
         if first is not None:
-            found["shutdown_first"] = self.shutdown or action_report(first, "not-attempted")
+            found["shutdown_first"] = self.shutdown or action_report(first, ActionStatus.NOT_ATTEMPTED)
         found["outcome"] = self.outcome
         found.pop("reason", None)
         node = self.step.node
-        reason = self.reason or (node.note if isinstance(node, Orphan) and self.outcome == "unchanged" else "")
+        reason = self.reason or (node.note if isinstance(node, Orphan) and self.outcome == Outcome.UNCHANGED else "")
         if reason:
             found["reason"] = reason
         return found

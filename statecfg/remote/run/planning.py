@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.borg import written_at
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
+from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.orphans import Orphan, contents
 from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
-from statecfg.remote.machine.trace import Trace
+from statecfg.remote.machine.overlay import Trace
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.following import Following, Kept
 
@@ -71,7 +72,7 @@ class Step:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.spec = ActionSpec()
-        self.outcome = "unchanged"
+        self.outcome = Outcome.UNCHANGED
         self.known_after: Optional[str] = None
         self.changes: List[Dict[str, Any]] = []
         self.reason = ""
@@ -86,7 +87,7 @@ class Step:
     @property
     def acts(self) -> bool:
         """Whether the node has, or may have, something to do."""
-        return self.outcome in ("changed", "unknown")
+        return self.outcome in Outcome.ACTS
 
     @property
     def removal(self) -> bool:
@@ -154,7 +155,7 @@ class Plan:
 
         found = {}
         for step in (*self.steps.values(), *self.going()):
-            if step.outcome != "unchanged" or step.removal:
+            if step.outcome != Outcome.UNCHANGED or step.removal:
                 # Where a node is written makes no difference to what it does.
                 said = dict(step_report(step), position="")
                 text = json.dumps(mask(said) if mask is not None else said, sort_keys=True)
@@ -209,8 +210,10 @@ class Planner:
         if following is not None:
             plan.following = following.triggers
             steps = self.layer(following.kept, plan.gone)
-            plan.settled = {step.node.provides for step in steps if step.outcome == "unchanged"}.intersection(self.owed)
-            steps = [step for step in steps if step.outcome != "unchanged"]
+            plan.settled = {step.node.provides for step in steps if step.outcome == Outcome.UNCHANGED}.intersection(
+                self.owed
+            )
+            steps = [step for step in steps if step.outcome != Outcome.UNCHANGED]
             plan.removals += [steps] if steps else []
         for layer in layers:
             plan.layers.append(self.layer(layer, plan.steps))
@@ -264,11 +267,11 @@ class Planner:
         self.acting[node.provides] = self.ancestors(node, known)
         why = missing(node, known)
         if why:
-            step.outcome, step.reason = "skipped", why
+            step.outcome, step.reason = Outcome.SKIPPED, why
             return step
         triggers = [(name, self.current.triggering(name)) for name in self.current.triggers(node)]
-        changing = [name for name, step in triggers if step is not None and step.outcome == "changed"]
-        undecided = [name for name, step in triggers if step is not None and step.outcome == "unknown"]
+        changing = [name for name, step in triggers if step is not None and step.outcome == Outcome.CHANGED]
+        undecided = [name for name, step in triggers if step is not None and step.outcome == Outcome.UNKNOWN]
         changing += [name for name in self.owed.get(node.provides, ()) if name not in changing]
         self.begin(step, changing, undecided[0] if undecided else None)
         self.decide(step)
@@ -288,26 +291,26 @@ class Planner:
             step.spec = self.check(step.node)
             step.known_after = step.spec.known_after
         except Unknown as unknown:
-            step.outcome, step.known_after = "unknown", unknown.cause
+            step.outcome, step.known_after = Outcome.UNKNOWN, unknown.cause
         except Stays as why:
-            step.outcome, step.reason, step.stays = "skipped", str(why), True
+            step.outcome, step.reason, step.stays = Outcome.SKIPPED, str(why), True
         except (CheckError, OSError, WriteAttempt) as problem:
-            step.outcome, step.reason, step.conflict = "failed", describe(problem), isinstance(problem, Conflict)
+            step.outcome, step.reason, step.conflict = Outcome.FAILED, describe(problem), isinstance(problem, Conflict)
         except (Exception, SystemExit) as problem:  # a node type's own mistake: the node fails, others are planned
-            step.outcome, step.reason = "failed", "the check of %s failed: %s" % (step.node.type, trace(problem))
+            step.outcome, step.reason = Outcome.FAILED, "the check of %s failed: %s" % (step.node.type, trace(problem))
 
     def foresee(self, step: Step) -> None:
         """Take the actions that the check gave on the imagined machine, for those that come after to see."""
-        if step.outcome == "unknown":
+        if step.outcome == Outcome.UNKNOWN:
             # Whatever it will do, those that require it must not take the host for known.
             self.machine.affect(ANYTHING)
         for action in step.spec.steps:
             result = self.imagine(action)
-            if result["status"] != "ok":
-                step.outcome, step.reason = "failed", "%s: %s" % (action.op, result["reason"])
+            if result["status"] != ActionStatus.OK:
+                step.outcome, step.reason = Outcome.FAILED, "%s: %s" % (action.op, result["reason"])
                 return
         if step.spec.steps:
-            step.outcome = "changed"
+            step.outcome = Outcome.CHANGED
             found = self.machine.changes.report()
             node = step.node
             held = secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.held and not node.hides
@@ -343,12 +346,12 @@ class Planner:
                 result = settled(action.perform(self.machine))
         except (WriteAttempt, Unknown):
             self.machine.affect(ANYTHING)
-            return {"status": "ok"}
+            return OK
         except OSError as problem:
             return error(describe(problem))
         except (Exception, SystemExit) as problem:
             return error(trace(problem))
-        if self.machine.calls == before and result["status"] == "ok":
+        if self.machine.calls == before and result["status"] == ActionStatus.OK:
             # It asked nothing of the machine, so it does its work past it and may do anything.
             self.machine.affect(ANYTHING)
         return result
@@ -363,8 +366,8 @@ def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
     for names, why in ((node.requires, "%s, which it requires, %s"), (waits(node), WAITS)):
         for name in names:
             before = known.get(name)
-            if before is not None and before.outcome in ("failed", "skipped"):
-                return why % (name, "failed" if before.outcome == "failed" else was + " skipped")
+            if before is not None and before.outcome in Outcome.STOPPED:
+                return why % (name, Outcome.FAILED if before.outcome == Outcome.FAILED else was + " skipped")
     return ""
 
 
@@ -376,7 +379,7 @@ def waits(node: Node) -> Sequence[str]:
 def stays(node: Node) -> Step:
     """Return the step of a node that left the definition, and that this run does not look at."""
     step = Step(node)
-    step.outcome, step.reason = "skipped", "it left the definition, and stays until somebody prunes"
+    step.outcome, step.reason = Outcome.SKIPPED, "it left the definition, and stays until somebody prunes"
     return step
 
 
@@ -423,10 +426,10 @@ def settled(result: Any) -> Result:
     """Return an action's result in the document's form; anything else is an error with a reason."""
     plain = {word(key): value for key, value in result.items()} if hasattr(result, "items") else {}
     status = word(plain.get("status"))
-    if status not in ("ok", "error"):
+    if status not in (ActionStatus.OK, ActionStatus.ERROR):
         return error("the op returned %.80r instead of a result with a status" % (result,))
     found = {"status": status}
-    if status == "error":
+    if status == ActionStatus.ERROR:
         found["reason"] = str(plain.get("reason") or "no reason was given")
     if plain.get("log"):
         found["log"] = str(plain["log"])

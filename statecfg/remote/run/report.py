@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.machine.changes import shown
 
@@ -17,7 +18,9 @@ SMALL = 4 << 10  # bytes of JSON of a node that is never cut
 WHOLE = 12 << 20  # bytes of JSON of a plan, and of what became of it, with differences; what comes after has none
 
 
-def action_report(action: Action, status: str = "planned", result: Optional[Result] = None) -> Dict[str, Any]:
+def action_report(
+    action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None
+) -> Dict[str, Any]:
     """Return an action as data: op, args that are given, status, and reason and log where there are any."""
     found = {
         "op": action.op,

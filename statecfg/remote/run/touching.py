@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.machine.trace import ALL
+from statecfg.remote.machine.overlay import ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

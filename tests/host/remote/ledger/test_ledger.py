@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote.graph.names import RunStatus
 from statecfg.remote.ledger.history import history
-from statecfg.remote.ledger.ledger import CUT_OFF, KEPT, SCHEMA, Ledger, displaced, machine_id
+from statecfg.remote.ledger.ledger import KEPT, SCHEMA, Ledger, displaced, machine_id
 from statecfg.remote.ledger.orphans import Orphan
 from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
 from statecfg.remote.run.following import Following
@@ -282,7 +283,7 @@ def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
         "a": "RESOLVED", "b": "IN_DELETION"
     }  # fmt: skip
     assert ledger.resources("site")["b"]["owing"] == [["post-update", "h"]]
-    assert history(ledger, "", "r1", 1)[0]["status"] == CUT_OFF
+    assert history(ledger, "", "r1", 1)[0]["status"] == RunStatus.CUT_OFF
     ledger.close()
     assert left_over(place) == []
 

@@ -1,0 +1,101 @@
+"""What the controller orders a host to do in one run."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.names import Mode
+from statecfg.remote.wire.frames import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping
+
+_REQUIRED = {"run", "mode", "who", "playbook", "types"}
+_DEFAULTS = {
+    **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "yes"), False),
+    **{key: {} for key in ("secrets", "node", "policy", "history", "units")},
+    **dict.fromkeys(("hooks", "differs"), ()),
+    "lock_timeout": 0.0,
+    "ledger": "",
+}
+
+
+class Order:
+    """One run on this host. A later frame completes it (`with_json`). It is frozen.
+
+    :ivar run: its id
+    :ivar mode: one of `Mode`
+    :ivar who: the user and the controller
+    :ivar playbook: the owning playbook
+    :ivar types: node type → module
+    :ivar keep_going: after a failure, skip only what depends on it
+    :ivar lock_timeout: seconds to wait for another run
+    :ivar secrets: name → value
+    :ivar expect: fingerprints of a saved plan come
+    :ivar asks: the user sees the plan before it is applied
+    :ivar login: the controller can try a new login
+    :ivar prune: remove orphans
+    :ivar partial: more resources are defined than were sent
+    :ivar yes: more than half of the resources may go
+    :ivar ledger: the lineage that the controller knows
+    :ivar node: the host as hooks are told of it
+    :ivar policy: the playbook as hooks are told of it
+    :ivar history: of mode "history": `playbook`, `run`, `limit`
+    :ivar units: the units that may run hooks, and what they are made of
+    :ivar differs: what the controller found to differ from a saved plan
+    """
+
+    if TYPE_CHECKING:
+        run: str
+        mode: str
+        who: str
+        playbook: str
+        types: Dict[str, str]
+        keep_going: bool
+        lock_timeout: float
+        secrets: Dict[str, str]
+        expect: bool
+        asks: bool
+        login: bool
+        prune: bool
+        partial: bool
+        yes: bool
+        ledger: str
+        node: Mapping[str, Any]
+        policy: Mapping[str, Any]
+        hooks: List[Dict[str, Any]]
+        history: Mapping[str, Any]
+        units: Dict[str, Any]
+        differs: List[str]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Order:
+        """Return the order that the controller sent.
+
+        :raises ProtocolError: if a key is unknown or missing
+        """
+        wrong = set(data).difference(_DEFAULTS, _REQUIRED) or _REQUIRED.difference(data)
+        if wrong:
+            raise ProtocolError("the order has unknown or missing keys: %s" % ", ".join(sorted(wrong)))
+        made = object.__new__(cls)
+        made.__dict__.update(_DEFAULTS, **data)
+        return made
+
+    def with_json(self, data: Mapping[str, Any]) -> Order:
+        """Return the order with other values for some fields.
+
+        :raises ProtocolError: as `from_json` does
+        """
+        return self.from_json(dict(self.__dict__, **data))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("an order is frozen")
+
+    @property
+    def acting(self) -> bool:
+        """Whether the run may change the host."""
+        return self.mode in Mode.ACTING
+
+    @property
+    def has_units(self) -> bool:
+        """Whether units of this host may run hooks."""
+        return bool(self.units.get("units"))

@@ -1,0 +1,43 @@
+"""The frozen class that a host reads its order from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statecfg.remote.graph.names import Mode
+from statecfg.remote.run.order import Order
+from statecfg.remote.wire.frames import ProtocolError
+
+ORDER: dict[str, Any] = {"run": "r1", "mode": "apply", "who": "me@here", "playbook": "web.yml", "types": {}}
+
+
+def test_an_order_has_defaults() -> None:
+    order = Order.from_json(ORDER)
+    assert (order.mode, order.acting, order.prune, order.lock_timeout) == (Mode.APPLY, True, False, 0.0)
+    assert not order.has_units
+
+
+def test_a_later_frame_completes_an_order() -> None:
+    order = Order.from_json(ORDER)
+    complete = order.with_json({"prune": True, "units": {"units": {"web/0": {}}}})
+    assert complete.prune and complete.has_units
+    assert not order.prune and not order.has_units
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({**ORDER, "prunes": True}, "unknown or missing keys: prunes"),
+        ({key: ORDER[key] for key in ORDER if key != "run"}, "unknown or missing keys: run"),
+    ],
+)
+def test_anything_else_is_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ProtocolError, match=why):
+        Order.from_json(given)
+
+
+def test_an_order_is_frozen() -> None:
+    with pytest.raises(AttributeError, match="an order is frozen"):
+        Order.from_json(ORDER).prune = True
