@@ -1,4 +1,4 @@
-"""Reconciled objects: what HTTP hooks were told and said of a playbook on a host, and which calls are still owed."""
+"""Reconciled objects: what HTTP hooks know of a playbook on a host, and the calls that are owed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Json = Mapping[str, Any]
 class Reconciled:
     """A playbook on a host.
 
-    :param id: its number; never given again
-    :param spec: what hooks are told of it, without secrets
+    :param id: its number; never reused
+    :param spec: what hooks receive, without secrets
     :param digest: SHA-256 of its definition
-    :param generation: 1 for the first definition, one more for each other one
-    :param finalizers: what still stands between it and its end
-    :param status: as hooks and runs left it
+    :param generation: number of the definition, from 1
+    :param finalizers: those that must be removed before the object is deleted
+    :param status: as hooks and runs set it
     :param created: seconds since 1970
-    :param deleted: when its end was asked for; None: it was not
+    :param deleted: when its deletion was requested; None if it was not
     """
 
     id: int
@@ -44,13 +44,13 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """A call of a hook that failed and is to be tried again.
+    """A failed call of a hook that must be repeated.
 
     :param phase: "pre-reconcile" or "finalize"
-    :param attempts: how often it was tried
+    :param attempts: number of attempts
     :param since: when it first failed (seconds since 1970)
-    :param next: when to try again
-    :param error: why it failed last
+    :param next: time of the next attempt
+    :param error: of the last attempt
     """
 
     playbook: str
@@ -64,9 +64,9 @@ class Owed:
 
 
 def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> Reconciled:
-    """Return the object of a playbook on a host, made where there is none, with its definition as it is now.
+    """Return the object of a playbook on a host with the current definition. Create it if it does not exist.
 
-    An object whose end was asked for lives again: its playbook is applied.
+    A requested deletion is cancelled, because the playbook is applied.
     """
 
     def enter(connection: Connection) -> Reconciled:
@@ -78,7 +78,7 @@ def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> R
             generation = known.generation + (known.digest != digest)
             change = {"spec": dict(spec), "digest": digest, "generation": generation, "deleted": None}
             connection.execute(update(reconciled).where(reconciled.c.id == known.id).values(change))
-            # What was owed to its end is so no more.
+            # Its finalize calls are no longer owed.
             ended = and_(requeue.c.object == known.id, requeue.c.phase == "finalize")
             connection.execute(delete(requeue).where(ended))
         found = _find(connection, playbook, host)
@@ -102,17 +102,17 @@ def of_host(store: Store, host: str) -> list[Reconciled]:
 
 
 def delete_asked(store: Store, known: Reconciled) -> Reconciled:
-    """Enter that the end of an object was asked for, where that is not entered; return it."""
+    """Store that the deletion of an object was requested; return the object."""
     return _change(store, known, deleted=known.deleted or time.time())
 
 
 def keep_status(store: Store, known: Reconciled, status: Json) -> Reconciled:
-    """Keep the status of an object; return it."""
+    """Store the status of an object; return the object."""
     return known if known.status == status else _change(store, known, status=dict(status))
 
 
 def keep_finalizers(store: Store, known: Reconciled, finalizers: list[str]) -> Reconciled:
-    """Keep the finalizers of an object; return it."""
+    """Store the finalizers of an object; return the object."""
     return known if known.finalizers == finalizers else _change(store, known, finalizers=finalizers)
 
 
@@ -126,15 +126,15 @@ def _change(store: Store, known: Reconciled, **values: Any) -> Reconciled:
 
 
 def forget(store: Store, known: Reconciled) -> None:
-    """Take an object and what is owed to it out of the store."""
+    """Delete an object and its owed calls from the store."""
     store.attempt(lambda connection: connection.execute(delete(reconciled).where(reconciled.c.id == known.id)))
 
 
 def owe(store: Store, known: Reconciled, hook: str, phase: str, attempts: int, wait: float, error: str) -> Owed:
-    """Enter that a call of a hook failed and is to be tried again.
+    """Store that a call of a hook failed and must be repeated.
 
-    :param attempts: how often it was tried since it last succeeded or was entered
-    :param wait: seconds from now to the next try
+    :param attempts: number of attempts since the last success or the last call of this function
+    :param wait: seconds until the next attempt
     """
     now = time.time()
 

@@ -43,7 +43,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """A run that has begun, and has not ended.
+    """A run that has not ended.
 
     :param id: as its report will call it
     :param started: when (seconds since 1970)
@@ -63,12 +63,12 @@ class Going:
     hosts: Mapping[str, Mapping[str, Any]]
 
     def cut_off(self, now: float) -> bool:
-        """Say whether nothing was heard of it for so long that whoever ran it must have been killed."""
+        """Return whether the run sent no sign of life for so long that its process must have been killed."""
         return now - self.beat > CUT_OFF
 
 
 def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: str, hosts: Iterable[str]) -> None:
-    """Enter that a run has begun. It is under way until it is recorded, or no `beat` comes any more.
+    """Store that a run has begun. It counts as running until it is recorded, or until it stops calling `beat`.
 
     :param started: seconds since 1970
     :param who: `user@machine`
@@ -91,13 +91,16 @@ def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: 
 
 
 def beat(store: Store, id: str, over: bool = False) -> None:
-    """Enter that a run goes on; with `over`, that it ended and could not be recorded."""
+    """Store a sign of life of a run.
+
+    :param over: the run has ended and could not be recorded
+    """
     now = 0.0 if over else time.time()
     store.attempt(lambda connection: connection.execute(update(going).where(going.c.id == id).values(beat=now)))
 
 
 def host_finished(connection: Connection, id: str, host: str, status: str, summary: Mapping[str, int]) -> None:
-    """Enter how a run that goes on ended on a host, inside a transaction. The report itself comes with `record`.
+    """Store how a running run ended on a host, inside a transaction. `record` stores the report.
 
     :param summary: outcome → count
     """
@@ -106,7 +109,7 @@ def host_finished(connection: Connection, id: str, host: str, status: str, summa
 
 
 def under_way(store: Store) -> list[Going]:
-    """Return the runs that have begun and were not recorded, newest first, those that were cut off among them."""
+    """Return the runs that have begun and were not recorded, newest first, including interrupted ones."""
     with store.reading() as connection:
         mine = select(going).where(of_project(store, going.c.project))
         found = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()

@@ -63,15 +63,15 @@ IDLE = 600.0  # seconds until a connection on which nothing comes is closed
 
 
 class Agent:
-    """The socket of one run, in a directory that nobody else may enter. Any thread may call.
+    """The socket of one run, in a directory that only its user may enter. Any thread may call.
 
     :param place: the directory of our state
-    :param log: takes what programs say outside of any hook: level, text
+    :param log: receives messages of programs that belong to no hook: level, text
     """
 
     def __init__(self, place: str, log: Callable[[int, str], None]) -> None:
         self.log = log
-        # The name is one that the next run sweeps away where this one is killed.
+        # If this run is killed, the next one deletes directories with this prefix.
         self.folder = tempfile.mkdtemp(prefix="%s%d-" % (state.SPOOL, os.getpid()), dir=place)
         if len(os.fsencode(os.path.join(self.folder, NAME))) > LONGEST_PATH:
             os.rmdir(self.folder)
@@ -79,7 +79,7 @@ class Agent:
         self.path = os.path.join(self.folder, NAME)
         self._contexts: Dict[str, Context] = {}
         self._lock = threading.Condition()
-        self._open: Dict[socket.socket, bool] = {}  # connection → it has been answered and asks nothing; oldest first
+        self._open: Dict[socket.socket, bool] = {}  # connection → whether it is idle; oldest first
         self._closing = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(self.path)
@@ -89,19 +89,19 @@ class Agent:
         self._thread.start()
 
     def begin(self, context: Context) -> str:
-        """Let a hook in; return its client id."""
+        """Register a hook; return its client id."""
         token = os.urandom(16).hex()
         with self._lock:
             self._contexts[token] = context
         return token
 
     def end(self, token: str) -> None:
-        """Forget a client id: from now on, nobody is let in with it."""
+        """Forget a client id. Further commands with it fail."""
         with self._lock:
             self._contexts.pop(token, None)
 
     def close(self) -> None:
-        """Take the socket away, and end every connection."""
+        """Delete the socket, and close every connection."""
         self._closing = True
         self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
@@ -116,7 +116,7 @@ class Agent:
         while not self._closing:
             try:
                 connection = self._socket.accept()[0]
-            except OSError:  # it was shut, or this process has no descriptor to give: some come back soon
+            except OSError:  # it was closed, or this process has no free descriptor: wait for one
                 time.sleep(0 if self._closing else 0.05)
                 continue
             with self._lock:
@@ -128,12 +128,12 @@ class Agent:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer what comes on a connection, until it ends or is no AMP."""
+        """Answer the commands on a connection until it ends or sends something else."""
         try:
             pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             if uid in (0, os.geteuid()):
                 self._converse(connection, pid)
-        except (OSError, amp.AmpError):  # it went away, said nothing for too long, or speaks something else
+        except (OSError, amp.AmpError):  # it ended, was idle for too long, or sent something else
             return
         finally:
             with self._lock:
@@ -159,7 +159,7 @@ class Agent:
                 self._open[connection] = not decoder.partial
 
     def answer(self, box: Mapping[str, bytes], pid: int) -> Dict[str, Union[str, bytes]]:
-        """Return the answer to a command, an error as the protocol has it.
+        """Return the answer to a command, or an error of the protocol.
 
         :param pid: the process that sent it
         """
@@ -170,8 +170,8 @@ class Agent:
             return {amp.ERROR: tag, amp.CODE: problem.code, amp.TEXT: problem.text}
 
     def _call(self, box: Mapping[str, bytes], pid: int) -> Dict[str, str]:
-        # The tag is the asker's own and goes back as it came, whatever its bytes. Settings are taken as they are meant
-        # or not at all; a message or a name may have been said by a program that knows nothing of UTF-8.
+        # The tag goes back unchanged, whatever its bytes. Settings must be valid UTF-8. Messages and names may come
+        # from programs that do not use UTF-8.
         try:
             arguments = {
                 key: amp.gather(key, box).decode("utf-8", "strict" if key == "json_blob" else "replace")
@@ -194,13 +194,13 @@ class Agent:
         return context.call(command, arguments)
 
     def _said(self, arguments: Mapping[str, str], pid: int) -> Dict[str, str]:
-        """Take in a line for the log, of the hook that its sender belongs to, where it belongs to one."""
+        """Log a line, for the hook of the process that sent it."""
         level, text = integer(arguments.get("level", "")), arguments.get("message")
         if level is None or text is None:
             raise UnitError("UNKNOWN", "Unknown Error")
         try:
             session = os.getsid(pid)
-        except OSError:  # it is gone already
+        except OSError:  # the process has ended
             session = 0
         with self._lock:
             contexts = list(self._contexts.values())
@@ -216,12 +216,12 @@ class Agent:
 def _shut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:  # the other side was faster
+    except OSError:  # the other side closed it first
         pass
 
 
 def _fitting(answer: Mapping[str, str]) -> Dict[str, Union[str, bytes]]:
-    """Return an answer as a box has room for it. Raises UnitError where no box has."""
+    """Return an answer in pieces that fit into a box. Raises UnitError if it is too long for a box."""
     found: Dict[str, Union[str, bytes]] = {}
     for key, text in answer.items():
         found.update(amp.spread(key, text))
