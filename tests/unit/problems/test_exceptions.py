@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -17,16 +17,13 @@ PROGRAMS = ("statecfg.__main__", "statecfg.remote.bootstrap")  # importing one r
 LINE = re.compile(r"^ {4}(?P<indent>[│├└─ ]*)(?P<name>\w+)(?: +(?P<room>[\w.]+) +\S.*)?$")
 
 
-def defined() -> Iterator[type[BaseException]]:
-    """Yield every exception class that a module of ours defines."""
+@functools.cache
+def exceptions() -> set[type[BaseException]]:
+    """Return every exception class that a module of ours defines."""
     modules = [found.name for found in walk_packages(statecfg.__path__, "statecfg.") if found.name not in PROGRAMS]
-    for name in modules:
-        for value in vars(import_module(name)).values():
-            if isinstance(value, type) and issubclass(value, BaseException) and value.__module__ == name:
-                yield value
-
-
-EXCEPTIONS = set(defined())
+    values = [(name, value) for name in modules for value in vars(import_module(name)).values()]
+    classes = [(name, value) for name, value in values if isinstance(value, type)]
+    return {found for name, found in classes if issubclass(found, BaseException) and found.__module__ == name}
 
 
 def label(exception: type[BaseException]) -> str:
@@ -46,13 +43,13 @@ def drawn() -> set[tuple[str, str]]:
 
 
 def test_every_exception_descends_from_the_root() -> None:
-    outside = {exception for exception in EXCEPTIONS if not issubclass(exception, StatecfgError)}
+    outside = {exception for exception in exceptions() if not issubclass(exception, StatecfgError)}
     # `except Exception` in the code of users lets these two pass.
     assert outside == {AskedForInput, TookTooLong}
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:
-    below = [exception for exception in EXCEPTIONS if issubclass(exception, StatecfgError)]
+    below = [exception for exception in exceptions() if issubclass(exception, StatecfgError)]
     real = {(label(one), label(base)) for one in below for base in one.__bases__ if issubclass(base, StatecfgError)}
     assert drawn() == real
 
