@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from statecfg import resources
-from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 from tests.lab.fixtures import NOT_RUN
 
 # Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time. There are
@@ -18,18 +18,23 @@ settings.load_profile("suite")
 
 # The directories whose files take longest come first, so that no worker is left with one of them at the end.
 ORDER = ("tests/host/corpus/", "tests/host/resources/", "tests/host/run/", "tests/host/docs/", "tests/host/", "tests/")
-OURS = {name: getattr(resources, name) for name in resources.available()}
+
+
+@pytest.fixture(scope="session")
+def our_node_types() -> dict[str, NodeType[...]]:
+    """Give our node types by name, as they are before any test."""
+    return {name: getattr(resources, name) for name in resources.available()}
 
 
 @pytest.fixture(autouse=True)
-def _node_types_as_they_were() -> Iterator[None]:
+def _node_types_as_they_were(our_node_types: dict[str, NodeType[...]]) -> Iterator[None]:
     """Put our node types back where a test defined some of the same names, as the Borg document's examples do."""
     folders = list(resources.__path__)
     yield
     resources.__path__[:] = folders
-    REGISTRY.update(OURS)
-    for name, kind in OURS.items():
-        setattr(resources, name, kind)
+    REGISTRY.update(our_node_types)
+    for name, node_type in our_node_types.items():
+        setattr(resources, name, node_type)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

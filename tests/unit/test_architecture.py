@@ -91,6 +91,12 @@ def parsed(path: Path) -> ast.Module:
 
 
 @functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's tree."""
+    return tuple(ast.walk(parsed(path)))
+
+
+@functools.cache
 def imports(path: Path) -> tuple[tuple[str, int], ...]:
     """Return the full name of every module that a file imports when it runs, and the line."""
     return tuple(imported(path, run_time(parsed(path))))
@@ -99,7 +105,7 @@ def imports(path: Path) -> tuple[tuple[str, int], ...]:
 @functools.cache
 def all_imports(path: Path) -> tuple[tuple[str, int], ...]:
     """Return the same with the imports for type checkers."""
-    return tuple(imported(path, ast.walk(parsed(path))))
+    return tuple(imported(path, nodes(path)))
 
 
 def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
@@ -212,7 +218,7 @@ def test_a_library_has_one_home(library: str) -> None:
 
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             yield dotted(node.func), node.lineno
 
@@ -228,7 +234,7 @@ def test_only_the_command_line_leaves_and_only_views_print() -> None:
 
 def test_nothing_is_swallowed() -> None:
     for path in FILES:
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ExceptHandler) and [type(item) for item in node.body] == [ast.Pass]:
                 caught = ast.unparse(node.type) if node.type is not None else "everything"
                 assert caught not in ("everything", "Exception", "BaseException"), f"{shown(path)}:{node.lineno}"
@@ -240,7 +246,7 @@ def test_no_shell_and_no_pickle() -> None:
             # Bytecode is marshalled: what the host itself compiled, the executor (checked by digest) and its tools.
             allowed = module == "marshal" and shown(path) in ("remote/bootstrap.py", "remote/units/tools/install.py")
             assert allowed or module.partition(".")[0] not in ("pickle", "marshal", "shelve"), f"{shown(path)}:{line}"
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.keyword) and node.arg == "shell":
                 assert ast.unparse(node.value) != "True", f"{shown(path)}:{node.value.lineno}"
 
