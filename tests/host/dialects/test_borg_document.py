@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests import ROOT
-from tests.unit.dialects.test_borg_document import DEPENDENCIES, HEADER, NODE_TYPES, OPS
+from tests.long.dialects.test_borg_document import DEPENDENCIES, HEADER, NODE_TYPES, OPS
 
 
 def test_plain_hy_reads_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from statecfg.playbook import user_code
 from statecfg.problems import InvalidInput
-from tests.unit.dialects.test_hy_playbooks import told, where
+from tests.long.dialects.test_hy_playbooks import told, where
 
 
 @pytest.mark.parametrize(

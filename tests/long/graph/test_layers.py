@@ -21,3 +21,8 @@ def test_layers_are_those_of_networkx(seed: int) -> None:
         peer.add_edges_from((wanted, name) for name, all_wanted in edges.items() for wanted in all_wanted)
         expected = [sorted(layer) for layer in networkx.topological_generations(peer)]
         assert [[node.provides for node in layer] for layer in layers(of_edges(edges))] == expected, number
+
+
+def test_deep_chain_is_no_recursion() -> None:
+    names = [f"n{index:04}" for index in range(1200)]
+    assert len(layers(of_edges({name: names[i + 1 : i + 2] for i, name in enumerate(names)}))) == 1200

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from statecfg.graph.graph import EMPTY, Graph, merge_graphs
 from statecfg.graph.nodes import Node, same
@@ -125,31 +121,6 @@ def test_sharing_deep_and_wide_costs_one_visit_each() -> None:
     for level in range(1, 60):  # 2**59 paths lead to the first node
         shared = t_plain(str(level), requires=[shared, merge_graphs(shared, t_plain("0", provides=f"side{level}"))])
     assert len(shared.nodemap) == 60 + 59
-
-
-def test_merging_in_a_loop_is_not_limited_by_the_stack() -> None:
-    graphs = [t_plain(str(index), requires=[f"t_plain:{index + 1}"]) for index in range(3000)]
-    merged = functools.reduce(merge_graphs, graphs)
-    assert len(list(merged.nodes())) == 3000
-    assert merged.node.provides == "t_plain:0"
-
-
-edges = st.dictionaries(st.sampled_from("abcdefg"), st.lists(st.sampled_from("abcdefg"), max_size=3), min_size=1)
-
-
-@given(st.lists(edges, min_size=1, max_size=4), st.randoms())
-def test_merging_has_the_nodes_of_all_in_any_order_and_nesting(parts: list[dict[str, list[str]]], rng: object) -> None:
-    kept: dict[str, Graph] = {}
-    for part in parts:
-        for name, wanted in part.items():
-            kept.setdefault(name, t_plain(name, provides=name, requires=wanted))
-    graphs = list(kept.values())
-    whole = merge_graphs(*graphs).nodemap
-    rng.shuffle(graphs)
-    nested = functools.reduce(merge_graphs, graphs)
-    assert nested.nodemap == whole
-    assert merge_graphs(nested, *graphs).nodemap == whole
-    assert merge_graphs(EMPTY, nested, EMPTY).nodemap == whole
 
 
 def test_of_edges_is_what_it_says() -> None:

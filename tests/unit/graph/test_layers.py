@@ -104,11 +104,6 @@ def test_all_that_is_wrong_comes_at_once() -> None:
         )
 
 
-def test_deep_chain_is_no_recursion() -> None:
-    names = [f"n{index:04}" for index in range(1200)]
-    assert len(layers(of_edges({name: names[i + 1 : i + 2] for i, name in enumerate(names)}))) == 1200
-
-
 def test_limits_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_layers, "MAX_NODES", 10)
     layers(of_edges({str(index): [] for index in range(10)}))

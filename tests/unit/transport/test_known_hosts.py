@@ -162,13 +162,6 @@ def test_no_pattern_makes_the_lookup_fail(names: list[str]) -> None:
     assert parse(line(",".join(names), ONE)).check("a", 22, ONE).verdict in (Verdict.TRUSTED, Verdict.UNKNOWN)
 
 
-def test_ten_thousand_lines_are_looked_up_by_index() -> None:
-    known = parse("".join(line(f"host{n}", ONE) for n in range(10_000)))
-    assert len(known.entries) == 10_000
-    assert not known.others
-    assert [e.line for e in known.about("host77")] == [78]
-
-
 def test_lookup_names() -> None:
     assert known_hosts.lookup_name("Web") == "web"
     assert known_hosts.lookup_name("Web", 23) == "[web]:23"

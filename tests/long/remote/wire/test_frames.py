@@ -1,4 +1,4 @@
-"""Frames with random damage: refused at once."""
+"""Frames of random content, whole and damaged: they come back, or they are refused at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,23 @@ from statecfg.remote.wire import frames as wire
 from statecfg.remote.wire.frames import (
     Decoder,
     ProtocolError,
+    decode_value,
     encode,
+    encode_value,
 )
-from tests.unit.remote.wire.test_frames import JSON, TEXT
+
+TEXT = st.text(max_size=40)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)
 
 
 @given(st.recursive(st.text('[]{}\\\\"a'), lambda inner: st.lists(inner) | st.dictionaries(st.text('\\\\"[a'), inner)))
@@ -40,3 +54,31 @@ def test_a_changed_byte(header: dict[str, Any], at: int, byte: int) -> None:
             assert isinstance(found["type"], str) and isinstance(body, bytes)
     except ProtocolError:
         pass
+
+
+@given(header=st.dictionaries(TEXT, JSON, max_size=4), body=st.binary(max_size=2000), cut=st.integers(1, 50))
+def test_frames_come_back_whole(header: dict[str, Any], body: bytes, cut: int) -> None:
+    """Whatever the pieces it arrives in, a frame is what it was."""
+    header = dict(header, type="x")
+    data = encode(header, body) + encode({"type": "y"})
+    decoder, found = Decoder(), []
+    for start in range(0, len(data), cut):
+        found += decoder.feed(data[start : start + cut])
+    assert found == [(header, body), ({"type": "y"}, b"")]
+    assert decoder.partial() == ""
+
+
+@settings(max_examples=500)
+@given(st.binary(max_size=400))
+def test_random_bytes(data: bytes) -> None:
+    """Frames, or ProtocolError, and nothing else."""
+    try:
+        for header, body in Decoder().feed(data):
+            assert isinstance(header["type"], str) and isinstance(body, bytes)
+    except ProtocolError:
+        pass
+
+
+@given(JSON)
+def test_values_come_back(value: Any) -> None:
+    assert decode_value(json.loads(json.dumps(encode_value(value))), {}) == value
