@@ -298,6 +298,39 @@ def add_hook_rule(copy: Copy) -> None:
     assert [call["status"] for call in report["hosts"]["@local"]["fired"]] == ["continued"]
 
 
+def add_report_field(copy: Copy) -> None:
+    copy.insert("statecfg/remote/run/report.py", "    if step.reason:", '    found["count"] = len(found["actions"])\n')
+    copy.insert("statecfg/run/host/frames.py", "    known_after: str | None", "    count: int = 0\n")
+    copy.write("site.yml", f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: ''\n")
+    report = json.loads(copy.run("plan", "site.yml", "--json"))
+    assert report["hosts"]["@local"]["layers"][0][0]["count"] == 1
+    copy.run("plan", "site.yml", "--out", "plan.json")
+    report = json.loads(copy.run("apply", "plan.json", "--json"))
+    assert report["hosts"]["@local"]["layers"][0][0]["count"] == 1
+
+
+def add_host_event(copy: Copy) -> None:
+    copy.insert("statecfg/remote/graph/events.py", "    ALL: Final = (BOOTED", '    TAGGED: Final = "node-tagged"\n')
+    file = copy.root / "statecfg/remote/graph/events.py"
+    file.write_text(file.read_text().replace("    ALL: Final = (BOOTED", "    ALL: Final = (TAGGED, BOOTED"))
+    file = copy.root / "statecfg/cli/hosts.py"
+    text = file.read_text()
+    tag = "        record = (hosts.untag if remove else hosts.tag)(known.store, known.name(name), tags)\n"
+    assert text.count(tag) == 1
+    fire = "        host_events.fire(known.store, NodeEvent.TAGGED, record, None, projects.find(Path(name)))\n"
+    imports = (
+        "        from statecfg.hooks import host_events\n        from statecfg.playbook import project as projects\n\n"
+    )
+    file.write_text(text.replace(tag, tag + imports + fire))
+    copy.write("hooks/note.hook/configuration.yaml", "{}\n")
+    copy.write("hooks/note.hook/node-tagged", '#!/bin/sh\necho \'{"node": {"metadata": {"update": {"noted": 1}}}}\'\n')
+    (copy.project / "hooks/note.hook/node-tagged").chmod(0o755)
+    copy.write("inventory.yml", "hosts: {web1: }\n")
+    copy.run("hook", "create", "note", "note")
+    copy.run("hosts", "tag", "web1", "blue")
+    assert "noted" in copy.run("hosts", "show", "web1")
+
+
 CASES: Mapping[str, Callable[[Copy], None]] = {
     "node type": add_node_type,
     "attribute of a node type": add_attribute,
@@ -307,6 +340,8 @@ CASES: Mapping[str, Callable[[Copy], None]] = {
     "migration of the store": add_migration,
     "API route": add_api_route,
     "failure rule of hooks": add_hook_rule,
+    "field of the report": add_report_field,
+    "event of hosts": add_host_event,
 }
 
 
