@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-import re
+from typing import Any, Unpack
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Stays
-from statecfg.remote.graph.nodetype import node_type
-from statecfg.remote.graph.ops import op
-from statecfg.remote.machine.world import ANYTHING
-from statecfg.resources import _before
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Union
-
-    from typing_extensions import Unpack
-
-    from statecfg.remote.graph.model import Action, Node, Result
-    from statecfg.remote.graph.values import (
-        AbsolutePath,
-        Argv,
-        Name,
-        NodeOptions,
-        Seconds,
-        Text,
-        UserName,
-        WorkingDirectory,
-    )
-    from statecfg.remote.machine.world import Machine, World
-
-FACETS = ("packages", "units", "users", "groups")
-SHELL = "/bin/sh"
+from statecfg import (
+    AbsolutePath,
+    Action,
+    Argv,
+    HostNode,
+    Name,
+    NodeOptions,
+    Seconds,
+    Text,
+    UserName,
+    WorkingDirectory,
+    World,
+    node_type,
+)
+from statecfg.resources.shared import commands
 
 
 @node_type
 def command(
     name: Name,
     *,
-    argv: Optional[Argv] = None,
-    shell: Optional[Text] = None,
-    creates: Optional[AbsolutePath] = None,
-    removes: Optional[AbsolutePath] = None,
-    unless: Optional[Union[Argv, Text]] = None,
-    onlyif: Optional[Union[Argv, Text]] = None,
-    undo: Optional[Union[Argv, Text]] = None,
-    cwd: Optional[WorkingDirectory] = None,
-    user: Optional[UserName] = None,
-    env: Optional[Dict[str, Text]] = None,
+    argv: Argv | None = None,
+    shell: Text | None = None,
+    creates: AbsolutePath | None = None,
+    removes: AbsolutePath | None = None,
+    unless: Argv | Text | None = None,
+    onlyif: Argv | Text | None = None,
+    undo: Argv | Text | None = None,
+    cwd: WorkingDirectory | None = None,
+    user: UserName | None = None,
+    env: dict[str, Text] | None = None,
     timeout: Seconds = 600.0,
-    expect: Optional[List[int]] = None,
-    effects: Optional[Dict[str, Any]] = None,
+    expect: list[int] | None = None,
+    effects: dict[str, Any] | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Run a command if its guards say that it is needed.
@@ -100,29 +88,14 @@ def command(
     """
 
 
-@op
-def run(
-    machine: Machine,
-    argv: List[str],
-    effect: Dict[str, Any],
-    cwd: Optional[str] = None,
-    user: Optional[str] = None,
-    env: Optional[Dict[str, str]] = None,
-    timeout: float = 600.0,
-    codes: Optional[List[int]] = None,
-) -> Result:
-    """Run a program to its end."""
-    return machine.run(argv, effect, cwd, env, user, timeout=timeout, codes=tuple(codes or (0,)))
-
-
 @command.claims
-def claims(attrs: Dict[str, Any]) -> List[str]:
+def claims(attrs: dict[str, Any]) -> list[str]:
     """Claim nothing: in another playbook a command of this name is another one."""
     return []
 
 
 @command.validate
-def contradictions(attrs: Dict[str, Any]) -> None:
+def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a command without a program, or with two, and effects that mean nothing."""
     if (attrs.get("argv") is None) == (attrs.get("shell") is None):
         raise ValueError("either argv or shell is needed")
@@ -132,118 +105,28 @@ def contradictions(attrs: Dict[str, Any]) -> None:
                 'a secret stands in %s, and every user of the host can read that; put it into env, and write "$NAME"'
             )
             raise ValueError(reason % name)
-    effects = attrs.get("effects") or {}
-    for key, value in effects.items():
-        if key not in ("files", *FACETS):
-            raise ValueError("effects has no %s; it has: files, %s" % (key, ", ".join(FACETS)))
-        if key == "files":
-            if isinstance(value, str) or not all(isinstance(path, str) and path.startswith("/") for path in value):
-                raise ValueError("the files of effects are a list of absolute paths")
-        elif not isinstance(value, bool):
-            raise ValueError("%s of effects is true or false" % key)
+    commands.check_effects(attrs.get("effects") or {})
     if any(not 0 <= code <= 255 for code in attrs.get("expect") or ()):
         raise ValueError("an exit status is a number from 0 to 255")
 
 
 @command.check
-def check(node: Node, world: World) -> List[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Ask the guards."""
     attrs = node.attrs
-    if not needed(node, world):
+    if not commands.needed(node, world):
         return []
-    require_directory(attrs, world)
-    argv = words(attrs["argv"] if attrs.get("argv") is not None else attrs["shell"])
+    commands.require_directory(attrs, world)
+    argv = commands.words(attrs["argv"] if attrs.get("argv") is not None else attrs["shell"])
     options = {name: attrs.get(name) for name in ("cwd", "user", "env")}
-    return [run(argv, effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=attrs.get("expect"), **options)]
+    return [
+        commands.run(
+            argv, commands.effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=attrs.get("expect"), **options
+        )
+    ]
 
 
-def needed(node: Node, world: World) -> bool:
-    """Return whether the command is to run: a trigger, or its guards, say so."""
-    attrs = node.attrs
-    if node.triggers and world.triggered_by:
-        return True
-    guards = lacking(attrs, world)
-    if world.acted and not guards:  # it has run, and nothing but its exit status tells that it did its work
-        return False
-    if attrs.get("onlyif") is not None and all(guards):
-        guards.append(succeeds(attrs["onlyif"], attrs, world))
-    return all(guards) if guards else not node.triggers
+command.remember(commands.remember)
 
 
-def lacking(attrs: Dict[str, Any], world: World) -> List[bool]:
-    """Return for each guard that tells the command's work whether it says that it is not done."""
-    guards = []
-    if attrs.get("creates") is not None:
-        guards.append(world.stat(attrs["creates"]) is None)
-    if attrs.get("removes") is not None:
-        guards.append(world.stat(attrs["removes"]) is not None)
-    if attrs.get("unless") is not None:
-        guards.append(not succeeds(attrs["unless"], attrs, world))
-    return guards
-
-
-@command.remember
-def remember(node: Node, world: World) -> Dict[str, Any]:
-    """Take down whether what the command does was done already."""
-    return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
-
-
-@command.undo
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Run what takes the command's work back, where its guards say that it stands."""
-    attrs = {**node.attrs, **getattr(node, "given", {})}
-    name, left = attrs["name"], []
-    if attrs.get("undo") is None:
-        return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
-    if memory["done"]:
-        return ActionSpec(left=["what the command %s is for was there before it: it stays" % name])
-    missing = sorted(key for key, value in (attrs.get("env") or {}).items() if _before.masked(value))
-    if _before.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
-        text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "
-        raise Stays((text + "command as it was and destroy the playbook, or remove its work by hand") % name)
-    if missing:
-        attrs["env"] = {key: value for key, value in attrs["env"].items() if key not in missing}
-        text = "the undo of the command %s runs without %s: the playbook no longer contains that secret"
-        left.append(text % (name, ", ".join(missing)))
-    if _before.masked(attrs.get("unless")):  # nobody can ask it, and that the command did its work is known
-        attrs["unless"] = None
-    guards = lacking(attrs, world)
-    if world.acted if not guards else all(guards):
-        return ActionSpec()
-    require_directory(attrs, world)
-    given = {option: attrs.get(option) for option in ("cwd", "user", "env")}
-    action = run(words(attrs["undo"]), effect(attrs), timeout=attrs.get("timeout") or 600.0, **given)
-    return ActionSpec([action], left=left)
-
-
-def names(command: Union[List[str], str], variable: str) -> bool:
-    """Tell whether a command names a variable of its environment."""
-    return any(re.search(r"\b%s\b" % re.escape(variable), word) for word in words(command))
-
-
-def succeeds(guard: Union[List[str], str], attrs: Dict[str, Any], world: World) -> bool:
-    """Return whether a guard's command ends with status 0."""
-    require_directory(attrs, world)
-    given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
-    return world.probe(words(guard), **given).status == 0
-
-
-def require_directory(attrs: Dict[str, Any], world: World) -> None:
-    """Raise CheckError where the directory to run in neither is there nor is coming."""
-    cwd = attrs.get("cwd")
-    if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
-        raise CheckError("the directory it runs in, cwd %s, does not exist; what makes it? Then require that" % cwd)
-
-
-def words(command: Union[List[str], str]) -> List[str]:
-    """Return the argument list of a command: a text is a script for the shell."""
-    return [SHELL, "-c", command] if isinstance(command, str) else list(command)
-
-
-def effect(attrs: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the declared effects as the machine takes them; anything at all where none are declared."""
-    declared = attrs.get("effects")
-    if declared is None:
-        return dict(ANYTHING)
-    paths = [*declared.get("files", ()), *([attrs["creates"]] if attrs.get("creates") else [])]
-    return {"files": paths, "unknown": [facet for facet in FACETS if declared.get(facet)]}
+command.undo(commands.undo)

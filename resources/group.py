@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import ActionSpec, CheckError
-from statecfg.remote.graph.nodetype import node_type
-from statecfg.remote.graph.ops import op
-from statecfg.resources._paths import account, refuse_with_absent
-from statecfg.resources._users import groupadd
+from collections.abc import Mapping
+from typing import Any, Unpack
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
-
-    from typing_extensions import Unpack
-
-    from statecfg.remote.graph.model import Action, Node, Result
-    from statecfg.remote.graph.values import GroupName, Id, NodeOptions, UserName
-    from statecfg.remote.machine.world import Machine, World
+from statecfg import (
+    Action,
+    ActionSpec,
+    CheckError,
+    GroupName,
+    HostNode,
+    Id,
+    NodeOptions,
+    UserName,
+    World,
+    node_type,
+)
+from statecfg.resources.shared import accounts
+from statecfg.resources.shared.paths import account, refuse_with_absent
 
 
 @node_type
 def group(
     name: GroupName,
     *,
-    gid: Optional[Id] = None,
+    gid: Id | None = None,
     system: bool = False,
-    members: Optional[List[UserName]] = None,
+    members: list[UserName] | None = None,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -51,33 +53,14 @@ def group(
     """
 
 
-@op(turn="accounts")
-def groupmod(machine: Machine, name: str, gid: int) -> Result:
-    """Give a group another number; what its files keep is the old one."""
-    return machine.run(["groupmod", "--gid", str(gid), "--", name], {"groups": {name: {"gid": gid}}})
-
-
-@op(turn="accounts")
-def set_members(machine: Machine, name: str, members: List[str]) -> Result:
-    """Have exactly these users in a group."""
-    argv = ["gpasswd", "--members", ",".join(members), name]
-    return machine.run(argv, {"groups": {name: {"members": members}}})
-
-
-@op(turn="accounts")
-def groupdel(machine: Machine, name: str) -> Result:
-    """Remove a group."""
-    return machine.run(["groupdel", "--", name], {"groups": {name: None}})
-
-
 @group.validate
-def contradictions(attrs: Dict[str, Any]) -> None:
+def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse what only a group that is there can have."""
     refuse_with_absent(attrs, ("name", "absent"))
 
 
 @group.check
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the group's number and members with what is wanted."""
     attrs = node.attrs
     name, gid, members = attrs["name"], attrs.get("gid"), attrs.get("members")
@@ -85,46 +68,46 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
     if attrs.get("absent"):
         if entry is None:
             return []
-        inside = first_of(world, entry)
+        inside = accounts.first_of(world, entry)
         if inside:
             raise CheckError("%s is the first group of %s; give them another" % (name, ", ".join(inside)))
-        return [groupdel(name)]
-    actions: List[Action] = []
+        return [accounts.groupdel(name)]
+    actions: list[Action] = []
     if gid is not None and (entry is None or gid != entry.get("gid")):
         taken = [other for other, fields in world.table("groups").items() if fields.get("gid") == gid]
         if taken:
             raise CheckError("the number %d is taken by group %s" % (gid, taken[0]))
     if entry is None:
-        actions.append(groupadd(name, gid, bool(attrs.get("system"))))
+        actions.append(accounts.groupadd(name, gid, bool(attrs.get("system"))))
     elif gid is not None and gid != entry.get("gid"):
-        actions.append(groupmod(name, gid))
+        actions.append(accounts.groupmod(name, gid))
     if members is not None and sorted(members) != sorted((entry or {}).get("members") or ()):
         for member in members:
             account(world, "users", member, node, nodes)
-        actions.append(set_members(name, sorted(members)))
+        actions.append(accounts.set_members(name, sorted(members)))
     return actions
 
 
 @group.remember
-def remember(node: Node, world: World) -> Dict[str, Any]:
+def remember(node: HostNode, world: World) -> dict[str, Any]:
     """Take down the group."""
     return {"entry": world.entry("groups", node.attrs["name"])}
 
 
 @group.undo
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
     """Take a new group away; bring back an old one, or what was changed of it."""
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("groups", attrs["name"])
     if was is None:
         if now is None or attrs.get("absent"):
             return ActionSpec()
-        inside = first_of(world, now)
+        inside = accounts.first_of(world, now)
         if inside:
             return ActionSpec(left=["%s stays: it is the first group of %s" % (name, ", ".join(inside))])
-        return ActionSpec([groupdel(name)])
-    actions: List[Action] = []
-    left: List[str] = []
+        return ActionSpec([accounts.groupdel(name)])
+    actions: list[Action] = []
+    left: list[str] = []
     number = was["gid"] if now is None or attrs.get("gid") is not None else now["gid"]
     if now is None and not attrs.get("absent"):
         return ActionSpec(left=["there is no group %s any more" % name])
@@ -133,18 +116,13 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         if taken:
             left.append("%s does not get its number %d back: %s has it" % (name, number, taken[0]))
         elif now is not None:
-            actions.append(groupmod(name, number))
+            actions.append(accounts.groupmod(name, number))
         if now is None:
-            actions.append(groupadd(name, number if not taken else None))
+            actions.append(accounts.groupadd(name, number if not taken else None))
     if attrs.get("members") is not None or now is None:
         has = set((now or {}).get("members") or ())
         known = {each for each in was["members"] if world.entry("users", each) is not None}
         wanted = (has - set(attrs.get("members") or ())) | known
         if wanted != has:
-            actions.append(set_members(name, sorted(wanted)))
+            actions.append(accounts.set_members(name, sorted(wanted)))
     return ActionSpec(actions, left=left)
-
-
-def first_of(world: World, entry: Mapping[str, Any]) -> List[str]:
-    """Return the users whose first group it is."""
-    return sorted(name for name, fields in world.table("users").items() if fields.get("gid") == entry.get("gid"))

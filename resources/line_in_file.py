@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import node_type
-from statecfg.remote.graph.ops import op
-from statecfg.resources import _before, _lines, _paths
+from collections.abc import Mapping
+from typing import Any, Unpack
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
-
-    from typing_extensions import Unpack
-
-    from statecfg.remote.graph.model import Action, ActionSpec, Node, Result
-    from statecfg.remote.graph.values import (
-        AbsolutePath,
-        Argv,
-        Line,
-        Mode,
-        NodeOptions,
-        Owner,
-        OwnerGroup,
-        Pattern,
-        Suffix,
-    )
-    from statecfg.remote.machine.world import Machine, World
+from statecfg import (
+    AbsolutePath,
+    Action,
+    Argv,
+    CheckError,
+    HostNode,
+    Line,
+    Mode,
+    NodeOptions,
+    Owner,
+    OwnerGroup,
+    Pattern,
+    Suffix,
+    World,
+    node_type,
+)
+from statecfg.resources.shared import line_edits, lines, paths
 
 
 @node_type
 def line_in_file(
     path: AbsolutePath,
     *,
-    line: Optional[Line] = None,
-    match: Optional[Pattern] = None,
-    after: Optional[Pattern] = None,
-    before: Optional[Pattern] = None,
+    line: Line | None = None,
+    match: Pattern | None = None,
+    after: Pattern | None = None,
+    before: Pattern | None = None,
     create: bool = False,
-    mode: Optional[Mode] = None,
-    owner: Optional[Owner] = None,
-    group: Optional[OwnerGroup] = None,
-    validate: Optional[Argv] = None,
-    backup: Optional[Suffix] = None,
+    mode: Mode | None = None,
+    owner: Owner | None = None,
+    group: OwnerGroup | None = None,
+    validate: Argv | None = None,
+    backup: Suffix | None = None,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -83,65 +79,16 @@ def line_in_file(
     """
 
 
-@op(turn="lines")
-def set_line(
-    machine: Machine,
-    path: str,
-    line: str,
-    match: Optional[str] = None,
-    after: Optional[str] = None,
-    before: Optional[str] = None,
-    made: bool = False,
-    mode: Optional[int] = None,
-    owner: Optional[str] = None,
-    group: Optional[str] = None,
-    backup: Optional[str] = None,
-    validate: Optional[List[str]] = None,
-) -> Result:
-    """Have the line in the file. `made`: the file may be missing, and is made then."""
-    text = "" if made and machine.apparent(path) is None else content(machine, path)
-    new = encoded(_lines.with_line(text, line, match, after, before))
-    return machine.write(path, new, mode, owner, group, backup, validate)
-
-
-@op(turn="lines")
-def remove_line(
-    machine: Machine,
-    path: str,
-    line: Optional[str] = None,
-    match: Optional[str] = None,
-    backup: Optional[str] = None,
-    validate: Optional[List[str]] = None,
-) -> Result:
-    """Have no such line in the file."""
-    new = encoded(_lines.without_line(content(machine, path), line, match))
-    return machine.write(path, new, backup=backup, validate=validate)
-
-
-@op(turn="lines")
-def restore_lines(
-    machine: Machine,
-    path: str,
-    line: Optional[str],
-    was: List[Mapping[str, Any]],
-    last: Optional[str] = None,
-    made: bool = False,
-) -> Result:
-    """Undo an edit of lines. `line`: what was put in; None: lines were removed. `made`: an empty file goes."""
-    new = restored(content(machine, path), line, was, last)
-    return machine.write(path, encoded(new)) if new or not made else machine.remove(path)
-
-
 @line_in_file.claims
-def claims(attrs: Dict[str, Any]) -> List[str]:
+def claims(attrs: dict[str, Any]) -> list[str]:
     """Claim the line, not the file: several nodes may be about one file."""
     return ["line:%s: %s" % (attrs["path"], attrs.get("match") or attrs.get("line"))]
 
 
 @line_in_file.validate
-def contradictions(attrs: Dict[str, Any]) -> None:
+def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or do nothing together."""
-    _paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
+    paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
         raise ValueError("a line is needed, unless it is to be absent")
     if attrs.get("line") is None and attrs.get("match") is None:
@@ -153,96 +100,49 @@ def contradictions(attrs: Dict[str, Any]) -> None:
 
 
 @line_in_file.check
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Edit what the file has now, and see whether that makes a difference."""
     attrs = node.attrs
-    path = _paths.followed(world, attrs["path"])
+    path = paths.followed(world, attrs["path"])
     line, match = attrs.get("line"), attrs.get("match")
     refuse_whole(path, nodes)
     stat = world.stat(path)
     if stat is not None and stat.kind != "file":
-        _paths.refuse(path, stat, "a file")
+        paths.refuse(path, stat, "a file")
     checks = {"backup": attrs.get("backup"), "validate": attrs.get("validate")}
     if attrs.get("absent") or line is None:
         if stat is None:
             return []
-        text = content(world, path)
-        return [] if _lines.without_line(text, line, match) == text else [remove_line(path, line, match, **checks)]
+        text = line_edits.content(world, path)
+        return (
+            []
+            if lines.without_line(text, line, match) == text
+            else [line_edits.remove_line(path, line, match, **checks)]
+        )
     where = {"match": match, "after": attrs.get("after"), "before": attrs.get("before")}
-    mode, text = _paths.mode_bits(attrs.get("mode")), ""
+    mode, text = paths.mode_bits(attrs.get("mode")), ""
     if stat is not None:
-        text = content(world, path)
+        text = line_edits.content(world, path)
     elif not attrs.get("create"):
         raise CheckError("%s does not exist; create: true makes it" % path)
     else:
-        _paths.require_parent(world, path, node, nodes)
-    if stat is not None and _lines.with_line(text, line, **where) == text:
-        actions = _paths.attribute_actions(world, path, stat, mode, node, nodes)
-        if not actions or not _paths.changes_hands(stat, attrs.get("owner")):
+        paths.require_parent(world, path, node, nodes)
+    if stat is not None and lines.with_line(text, line, **where) == text:
+        actions = paths.attribute_actions(world, path, stat, mode, node, nodes)
+        if not actions or not paths.changes_hands(stat, attrs.get("owner")):
             return actions
-    owner, group = _paths.owners(world, node, nodes)
-    return [set_line(path, line, made=stat is None, mode=mode, owner=owner, group=group, **where, **checks)]
+    owner, group = paths.owners(world, node, nodes)
+    return [line_edits.set_line(path, line, made=stat is None, mode=mode, owner=owner, group=group, **where, **checks)]
 
 
-def refuse_whole(path: str, nodes: Mapping[str, Node]) -> None:
+def refuse_whole(path: str, nodes: Mapping[str, HostNode]) -> None:
     """Raise CheckError where another node writes the whole file: each would undo what the other does."""
     for name, node in nodes.items():
         if node.type == "file" and node.attrs.get("path") == path and node.attrs.get("content") is not None:
             raise CheckError("%s writes the whole of %s: put the line into its content" % (name, path))
 
 
-def content(world: World, path: str) -> str:
-    """Return a file's content; bytes that are no UTF-8 come through unharmed."""
-    return world.read(path).decode("utf-8", "surrogateescape")
+line_in_file.remember(line_edits.remember)
 
 
-def encoded(text: str) -> bytes:
-    """Return a text as the bytes it was read from."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-@line_in_file.remember
-def remember(node: Node, world: World) -> Dict[str, Any]:
-    """Take down the lines that the node is about, and where they stand."""
-    attrs = node.attrs
-    path = _before.followed(world, attrs["path"], True)
-    stat = world.stat(path)
-    text = content(world, path) if stat is not None and stat.kind == "file" else ""
-    looking = _before.Looking(world)
-    known: Dict[str, Any] = {"path": path, "exists": stat is not None, "empty": not text, "last": _lines.open_end(text)}
-    known["lines"] = _lines.taken_down(text, attrs.get("line"), attrs.get("match"))
-    if stat is not None and stat.kind == "file" and _before.given(attrs):
-        known["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
-    if attrs.get("backup"):
-        known["backup"] = looking.kept(path, attrs["backup"])
-    return looking.memory(**known)
-
-
-@line_in_file.undo
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Undo the node's own edit, in the file as it is by now."""
-    attrs, path = node.attrs, memory["path"]
-    undoing = _before.Undoing(world, memory)
-    stat = world.stat(path)
-    if stat is not None and stat.kind == "file":
-        text, line = content(world, path), None if attrs.get("absent") else attrs.get("line")
-        edit = (line, memory["lines"], memory["last"])
-        new = restored(text, *edit)
-        # Of two nodes that may make the file the second finds it made, with nothing in it but the first one's line.
-        made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
-        masked = line is not None and _lines.SECRET.search(line)
-        if masked and len(_lines.put_in(text, str(line), memory["lines"])) > 1:
-            undoing.left.append("%s: which of its lines held the secret is not known: they stay" % path)
-        if new != text or (line is not None and not text and not memory["exists"]):
-            undoing.actions.append(restore_lines(path, *edit, made=made))
-        if memory.get("was") is not None and (new or not made):
-            undoing.attributes(path, stat, memory["was"], _before.given(attrs))
-    _before.back_up(undoing, memory, attrs.get("backup"))
-    return undoing.spec()
-
-
-def restored(text: str, line: Optional[str], was: List[Mapping[str, Any]], last: Optional[str]) -> str:
-    """Return a text with an edit of lines undone (see `restore_lines`)."""
-    if line is None:
-        return _lines.lines_undone(text, was, last)
-    return _lines.line_undone(text, line, was, last)
+line_in_file.undo(line_edits.undo)

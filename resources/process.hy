@@ -3,7 +3,7 @@
 (require statecfg.dialects.hy [node-type make-validators defop defmethod])
 (import statecfg.dialects.hy [map? seq? some-fn true? false? nil? string? keyword? name])
 (import json sys)
-(import statecfg.resources [_before _processes])
+(import statecfg.resources.shared [processes restore])
 (import statecfg.remote.graph.model [ActionSpec CheckError])
 
 
@@ -33,11 +33,11 @@
   :produces-ops [service-down ensure-running])
 
 (make-validators
-  (pathname (some-fn string?) _processes.absolute)
+  (pathname (some-fn string?) processes.absolute)
   (user (some-fn string? keyword?) name)
   (group (some-fn string? keyword?) name)
-  (env map? _processes.texts)
-  (args seq? _processes.words)
+  (env map? processes.texts)
+  (args seq? processes.words)
   (block? (some-fn true? false? nil?))
   (absent (some-fn true? false? nil?)))
 
@@ -45,17 +45,17 @@
 (defop service-down
   "Stop a process: TERM, then KILL after ten seconds."
   [process pid]
-  (.run machine _processes.LAUNCHER
-        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "place" (_processes.place)}))
+  (.run machine processes.LAUNCHER
+        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "place" (processes.place)}))
         :effect {"processes" {process None}}))
 
 
 (defop ensure-running
   "Start a process in the background; with `block?` run it to its end."
   [process pathname args env user group block? secret]
-  (setv fields (_processes.fields pathname args env user group block? secret))
-  (.run machine _processes.LAUNCHER
-        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (_processes.place)
+  (setv fields (processes.fields pathname args env user group block? secret))
+  (.run machine processes.LAUNCHER
+        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (processes.place)
                                      "env" env "fields" fields}))
         :effect {"processes" {process fields}}))
 
@@ -63,7 +63,7 @@
 (defn wanted [node]
   "Return what is known of a process that is as its node says."
   (setv attrs (:attrs node))
-  (_processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)
+  (processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)
                      (in "env" node.hides)))
 
 
@@ -77,7 +77,7 @@
         path (:pathname attrs)
         key (:provides node)
         should (wanted node)
-        now (_processes.find (.table world "processes") key should))
+        now (processes.find (.table world "processes") key should))
   (when (:absent attrs)
     (return (if now [(service-down key (:pid now))] [])))
   (when (and (.settled world path) (is (.stat world path) None))
@@ -86,7 +86,7 @@
                               (bool (:block? attrs)) (or (in "env" node.hides) None)))
   (cond
     (is now None) [start]
-    (and (_processes.same now should) (not world.triggered-by)) []
+    (and (processes.same now should) (not world.triggered-by)) []
     (:running now) {:actions [start] :shutdown-first (service-down key (:pid now))}
     True [start]))
 
@@ -94,7 +94,7 @@
 (defmethod remember process [node world]
   (setv key (:provides node))
   {"key" key
-   "running" (is-not (_processes.find (.table world "processes") key (wanted node)) None)})
+   "running" (is-not (processes.find (.table world "processes") key (wanted node)) None)})
 
 
 (defmethod undo process [node memory world]
@@ -104,7 +104,7 @@
         known (.table world "processes"))
   (cond
     (not (:absent attrs)) (if (and (not running) (in key known)) [(service-down key (.get (get known key) "pid"))] [])
-    (or (not running) (:block? attrs) (is-not (_processes.find known key (wanted node)) None)) []
-    (_before.masked attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
+    (or (not running) (:block? attrs) (is-not (processes.find known key (wanted node)) None)) []
+    (restore.masked attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
     True [(ensure-running key (:pathname attrs) (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
                           False (or (in "env" node.hides) None))]))

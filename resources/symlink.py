@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import error
-from statecfg.remote.graph.nodetype import node_type
-from statecfg.remote.graph.ops import op
-from statecfg.resources import _before, _paths
+from collections.abc import Mapping
+from typing import Any, Unpack
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
-
-    from typing_extensions import Unpack
-
-    from statecfg.remote.graph.model import Action, ActionSpec, Node, Result
-    from statecfg.remote.graph.values import AbsolutePath, NodeOptions, NoNul, Owner, OwnerGroup
-    from statecfg.remote.machine.world import Machine, World
+from statecfg import (
+    AbsolutePath,
+    Action,
+    ActionSpec,
+    HostNode,
+    Machine,
+    NodeOptions,
+    NoNul,
+    Owner,
+    OwnerGroup,
+    Result,
+    World,
+    error,
+    node_type,
+    op,
+)
+from statecfg.resources.shared import paths, restore, snapshot
 
 
 @node_type
 def symlink(
     path: AbsolutePath,
     *,
-    target: Optional[NoNul] = None,
-    owner: Optional[Owner] = None,
-    group: Optional[OwnerGroup] = None,
+    target: NoNul | None = None,
+    owner: Owner | None = None,
+    group: OwnerGroup | None = None,
     replace: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -60,9 +66,9 @@ def link(
     machine: Machine,
     path: str,
     target: str,
-    owner: Optional[str],
-    group: Optional[str],
-    replace: Optional[bool] = None,
+    owner: str | None,
+    group: str | None,
+    replace: bool | None = None,
 ) -> Result:
     """Make the link, in the place of one that leads elsewhere, or of a file if `replace` says so."""
     found = machine.apparent(path)
@@ -73,51 +79,51 @@ def link(
     return machine.symlink(path, target, owner=owner, group=group)
 
 
-symlink.claims(_paths.path_claim)
+symlink.claims(paths.path_claim)
 
 
 @symlink.validate
-def validate(attrs: Dict[str, Any]) -> None:
+def validate(attrs: dict[str, Any]) -> None:
     """Refuse a link without a target, and a target for a link that is to go."""
-    _paths.refuse_with_absent(attrs, ("path", "absent"))
+    paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("target"):
         raise ValueError("a link needs a target")
 
 
 @symlink.check
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> List[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the link itself, never what it leads to."""
     attrs = node.attrs
     path, target = attrs["path"], attrs.get("target")
-    stat = _paths.look(world, path, determined=not attrs.get("absent"))
+    stat = paths.look(world, path, determined=not attrs.get("absent"))
     if stat is not None and stat.kind != "symlink":
         if attrs.get("absent") or stat.kind != "file":
-            _paths.refuse(path, stat, "a link")
+            paths.refuse(path, stat, "a link")
         if not attrs.get("replace"):
-            _paths.refuse(path, stat, "a link", "replace: true puts the link in its place")
+            paths.refuse(path, stat, "a link", "replace: true puts the link in its place")
     if attrs.get("absent"):
-        return [_paths.remove(path)] if stat is not None else []
+        return [paths.remove(path)] if stat is not None else []
     if stat is None:
-        _paths.require_parent(world, path, node, nodes)
+        paths.require_parent(world, path, node, nodes)
     if stat is None or stat.kind != "symlink" or stat.target != target:
-        owner, group = _paths.owners(world, node, nodes)
+        owner, group = paths.owners(world, node, nodes)
         return [link(path, target, owner, group, attrs.get("replace") or None)]
-    return _paths.attribute_actions(world, path, stat, None, node, nodes)
+    return paths.attribute_actions(world, path, stat, None, node, nodes)
 
 
 @symlink.remember
-def remember(node: Node, world: World) -> Dict[str, Any]:
+def remember(node: HostNode, world: World) -> dict[str, Any]:
     """Take down the link, or the file in its place."""
-    looking = _before.Looking(world)
-    return looking.memory(path=node.attrs["path"], was=looking.entry(node.attrs["path"]))
+    snap = snapshot.Snapshot(world)
+    return snap.memory(path=node.attrs["path"], was=snap.entry(node.attrs["path"]))
 
 
 @symlink.undo
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
     """Bring back what was there, or take the link away."""
-    undoing = _before.Undoing(world, memory)
+    restoring = restore.Restore(world, memory)
     if not node.attrs.get("absent"):
-        undoing.back(memory["path"], memory["was"], ("symlink",))
+        restoring.back(memory["path"], memory["was"], ("symlink",))
     elif memory["was"] is not None:
-        undoing.back_if_missing(memory["path"], memory["was"])
-    return undoing.spec()
+        restoring.back_if_missing(memory["path"], memory["was"])
+    return restoring.spec()

@@ -14,6 +14,7 @@ from statecfg.problems import InvalidInput, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote import MOVED, OLDEST
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.run.stripping import stripped
 from statecfg.run.stripping_cache import cache
 
 Module = tuple[bool, str, str]
@@ -195,12 +196,21 @@ def _source(path: Path) -> tuple[str, list[str]]:
     try:
         short, imported = cache().get(text)
         if not any(path.resolve().is_relative_to(folder) for folder in _OURS):
-            ast.parse(short, feature_version=OLDEST)
+            _check_version(text, short)
     except SyntaxError as error:
         help = "node types run on hosts: write it for Python 3.8, they may have nothing newer"
         where = SourceLocation(os.path.relpath(path), error.lineno or 1, error.offset)
         raise InvalidInput([problem("SC0516", str(error.msg), help, where)]) from None
     return short, imported
+
+
+def _check_version(text: str, short: str) -> None:
+    """Raise SyntaxError, with the column of the original text, if source needs a newer Python than hosts may have."""
+    try:
+        ast.parse(short, feature_version=OLDEST)
+    except SyntaxError:
+        ast.parse(stripped(text), feature_version=OLDEST)
+        raise
 
 
 def _public_names() -> str:

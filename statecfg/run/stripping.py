@@ -73,11 +73,14 @@ class _Stripping(ast.NodeVisitor):
         self.imported: list[ast.Import | ast.ImportFrom] = []
         self.in_class = False
         self.tree = ast.parse(text)
+        self.aliases = [node for node in self.tree.body if isinstance(node, ast.Assign) and is_alias(node)]
 
     def text(self) -> str:
         """Return the source without the parts that go."""
         self.docstring(self.tree)
         self.visit(self.tree)
+        for alias in reversed(self.aliases):  # an alias may use one that is defined before it
+            self.cut_alias(alias)
         for statement in self.imported:
             self.cut_import(statement)
         self.cuts.extend(self.comments())
@@ -181,6 +184,20 @@ class _Stripping(ast.NodeVisitor):
         else:
             self.visit(node.annotation)
 
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Put aliases of types off until it is known what uses them."""
+        if node not in self.aliases:
+            self.generic_visit(node)
+
+    def cut_alias(self, node: ast.Assign) -> None:
+        """Cut an alias of a type that only annotations use."""
+        name = ast.unparse(node.targets[0])
+        if name in self.annotated and name not in self.used:
+            self.note(node.value)
+            self.cut(*self.span(node), b"pass")
+        else:
+            self.generic_visit(node)
+
     def visit_If(self, node: ast.If) -> None:
         """Cut what is only for type checkers."""
         if ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
@@ -249,6 +266,14 @@ class _Stripping(ast.NodeVisitor):
         module = statement.module if isinstance(statement, ast.ImportFrom) else item.name
         name = (item.asname or item.name).partition(".")[0]
         return name not in self.used and (name in self.annotated or module in _FOR_ANNOTATIONS)
+
+
+def is_alias(node: ast.Assign) -> bool:
+    """Return whether an assignment may define a type, such as `Entry = dict[str, Any]`."""
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not isinstance(node.value, ast.Subscript):
+        return False
+    plain = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.Load)
+    return all(isinstance(each, plain) for each in ast.walk(node.value))
 
 
 def decorators(node: ast.stmt) -> list[ast.expr]:

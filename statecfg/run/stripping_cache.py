@@ -1,4 +1,4 @@
-"""Keep stripped source between runs of statecfg: stripping takes half a second, more than all else in a short run."""
+"""Keep stripped source between runs of statecfg: it takes longer than all else in a short run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
-from statecfg.run import stripping
+from statecfg.run import compacting, stripping
 
 _MOST = 4 << 20  # bytes of the file; if it grows larger, only entries of this run stay
 _Entry = tuple[str, list[str]]
@@ -24,7 +24,8 @@ class StrippingCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.version = hashlib.sha256(Path(stripping.__file__).read_bytes()).hexdigest()
+        code = [Path(file).read_bytes() for file in (stripping.__file__, compacting.__file__)]
+        self.version = hashlib.sha256(b"".join(code)).hexdigest()
         self.entries = self._read()
         self.used: dict[str, _Entry] = {}
         self.grown = False
@@ -37,7 +38,7 @@ class StrippingCache:
         key = hashlib.sha256((self.version + text).encode()).hexdigest()
         entry = self.used.get(key) or self.entries.get(key)
         if entry is None:
-            short = stripping.stripped(text)
+            short = compacting.compacted(stripping.stripped(text))
             entry = short, stripping.imports(short)
             self.grown = True
         self.used[key] = entry

@@ -286,9 +286,9 @@ def test_a_removal_that_would_take_more_than_planned_is_refused(light: lab.Host,
     light.run(["apt-get", "-qy", "install", "db-client"])
     script = (
         f"import sys, json; sys.path.insert(0, {PLACE!r})\n"
-        "from statecfg.remote.machine.real import RealMachine\nfrom statecfg.resources import _apt\n"
+        "from statecfg.remote.machine.real import RealMachine\nfrom statecfg.resources.shared import apt\n"
         "item = {'name': 'db-common', 'purge': True, 'others': []}\n"
-        "print(json.dumps(_apt.remove([item]).perform(RealMachine())))\n"
+        "print(json.dumps(apt.remove([item]).perform(RealMachine())))\n"
     )
     try:
         found = json.loads(light.run(["python3", "-I", "-S", "-c", script]).stdout)

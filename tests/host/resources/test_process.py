@@ -193,7 +193,7 @@ def test_failures_are_told(program: Program) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has set-user-id programs")
 def test_what_another_user_runs_with_our_rights_is_not_taken_for_it() -> None:
     """As `su` does for anybody who calls it by the name of a program of root's, and waits for a password."""
-    from statecfg.resources import _processes
+    from statecfg.resources.shared import processes
 
     nobody = pwd.getpwnam("nobody").pw_uid
     code = f"import os, time; os.setresuid({nobody}, 0, 0); print(flush=True); time.sleep(60)"
@@ -201,7 +201,7 @@ def test_what_another_user_runs_with_our_rights_is_not_taken_for_it() -> None:
         try:
             assert other.stdout is not None and other.stdout.readline() == b"\n"
             assert os.stat(f"/proc/{other.pid}").st_uid == 0
-            running = _processes._running(other.pid)
+            running = processes._running(other.pid)
             assert running is not None and running["user"] == "nobody"
         finally:
             other.kill()
@@ -256,11 +256,11 @@ def test_two_nodes_about_the_same_process_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_record_holds_no_values_of_the_environment(program: Program) -> None:
-    from statecfg.resources import _processes
+    from statecfg.resources.shared import processes
 
     program.apply(colour="very-secret")
     kept = [
-        path for path in Path(_processes.place()).glob("*.json") if json.loads(path.read_text())["key"] == program.name
+        path for path in Path(processes.place()).glob("*.json") if json.loads(path.read_text())["key"] == program.name
     ]
     assert len(kept) == 1
     assert "very-secret" not in kept[0].read_text()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,8 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.wire.frames import encode_value
-from tests import ROOT, lab
+from tests import lab
+from tests.host import sent
 
 PLACE = "/opt/executor"
 # Runs on the host, isolated, by the host's own Python: plans what it reads and, when told to, does it.
@@ -115,16 +114,7 @@ def diff(report: Report, thing: str, field: str) -> tuple[Any, Any]:
 
 def prepared(host: lab.Host, project: Path) -> Managed:
     """Put the executor and the node types on a host."""
-    packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for directory in ("statecfg/remote", "statecfg/resources"):
-            for path in sorted((ROOT / directory).rglob("*.py")):
-                archive.add(path.resolve(), str(path.relative_to(ROOT)))
-    target = host.path(PLACE)
-    target.mkdir(parents=True, exist_ok=True)
-    packed.seek(0)
-    with tarfile.open(fileobj=packed) as archive:
-        archive.extractall(target, filter="data")
+    sent.write(sent.everything(), host.path(PLACE))
     return Managed(host, project)
 
 

@@ -14,6 +14,7 @@ import pytest
 from statecfg import resources
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.run import bundle, host_modules
+from tests.host import sent
 from tests.host.command import statecfg
 
 PYENV = Path.home() / ".pyenv" / "versions"
@@ -77,14 +78,6 @@ def ours() -> list[str]:
     return [name for name in resources.available() if getattr(resources, name).module == f"statecfg.resources.{name}"]
 
 
-def write(found: dict[str, tuple[bool, str, str]], folder: Path) -> None:
-    for name, (package, _, text) in found.items():
-        path = folder.joinpath(*name.split("."))
-        path = path / "__init__.py" if package else path.with_suffix(".py")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def test_the_core_and_ten_node_types_are_small() -> None:
     types = ours()
     core, all_types = len(bundle.build([]).data), len(bundle.build(types).data)
@@ -117,7 +110,7 @@ def test_every_module_that_is_sent_can_be_imported(python: str, tmp_path: Path) 
     found = modules(bundle.build(ours()))
     for part in map(bundle._part, host_modules.PARTS):
         found.update(modules(part))
-    write(found, tmp_path)
+    sent.write(found, tmp_path)
     names = [name for name in found if name != "statecfg.remote.units.tools.start"]  # a program, not a module
     done = subprocess.run(
         [python, "-I", "-S", "-B", "-c", IMPORT_ALL, str(tmp_path)],
@@ -159,7 +152,7 @@ def test_annotations_of_a_node_type_may_be_newer_than_the_hosts_python(python: s
     before = list(resources.__path__)
     resources.add_directory(str(folder))
     try:
-        write({**host_modules.core(), **host_modules.of_types(["statecfg.resources.note"])}, tmp_path)
+        sent.write({**host_modules.core(), **host_modules.of_types(["statecfg.resources.note"])}, tmp_path)
     finally:
         resources.__path__[:] = before
     done = subprocess.run(

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.resources import _lines
+from statecfg.resources.shared import lines
 
 LINE = st.text(alphabet=st.sampled_from("ab =#\t\r\x0b\x85\u2028é"), max_size=6).filter(lambda line: "\r" not in line)
 TEXT = st.lists(st.tuples(LINE, st.sampled_from(["\n", "\r\n"])), max_size=6).map(
@@ -29,9 +29,9 @@ def test_a_line_is_there_once_and_for_all(
     """The line is in the result, the other lines are as they were, and a second edit changes nothing."""
     text += rest
     place = {"after": where} if after else {"before": where}
-    new = _lines.with_line(text, line, match, **place)
+    new = lines.with_line(text, line, match, **place)
     assert line in bare(new)
-    assert _lines.with_line(new, line, match, **place) == new
+    assert lines.with_line(new, line, match, **place) == new
     if line in bare(text):
         assert new == text
     elif match is None or not any(re.search(match, each) for each in bare(text)):
@@ -45,13 +45,13 @@ def test_a_line_is_there_once_and_for_all(
 @given(TEXT, LINE, WHERE)
 def test_a_line_is_gone_and_no_other(text: str, line: str, match: str | None) -> None:
     """No such line is in the result, all others are, in order, and a second edit changes nothing."""
-    new = _lines.without_line(text, line, match)
+    new = lines.without_line(text, line, match)
     wanted = [each for each in bare(text) if each != line and not (match is not None and re.search(match, each))]
     assert bare(new) == wanted
-    assert _lines.without_line(new, line, match) == new
+    assert lines.without_line(new, line, match) == new
 
 
 def test_no_line_at_all() -> None:
     """An empty text gets the line with an end; nothing taken from nothing is nothing."""
-    assert _lines.with_line("", "a") == "a\n"
-    assert _lines.without_line("", "a") == ""
+    assert lines.with_line("", "a") == "a\n"
+    assert lines.without_line("", "a") == ""

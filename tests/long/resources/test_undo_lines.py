@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.resources import _lines
+from statecfg.resources.shared import lines
 
 LINE = st.text(alphabet=st.sampled_from("ab =#\t\x0b\x85é"), max_size=4)
 END = st.sampled_from(["\n", "\r\n"])
@@ -28,14 +28,14 @@ class Edit:
 
     def __init__(self, text: str, line: str, match: str | None, absent: bool, **where: Any) -> None:
         self.line, self.absent = line, absent
-        self.was, self.last = _lines.taken_down(text, line, match), _lines.open_end(text)
-        done = _lines.without_line(text, line, match) if absent else _lines.with_line(text, line, match, **where)
+        self.was, self.last = lines.taken_down(text, line, match), lines.open_end(text)
+        done = lines.without_line(text, line, match) if absent else lines.with_line(text, line, match, **where)
         self.text = done
 
     def undone(self, text: str) -> str:
         if self.absent:
-            return _lines.lines_undone(text, self.was, self.last)
-        return _lines.line_undone(text, self.line, self.was, self.last)
+            return lines.lines_undone(text, self.was, self.last)
+        return lines.line_undone(text, self.line, self.was, self.last)
 
 
 @given(TEXT, EDIT)

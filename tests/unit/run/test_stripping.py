@@ -24,6 +24,10 @@ CASES = {
     "if TYPE_CHECKING:\n    @a\n    def b(): ...\nelse:\n    c = 1": (
         "if TYPE_CHECKING:\n    pass\n\nelse:\n    c = 1"
     ),
+    "from typing import Any\nA = dict[str, Any]\nB = list[A]\nC = list[B]\nx: B = []\ny = C": (
+        "from typing import Any\nA = dict[str, Any]\nB = list[A]\nC = list[B]\nx = []\ny = C"
+    ),
+    "from typing import Any\nA = dict[str, Any]\nB = list[A]\nx: B = []": "pass\npass\npass\nx = []",
     "s = '# no comment'  # é comment\n# more": "s = '# no comment'\n",
     "x = '''\n  # text  \n'''": "x = '''\n  # text  \n'''",
     "import a\nx = 1": "import a\nx = 1",

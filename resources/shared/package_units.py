@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 from statecfg.remote.graph.model import Unknown
-from statecfg.resources import _systemd
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
-
-    from statecfg.remote.graph.model import Result
-    from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import systemd
 
 NOT_LOADED = 5  # exit status of systemctl: a unit is gone by now
 
 
-def add_units(world: World, items: Iterable[Dict[str, Any]]) -> List[str]:
+def add_units(world: World, items: Iterable[dict[str, Any]]) -> list[str]:
     """Add to items that remove packages which units end with them; return what is to be said of those that stay up.
 
     Nothing is added on a host without systemd.
     """
-    if world.apparent(_systemd.RUNNING) is None:
+    if world.apparent(systemd.RUNNING) is None:
         return []
-    left: List[str] = []
+    left: list[str] = []
     for item in items:
         units, refusing = _up(world, (item["name"], *item["others"]))
         if units:
@@ -32,15 +30,15 @@ def add_units(world: World, items: Iterable[Dict[str, Any]]) -> List[str]:
     return left
 
 
-def _up(world: World, packages: Sequence[str]) -> Tuple[List[str], List[str]]:
+def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the units of packages that are up: those that can be stopped, and those that refuse it."""
     brought = world.table("unit_packages")
     mine = {file for file, entry in brought.items() if set(entry["packages"]).issubset(packages)}
     names = {file for file in mine if "@." not in file}
     if len(names) < len(mine):
-        names.update(name for name in _known(world) if _systemd.file_of(name) in mine)
+        names.update(name for name in _known(world) if systemd.file_of(name) in mine)
     found = {name: world.entry("units", name) or {} for name in sorted(names)}
-    up = [name for name, entry in found.items() if entry.get("active") in _systemd.UP]
+    up = [name for name, entry in found.items() if entry.get("active") in systemd.UP]
     return [name for name in up if not found[name].get("refuses")], [name for name in up if found[name].get("refuses")]
 
 
@@ -52,9 +50,9 @@ def _known(world: World) -> Iterable[str]:
         return ()
 
 
-def effect(packages: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
+def effect(packages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how the units of items stand once the packages are gone."""
-    after: Dict[str, Any] = {}
+    after: dict[str, Any] = {}
     for package in packages:
         after.update(dict.fromkeys(package.get("units", ()), None if package["purge"] else {"active": "inactive"}))
     return after
@@ -64,10 +62,10 @@ def stop(machine: Machine, units: Sequence[str]) -> Result:
     """Stop units before their packages go: what a unit writes as it ends is then still removed by a purge."""
     ended = {"units": {unit: {"active": "inactive"} for unit in units}}
     argv = ["systemctl", "stop", "--", *units]
-    return machine.run(argv, ended, timeout=_systemd.TIMEOUT, codes=(0, NOT_LOADED))
+    return machine.run(argv, ended, timeout=systemd.TIMEOUT, codes=(0, NOT_LOADED))
 
 
 def start_again(machine: Machine, units: Sequence[str]) -> Result:
     """Start units whose packages could not be removed."""
     begun = {"units": {unit: {"active": "active"} for unit in units}}
-    return machine.run(["systemctl", "start", "--", *units], begun, timeout=_systemd.TIMEOUT)
+    return machine.run(["systemctl", "start", "--", *units], begun, timeout=systemd.TIMEOUT)

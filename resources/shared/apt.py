@@ -6,21 +6,18 @@ import fnmatch
 import functools
 import re
 import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.resources import _leftover
-from statecfg.resources._paths import nearest
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import package_units
+from statecfg.resources.shared.paths import nearest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set
-
-    from statecfg.remote.graph.model import Action, Result
-    from statecfg.remote.machine.world import Machine, World
-
-    Entry = Dict[str, Any]
+Entry = dict[str, Any]
 
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
@@ -47,13 +44,13 @@ _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M
 
 
 @table("packages")
-def packages(host: Any) -> Dict[str, Entry]:
+def packages(host: Any) -> dict[str, Entry]:
     """Load what dpkg knows: name → version, and `state` where that is not installed and configured."""
     try:
         text = host.read(STATUS).decode("utf-8", "replace")
     except OSError:
         raise CheckError("this host has no dpkg: only Debian and what derives from it is supported") from None
-    found: Dict[str, Entry] = {}
+    found: dict[str, Entry] = {}
     native = ""
     for paragraph in text.split("\n\n"):
         fields = dict(_FIELD.findall(paragraph))
@@ -70,7 +67,7 @@ def packages(host: Any) -> Dict[str, Entry]:
 
 
 @table("automatic")
-def automatic(host: Any) -> Dict[str, Entry]:
+def automatic(host: Any) -> dict[str, Entry]:
     """Load the packages that apt installed only because others need them: name → `auto`."""
     try:
         text = host.read(MARKS).decode("utf-8", "replace")
@@ -85,24 +82,24 @@ def automatic(host: Any) -> Dict[str, Entry]:
 
 
 @table("asked")
-def asked(host: Any) -> Dict[str, Entry]:
+def asked(host: Any) -> dict[str, Entry]:
     """Load what this run asks apt for: nothing so far. Planned installs and removals are entered here."""
     return {}
 
 
 @table("dependencies")
-def dependencies(host: Any) -> Dict[str, Entry]:
+def dependencies(host: Any) -> dict[str, Entry]:
     """Load what installed packages need of each other: name → `hard` and `soft`, lists of installed packages."""
     said = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
     rows = [line.split("\t") for line in said.splitlines() if line.count("\t") == 4]
     rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
-    by_name: Dict[str, Set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for _, name, _, _, provides in rows:
         for provided in (name, *(each.strip().partition(" ")[0] for each in provides.split(","))):
             by_name.setdefault(provided, set()).add(name)
 
-    def named(text: str) -> List[str]:
-        found: Set[str] = set()
+    def named(text: str) -> list[str]:
+        found: set[str] = set()
         for alternative in text.replace("|", ",").split(","):
             match = _NAMED.match(alternative.strip())
             found |= by_name.get(match.group(), set()) if match else set()
@@ -112,7 +109,7 @@ def dependencies(host: Any) -> Dict[str, Entry]:
 
 
 @table("apt")
-def apt(host: Any) -> Dict[str, Entry]:
+def apt(host: Any) -> dict[str, Entry]:
     """Load when apt's lists were last fetched: `lists` → `updated`, seconds since 1970, 0 for never."""
     moments = [0.0]
     for path in (LISTS, "/var/lib/apt/periodic/update-success-stamp"):
@@ -136,13 +133,13 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return machine.run(argv, {"apt": {"lists": {"updated": UPDATED}}}, env=QUIET, timeout=TIMEOUT)
 
 
-def installed(version: Optional[str]) -> Optional[Entry]:
+def installed(version: str | None) -> Entry | None:
     """Return the fields of a package that is installed at a version; of none where it is removed."""
     return {"version": version, "state": None} if version is not None else None
 
 
 @op(turn="apt", batch="packages")
-def install(machine: Machine, packages: List[Entry]) -> Result:
+def install(machine: Machine, packages: list[Entry]) -> Result:
     """Install or change to the given versions, all in one transaction.
 
     :param packages: each with `name`, `version` (None: apt's choice), `others`, the packages that come along, and
@@ -166,7 +163,7 @@ def install(machine: Machine, packages: List[Entry]) -> Result:
 
 
 @op(turn="apt", batch="packages")
-def remove(machine: Machine, packages: List[Entry]) -> Result:
+def remove(machine: Machine, packages: list[Entry]) -> Result:
     """Remove packages, and those that can't be without them, in one transaction.
 
     Fails without removing anything if apt would by now remove a package that is not named here.
@@ -182,26 +179,26 @@ def remove(machine: Machine, packages: List[Entry]) -> Result:
         effect["asked"].update(dict.fromkeys(gone, GONE))
         effect["packages"].update({name: installed(each) for name, each in package.get("instead", {}).items()})
     foreseen = set(effect["packages"])
-    effect["units"] = _leftover.effect(packages)
+    effect["units"] = package_units.effect(packages)
     result = ok()
     for verb, purge in (("remove", False), ("purge", True)):
         names = [package["name"] for package in packages if package["purge"] is purge]
         units = [unit for package in packages if package["purge"] is purge for unit in package.get("units", ())]
         if names:
             argv = ["apt-get", "-qy", *LOCK, *KEEP, verb, "--", *names]
-            stopped: List[str] = []
+            stopped: list[str] = []
             check = functools.partial(ready, machine, [verb, "--", *names], foreseen, units, stopped)
             result = machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False, first=check)
             if result["status"] != "ok":
                 if stopped:
-                    _leftover.start_again(machine, stopped)
+                    package_units.start_again(machine, stopped)
                 return result
     return result
 
 
 def ready(
-    machine: Machine, argv: Sequence[str], foreseen: Set[str], units: Sequence[str], stopped: List[str]
-) -> Optional[Result]:
+    machine: Machine, argv: Sequence[str], foreseen: set[str], units: Sequence[str], stopped: list[str]
+) -> Result | None:
     """Stop the units of packages that are about to go; return why they must not go, None where they may.
 
     :param stopped: takes the units whose stop was begun
@@ -209,12 +206,12 @@ def ready(
     refused = unforeseen(machine, argv, foreseen)
     if refused is None and units:
         stopped += units
-        result = _leftover.stop(machine, units)
+        result = package_units.stop(machine, units)
         refused = result if result["status"] != "ok" else None
     return refused
 
 
-def unforeseen(machine: Machine, argv: Sequence[str], foreseen: Set[str]) -> Optional[Result]:
+def unforeseen(machine: Machine, argv: Sequence[str], foreseen: set[str]) -> Result | None:
     """Return an error if apt would by now remove or install a package that the plan doesn't name, None otherwise."""
     try:
         others = sorted(set(simulate(machine, argv)) - foreseen)
@@ -247,12 +244,12 @@ def interrupted(world: World) -> bool:
         return False
 
 
-def first(world: World) -> List[Action]:
+def first(world: World) -> list[Action]:
     """Return what has to be done before apt can do anything."""
     return [configure()] if interrupted(world) else []
 
 
-def simulate(world: World, argv: Sequence[str]) -> Dict[str, Optional[str]]:
+def simulate(world: World, argv: Sequence[str]) -> dict[str, str | None]:
     """Return what apt would do: name → version installed, None for removed. Raises CheckError with apt's words."""
     command = ["apt-get", "-s", "-q", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv]
     probe = world.probe(command, inputs=INPUTS)
@@ -264,18 +261,18 @@ def simulate(world: World, argv: Sequence[str]) -> Dict[str, Optional[str]]:
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
 
 
-def installed_now(world: World) -> Set[str]:
+def installed_now(world: World) -> set[str]:
     """Return the names of the packages of which anything is installed."""
     return {name for name, entry in world.table("packages").items() if "version" in entry}
 
 
-def conffiles(world: World, name: str) -> List[str]:
+def conffiles(world: World, name: str) -> list[str]:
     """Return the paths of a package's configuration files."""
     said = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name], inputs=INPUTS).text
     return [line.split()[0] for line in said.splitlines() if line.strip()]
 
 
-def unknown_package(world: World, name: str, version: Optional[str]) -> Optional[CheckError]:
+def unknown_package(world: World, name: str, version: str | None) -> CheckError | None:
     """Return why apt can't find a package: no such name (with the nearest), or no such version; None if it can."""
     madison = world.probe(["apt-cache", "madison", "--", name], inputs=INPUTS).text
     versions = [line.split("|")[1].strip() for line in madison.splitlines() if line.count("|") >= 2]
@@ -285,7 +282,7 @@ def unknown_package(world: World, name: str, version: Optional[str]) -> Optional
         return CheckError("apt knows no version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
     if not fetched(world):
         return CheckError("apt has no lists of packages yet; update_cache: 86400 fetches them when they are that old")
-    known: Set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
+    known: set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
     near = nearest(name, known)
     help = near or "; update_cache fetches newer lists"
     return CheckError("apt knows no package %s%s" % (name, help))
@@ -297,7 +294,7 @@ def candidate(world: World, name: str) -> bool:
     return "Candidate: " in text and "Candidate: (none)" not in text
 
 
-def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) -> Dict[str, Optional[str]]:
+def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) -> dict[str, str | None]:
     """Return what apt would do about all these at once, see `simulate`; removals that follow are in it, too.
 
     :param wanted: name → its `version` (None: apt's choice), or `gone`
@@ -315,7 +312,7 @@ def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) 
     return simulate(world, ["--allow-downgrades", "install", "--", *named, *(name + "-" for name in gone)])
 
 
-def together(world: World, wanted: Mapping[str, Entry]) -> Dict[str, Optional[str]]:
+def together(world: World, wanted: Mapping[str, Entry]) -> dict[str, str | None]:
     """Return what apt would do about all these at once. Raises CheckError if it would remove what is not `gone`."""
     steps = transaction(world, wanted)
     removed = sorted(name for name, version in steps.items() if version is None)
@@ -325,14 +322,14 @@ def together(world: World, wanted: Mapping[str, Entry]) -> Dict[str, Optional[st
     return steps
 
 
-def unneeded(world: World, names: Iterable[str]) -> Set[str]:
+def unneeded(world: World, names: Iterable[str]) -> set[str]:
     """Return what nothing needs any more once these packages are gone, or already now."""
     # A mere suggestion of another package does not make a dependency needed.
     argv = ["-o", "APT::AutoRemove::SuggestsImportant=false", "purge", "--auto-remove", "--", *sorted(names)]
     return {name for name, version in simulate(world, argv).items() if version is None}
 
 
-def stale(world: World, age: Optional[int]) -> Optional[bool]:
+def stale(world: World, age: int | None) -> bool | None:
     """Tell whether apt's lists are older than `age` seconds; None if an earlier node is going to fetch them."""
     moment = (world.entry("apt", "lists") or {}).get("updated", 0)
     if moment == UPDATED:
@@ -346,8 +343,8 @@ def excluded(problem: CheckError) -> bool:
 
 
 def choice(
-    world: World, name: str, version: Optional[str], unpacked: Optional[str], before: Mapping[str, Entry]
-) -> Dict[str, Optional[str]]:
+    world: World, name: str, version: str | None, unpacked: str | None, before: Mapping[str, Entry]
+) -> dict[str, str | None]:
     """Return what apt would do to install a package. Raises CheckError where it can't or would not.
 
     :param unpacked: the version of the package if it is unpacked already

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Unknown
+from statecfg.remote.graph.model import Action, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import access
 from statecfg.remote.machine.accounts import user_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
-
-    from statecfg.remote.graph.model import Action, Node, Result
-    from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.remote.machine.world import Machine, Stat, World
 
 KINDS = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
 LINKS = 40  # as many as Linux follows before it gives up (ELOOP)
@@ -28,7 +25,7 @@ def chmod(machine: Machine, path: str, mode: int) -> Result:
 
 
 @op
-def chown(machine: Machine, path: str, owner: Optional[str], group: Optional[str]) -> Result:
+def chown(machine: Machine, path: str, owner: str | None, group: str | None) -> Result:
     """Set owner and group."""
     return machine.chown(path, owner, group)
 
@@ -39,7 +36,7 @@ def remove(machine: Machine, path: str, recursive: bool = False) -> Result:
     return machine.remove(path, recursive)
 
 
-def mode_bits(mode: Union[str, int, None]) -> Optional[int]:
+def mode_bits(mode: str | int | None) -> int | None:
     """Return a mode written as octal text (or given as a number) as a number."""
     return int(mode, 8) if isinstance(mode, str) else mode
 
@@ -52,7 +49,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return "; did you mean %s?" % " or ".join(near) if near else ""
 
 
-def account(world: World, table: str, name: Optional[str], node: Node, nodes: Mapping[str, Node]) -> Optional[str]:
+def account(world: World, table: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:
     """Return the name under which the host shows a user or group given by name or number.
 
     An account that a required node may still bring is taken as given. Raises CheckError where there is none, and
@@ -75,15 +72,15 @@ def account(world: World, table: str, name: Optional[str], node: Node, nodes: Ma
     return name
 
 
-def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> Tuple[Optional[str], Optional[str]]:
+def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> tuple[str | None, str | None]:
     """Return the owner and group a node asks for, as the host shows them. Raises CheckError (see `account`)."""
     owner = account(world, "users", node.attrs.get("owner"), node, nodes)
     return owner, account(world, "groups", node.attrs.get("group"), node, nodes)
 
 
 def attribute_actions(
-    world: World, path: str, stat: Stat, mode: Optional[int], node: Node, nodes: Mapping[str, Node]
-) -> List[Action]:
+    world: World, path: str, stat: Stat, mode: int | None, node: Node, nodes: Mapping[str, Node]
+) -> list[Action]:
     """Return what brings what stands at `path` to a mode, and to the owner and group that the node asks for."""
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
     actions = []
@@ -98,7 +95,7 @@ def attribute_actions(
     return actions
 
 
-def changes_hands(stat: Stat, owner: Optional[str]) -> bool:
+def changes_hands(stat: Stat, owner: str | None) -> bool:
     """Tell whether a file comes from, or goes to, another user, who may still have it open: then it is written anew."""
     return stat.owner not in ("root", user_name(os.geteuid())) or (owner or stat.owner) != stat.owner
 
@@ -116,7 +113,7 @@ def followed(world: World, path: str) -> str:
     raise CheckError("%s is a link that leads round in circles" % path)
 
 
-def ours(link: Stat, directory: Optional[Stat]) -> bool:
+def ours(link: Stat, directory: Stat | None) -> bool:
     """Return whether nobody else than root and ourselves can have put a link where it is.
 
     Source of the rule: systemd's CHASE_SAFE; the machine holds to it for the directories on the way.
@@ -152,9 +149,9 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
 
 
-def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
+def required(node: Node, nodes: Mapping[str, Node]) -> set[str]:
     """Return the names of the nodes that a node requires, directly or through others."""
-    found: Set[str] = set()
+    found: set[str] = set()
     waiting = list(node.requires)
     while waiting:
         name = waiting.pop()
@@ -164,7 +161,7 @@ def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
     return found
 
 
-def look(world: World, path: str, determined: bool = True) -> Optional[Stat]:
+def look(world: World, path: str, determined: bool = True) -> Stat | None:
     """Return what stands at `path`; None also where only a required node may still put something there.
 
     :param determined: what is wanted there is known to the last bit, so that nothing is lost by planning all of it
@@ -185,6 +182,6 @@ def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None
             raise ValueError("absent can't go together with %s" % ", ".join(idle))
 
 
-def path_claim(attrs: Dict[str, Any]) -> List[str]:
+def path_claim(attrs: dict[str, Any]) -> list[str]:
     """Return the claim of a node that manages what stands at its path."""
     return ["path:" + posixpath.normpath(attrs["path"])]

@@ -6,12 +6,10 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from statecfg.remote.graph.nodetype import table
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 # Run by the host's Python in a process of its own: the executor has threads, so it must not fork. It detaches the
 # program, reports a failed start (an exec that fails writes to a pipe that an exec that succeeds closes), and keeps
@@ -125,9 +123,9 @@ def fields(
     env: Mapping[str, str],
     user: str,
     group: str,
-    once: Optional[bool],
-    secret: Optional[bool] = None,
-) -> Dict[str, Any]:
+    once: bool | None,
+    secret: bool | None = None,
+) -> dict[str, Any]:
     """Return what is known of a process that is as it should be; of its environment the names and a digest.
 
     :param secret: its environment holds a secret: the digest, which plans show, is slow to guess from
@@ -147,9 +145,9 @@ def fields(
 
 
 @table("processes")
-def processes(host: Any) -> Dict[str, Dict[str, Any]]:
+def processes(host: Any) -> dict[str, dict[str, Any]]:
     """Return the processes by the names of their nodes, and every one that runs, by its number (`pid 123`)."""
-    found: Dict[str, Dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {}
     folder = place()
     if host.stat(folder) is not None:
         for entry in host.listdir(folder):
@@ -165,7 +163,7 @@ def processes(host: Any) -> Dict[str, Dict[str, Any]]:
     return found
 
 
-def _started(pid: int) -> Optional[str]:
+def _started(pid: int) -> str | None:
     try:
         with open("/proc/%d/stat" % pid) as stream:
             values = stream.read().rpartition(")")[2].split()
@@ -174,7 +172,7 @@ def _started(pid: int) -> Optional[str]:
     return None if values[0] in "ZX" else values[19]
 
 
-def _running(pid: int) -> Optional[Dict[str, Any]]:
+def _running(pid: int) -> dict[str, Any] | None:
     from statecfg.remote.machine.accounts import user_name
 
     try:
@@ -191,7 +189,7 @@ def _running(pid: int) -> Optional[Dict[str, Any]]:
     return {"pathname": words[0], "args": words[1:], "user": user_name(owner), "running": True, "pid": pid}
 
 
-def find(known: Mapping[str, Mapping[str, Any]], key: str, wanted: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+def find(known: Mapping[str, Mapping[str, Any]], key: str, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the process of a node: the one on record, else one that runs and is the same; None for neither."""
     if key in known:
         return known[key]
@@ -215,7 +213,7 @@ def absolute(path: str) -> str:
     return path
 
 
-def texts(env: Mapping[Any, Any]) -> Dict[str, str]:
+def texts(env: Mapping[Any, Any]) -> dict[str, str]:
     """Return an environment with its names and values as text; secrets stay secrets.
 
     Raises ValueError for what has no text of its own.
@@ -224,7 +222,7 @@ def texts(env: Mapping[Any, Any]) -> Dict[str, str]:
     return {name: value if hasattr(value, "reveal") else _text(value) for name, value in named.items()}
 
 
-def words(args: Sequence[Any]) -> List[str]:
+def words(args: Sequence[Any]) -> list[str]:
     """Return arguments as text. Raises ValueError for a secret, and for what has no text of its own."""
     if any(hasattr(value, "reveal") for value in args):
         raise ValueError("a secret among the arguments, which every user of a host can read; put it into env")

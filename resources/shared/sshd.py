@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from statecfg.remote.graph.model import error
 from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine
 from statecfg.remote.run.login_guard import UNITS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from statecfg.remote.graph.model import Result
-    from statecfg.remote.machine.world import Machine
 
 LINES = 12  # of what sshd says
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
 from statecfg.remote.ledger.orphans import Orphan
-from statecfg.resources import _before, _paths, _together
-from statecfg.resources._manager import manager
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import package_transaction, paths, restore, snapshot
+from statecfg.resources.shared.package_manager import manager
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
-
-    from statecfg.remote.graph.model import Action, Blob, Node, Result
-    from statecfg.remote.machine.world import Machine, World
-
-    Known = Tuple[Mapping[str, Any], Mapping[str, Any]]  # the attributes of a node, and its memory
+Known = tuple[Mapping[str, Any], Mapping[str, Any]]  # the attributes of a node, and its memory
 
 SHIPPED = ".dpkg-dist"
 CONFIGURED = "-"  # in place of a version: only configuration files of the package are there
@@ -25,7 +22,7 @@ CONFIGURED = "-"  # in place of a version: only configuration files of the packa
 
 @op
 def put_back(
-    machine: Machine, path: str, content: Blob, mode: Optional[int], owner: Optional[str], group: Optional[str]
+    machine: Machine, path: str, content: Blob, mode: int | None, owner: str | None, group: str | None
 ) -> Result:
     """Put a configuration file back that went with its package; the package brings the directory."""
     made = machine.mkdir(posixpath.dirname(path), parents=True)
@@ -46,7 +43,7 @@ def context(world: World, brought: Container[str]) -> str:
     return "\n".join(lines)
 
 
-def before(memory: Mapping[str, Any]) -> Dict[str, str]:
+def before(memory: Mapping[str, Any]) -> dict[str, str]:
     """Return what was there before a package: name → version, "" if a ledger of 0.3.0 knows only the name."""
     lines = memory["context"].read().decode().split("\n")
     return {name: version for name, _, version in (line.partition(" ") for line in lines)}
@@ -66,12 +63,12 @@ def remembered(node: Node) -> Mapping[str, Any]:
     return found
 
 
-def needed(needs: Mapping[str, Mapping[str, List[str]]], name: str, soft: bool = True) -> Set[str]:
+def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool = True) -> set[str]:
     """Return all installed packages that a package needs, directly or not.
 
     :param soft: those that are only recommended, too
     """
-    found: Set[str] = set()
+    found: set[str] = set()
     waiting = [name if name in needs else name.partition(":")[0]]  # of a foreign architecture
     while waiting:
         entry = needs.get(waiting.pop(), {})
@@ -81,7 +78,7 @@ def needed(needs: Mapping[str, Mapping[str, List[str]]], name: str, soft: bool =
     return found - {name}
 
 
-def along(world: World, name: str, memory: Mapping[str, Any]) -> Set[str]:
+def along(world: World, name: str, memory: Mapping[str, Any]) -> set[str]:
     """Return the packages that came with one and are only there because others need them."""
     there = before(memory)
     close = {each for each in needed(world.table("dependencies"), name) if there.get(each, CONFIGURED) == CONFIGURED}
@@ -89,9 +86,9 @@ def along(world: World, name: str, memory: Mapping[str, Any]) -> Set[str]:
     return {each for each in found if world.entry("automatic", each) and world.entry("packages", each)}
 
 
-def brought_by(world: World, others: Iterable[Known]) -> Set[str]:
+def brought_by(world: World, others: Iterable[Known]) -> set[str]:
     """Return all packages that nodes under management have brought, with what came along."""
-    found: Set[str] = set()
+    found: set[str] = set()
     needs = world.table("dependencies")
     for attrs, memory in others:
         name, entry = attrs["name"], memory.get("entry", {})
@@ -101,7 +98,7 @@ def brought_by(world: World, others: Iterable[Known]) -> Set[str]:
     return found
 
 
-def learned(world: World, name: str, memory: Mapping[str, Any]) -> Dict[str, Any]:
+def learned(world: World, name: str, memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return what came along for a package and what was upgraded for it, now that it is installed."""
     brought = along(world, name, memory)
     if "upgraded" in memory:  # what has another version since its first run has it from elsewhere
@@ -128,24 +125,24 @@ def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSp
     gone = memory.get("gone") or ([(name, was["version"])] if "version" in was else [])
     automatic = memory.get("automatic") or ([name] if memory["auto"] else [])
     spec = installed_again(world, gone, automatic)
-    first: List[Action] = []
+    first: list[Action] = []
     for path, entry in sorted((memory.get("files") or {}).items()):
         if entry is None or "content" not in entry:
             continue
         now, content = world.stat(path), entry["content"]
         if now is None or now.kind == "file":
-            undoing = _before.Undoing(world, {})
+            restoring = restore.Restore(world, {})
             if now is None or now.size != content.size or world.digest(path) != content.sha256:
                 put = put_back(path, content, entry["mode"], entry["owner"], entry["group"])
                 there = world.entry("users", entry["owner"]) and world.entry("groups", entry["group"])
                 if there and world.stat(path + SHIPPED) is None:
                     first.append(put)
-                    spec.actions.append(_paths.remove(path + SHIPPED))  # dpkg puts the package's own beside it
+                    spec.actions.append(paths.remove(path + SHIPPED))  # dpkg puts the package's own beside it
                 else:
                     spec.actions.append(put)
             else:
-                undoing.attributes(path, now, entry, ("mode", "owner", "group"))
-                spec.actions.extend(undoing.actions)
+                restoring.attributes(path, now, entry, ("mode", "owner", "group"))
+                spec.actions.extend(restoring.actions)
     spec.actions[:0] = first
     spec.left.extend(memory.get("lost") or ())
     return spec
@@ -157,8 +154,8 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
     :param wanted: pairs of name and version
     :param automatic: those that were there only for others
     """
-    items: List[Dict[str, Any]] = []
-    left: List[str] = []
+    items: list[dict[str, Any]] = []
+    left: list[str] = []
     for name, version in wanted:
         now = world.entry("packages", name) or {}
         there = now.get("version") if not now.get("state") else None
@@ -169,7 +166,7 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
             left.append(why)
         if item is not None:
             items.append(item)
-    actions: List[Action] = [*manager(world).first(world), manager(world).install(items)] if items else []
+    actions: list[Action] = [*manager(world).first(world), manager(world).install(items)] if items else []
     changing = {item["name"] for item in items}
     for name in automatic:
         there = (world.entry("packages", name) or {}).get("version") is not None
@@ -178,7 +175,7 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
     return ActionSpec(actions, left=left)
 
 
-def _item(world: World, name: str, version: str, there: Optional[str]) -> Tuple[Optional[Dict[str, Any]], str]:
+def _item(world: World, name: str, version: str, there: str | None) -> tuple[dict[str, Any] | None, str]:
     """Return what to install, and what to say about it where it is not the version that was."""
     try:
         return _chosen(world, name, version), ""
@@ -194,8 +191,38 @@ def _item(world: World, name: str, version: str, there: Optional[str]) -> Tuple[
             return None, "%s: it does not come back: %s" % (why, problem)
 
 
-def _chosen(world: World, name: str, version: Optional[str]) -> Dict[str, Any]:
-    asked = {each: entry for each, entry in _together.asked(world).items() if each != name}
+def _chosen(world: World, name: str, version: str | None) -> dict[str, Any]:
+    asked = {each: entry for each, entry in package_transaction.asked(world).items() if each != name}
     steps = manager(world).choice(world, name, version, None, asked)
     others = {each: found for each, found in steps.items() if found is not None and each != name and each not in asked}
     return {"name": name, "version": steps.get(name), "others": others}
+
+
+def remember(node: Node, world: World, others: Sequence[Known] = ()) -> dict[str, Any]:
+    """Remember the package, what is installed beside it, and what goes with it if it is to be absent."""
+    attrs = node.attrs
+    name = attrs["name"]
+    apt = manager(world)
+    snap = snapshot.Snapshot(world)
+    entry = world.entry("packages", name)
+    brought = brought_by(world, others)
+    known: dict[str, Any] = {"entry": entry, "auto": world.entry("automatic", name) is not None}
+    if name in brought:  # it came with another node's package: once nothing needs it, it goes
+        known["entry"] = None
+    # Only what is around it: of the package itself it says nothing.
+    known["context"] = Blob.of(context(world, brought))
+    if attrs.get("absent") and entry is not None:
+        gone = [name]
+        if attrs.get("dependents"):
+            gone += [each for each in sorted(apt.transaction(world, {name: apt.GONE})) if each != name]
+        table = world.table("packages")
+        known["gone"] = [[each, table[each]["version"]] for each in gone if "version" in table.get(each, {})]
+        known["automatic"] = [each for each in gone if world.entry("automatic", each) is not None]
+        if attrs.get("purge"):
+            known["files"] = {path: snap.entry(path) for each in gone for path in apt.conffiles(world, each)}
+    return snap.memory(**known)
+
+
+def learn(node: Node, memory: Mapping[str, Any], world: World) -> dict[str, Any]:
+    """Record which packages came along for this one, and which were upgraded for it."""
+    return {} if node.attrs.get("absent") else learned(world, node.attrs["name"], memory)

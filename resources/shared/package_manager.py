@@ -7,20 +7,17 @@ requests).
 
 from __future__ import annotations
 
-from statecfg.resources import _apt
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
+from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.ops import Op
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import apt
 
-    from typing_extensions import Protocol
-
-    from statecfg.remote.graph.model import Action, CheckError
-    from statecfg.remote.graph.ops import Op
-    from statecfg.remote.machine.world import World
-
-    Entry = Dict[str, Any]
-    Steps = Dict[str, Optional[str]]  # name → the version installed, None for removed
+if TYPE_CHECKING:  # hosts need no protocol
+    Entry = dict[str, Any]
+    Steps = dict[str, str | None]  # name → the version installed, None for removed
 
     class Manager(Protocol):
         """What a package manager can be asked."""
@@ -34,10 +31,10 @@ if TYPE_CHECKING:
         mark_automatic: Op
         """Lets the manager know that a package is there only for others that need it."""
 
-        def first(self, world: World) -> List[Action]:
+        def first(self, world: World) -> list[Action]:
             """Return what has to be done before the manager can do anything."""
 
-        def stale(self, world: World, age: Optional[int]) -> Optional[bool]:
+        def stale(self, world: World, age: int | None) -> bool | None:
             """Tell whether the lists are older than `age` seconds; None if they are going to be fetched before."""
 
         def together(self, world: World, wanted: Mapping[str, Entry]) -> Steps:
@@ -47,20 +44,20 @@ if TYPE_CHECKING:
             """Return what one transaction would do, with the removals that follow from it. Raises CheckError."""
 
         def choice(
-            self, world: World, name: str, version: Optional[str], unpacked: Optional[str], before: Mapping[str, Entry]
+            self, world: World, name: str, version: str | None, unpacked: str | None, before: Mapping[str, Entry]
         ) -> Steps:
             """Return what installing one package would do, after `before`. Raises CheckError with help on the name."""
 
         def excluded(self, problem: CheckError) -> bool:
             """Tell whether packages exclude each other, whatever newer lists say."""
 
-        def unneeded(self, world: World, names: Iterable[str]) -> Set[str]:
+        def unneeded(self, world: World, names: Iterable[str]) -> set[str]:
             """Return the automatic packages that nothing needs once these are gone."""
 
-        def conffiles(self, world: World, name: str) -> List[str]:
+        def conffiles(self, world: World, name: str) -> list[str]:
             """Return the paths of a package's configuration files."""
 
 
 def manager(world: World) -> Manager:
     """Return the host's package manager."""
-    return _apt
+    return apt

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Unknown, error
+from statecfg.remote.graph.model import CheckError, Node, Unknown, error
 from statecfg.remote.graph.nodetype import TABLES, table
 from statecfg.remote.graph.ops import op
-from statecfg.resources import _lasting
-from statecfg.resources._paths import required
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import unit_health
+from statecfg.resources.shared.paths import required
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
-
-    from statecfg.remote.graph.model import Node, Result
-    from statecfg.remote.machine.world import Machine, World
-
-    Entry = Dict[str, Any]
+Entry = dict[str, Any]
 
 TIMEOUT = 300.0
-UP = _lasting.UP
+UP = unit_health.UP
 RUNNING = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
 PLACES = tuple(place + "/systemd/system" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 KINDS = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
@@ -31,7 +28,7 @@ _ASKED = (
 
 
 @table("units")
-def units(host: World) -> Dict[str, Entry]:
+def units(host: World) -> dict[str, Entry]:
     """Load the units: name → `active`, `enabled`.
 
     `reload` where systemd has not read its changed file; `refuses` where it is not to be stopped by hand; `starts`: the
@@ -39,7 +36,7 @@ def units(host: World) -> Dict[str, Entry]:
     """
     if host.stat(RUNNING) is None:
         raise CheckError("this host does not run systemd, and services are managed through it")
-    found: Dict[str, Entry] = {}
+    found: dict[str, Entry] = {}
     for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
         name, state = [*line.split(), "", ""][:2]
         found[name] = {"active": "inactive", "enabled": state}
@@ -87,9 +84,9 @@ def _target(host: World, name: str) -> str:
     return ""
 
 
-def _instances(host: World) -> List[str]:
+def _instances(host: World) -> list[str]:
     """Return the enabled instances of templates; systemd does not list those that it has not loaded."""
-    found: List[str] = []
+    found: list[str] = []
     for directory in host.listdir(PLACES[0]) if host.stat(PLACES[0]) is not None else ():
         if directory.endswith((".wants", ".requires")):
             found.extend(name for name in host.listdir(posixpath.join(PLACES[0], directory)) if "@" in name)
@@ -101,7 +98,7 @@ def unit_name(name: str) -> str:
     return name if name.rpartition(".")[2] in KINDS else name + ".service"
 
 
-def find(world: World, name: str) -> Optional[Entry]:
+def find(world: World, name: str) -> Entry | None:
     """Return how a unit stands, with its own `name` where the one asked for is an alias; None where there is none.
 
     `alias` is the name asked for if that alias can be masked alone: an alias of the administrator's or of `enable`,
@@ -131,10 +128,10 @@ def file_of(name: str) -> str:
 
 
 @table("unit_packages")
-def unit_packages(host: World) -> Dict[str, Entry]:
+def unit_packages(host: World) -> dict[str, Entry]:
     """Load which packages the files of units belong to: name of a unit → `packages`; empty without dpkg."""
     patterns = [posixpath.join(place, "*") for place in PLACES if place.startswith(("/usr/lib", "/lib"))]
-    found: Dict[str, Entry] = {}
+    found: dict[str, Entry] = {}
     for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
         owners, _, path = line.partition(": ")
         if posixpath.dirname(path) in PLACES:
@@ -150,12 +147,12 @@ def goes(world: World, unit: str) -> bool:
     return any((world.entry("asked", name) or {}).get("gone") for name in owners)
 
 
-def listening(world: World, state: Entry) -> List[str]:
+def listening(world: World, state: Entry) -> list[str]:
     """Return the sockets that are up and start a service when somebody connects."""
     return [name for name in state.get("sockets", ()) if (find(world, name) or {}).get("active") in UP]
 
 
-def served(world: World, state: Entry) -> List[str]:
+def served(world: World, state: Entry) -> list[str]:
     """Return the services of a socket that are up: systemd doesn't start the socket before they are stopped."""
     if not state["name"].endswith(".socket"):
         return []
@@ -196,7 +193,7 @@ def _up(machine: Machine, verb: str, unit: str) -> Result:
     """Let a unit come up; where it does not, say what systemd knows of it."""
     result = _change(machine, verb, unit, active="active")
     if result["status"] == "error":
-        result = error("%s\n%s" % (result["reason"], _lasting.account(machine, unit)), result.get("log"))
+        result = error("%s\n%s" % (result["reason"], unit_health.account(machine, unit)), result.get("log"))
     return result
 
 
@@ -267,7 +264,7 @@ def reload(machine: Machine, unit: str) -> Result:
     return _up(machine, "reload-or-restart", unit)
 
 
-def known_names(world: World) -> List[str]:
+def known_names(world: World) -> list[str]:
     """Return the names of the units there are, as far as they are known."""
     try:
         return list(world.table("units"))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict
-
-    from statecfg.remote.machine.world import World
+from statecfg.remote.machine.world import World
 
 UP = ("active", "reloading", "activating", "refreshing")
 LINES = 10  # of the journal
@@ -14,7 +10,7 @@ LONGEST = 1000  # characters of a line that is shown
 _ASKED = "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,TriggeredBy,InvocationID"
 
 
-def shown(world: World, unit: str) -> Dict[str, str]:
+def shown(world: World, unit: str) -> dict[str, str]:
     """Return what systemd knows of a unit at this moment."""
     said = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
     return dict(line.partition("=")[::2] for line in said.splitlines())

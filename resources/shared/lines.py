@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence
-
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 SECRET = re.compile(r"<secret [^<>]*>")  # how the ledger holds what a secret stood in
 
 
 def with_line(
-    text: str, line: str, match: Optional[str] = None, after: Optional[str] = None, before: Optional[str] = None
+    text: str, line: str, match: str | None = None, after: str | None = None, before: str | None = None
 ) -> str:
     """Return the text with `line` in it: as it is where it has it, in place of the last line that matches, or added.
 
@@ -40,14 +37,14 @@ def with_line(
     return "".join(lines)
 
 
-def without_line(text: str, line: Optional[str] = None, match: Optional[str] = None) -> str:
+def without_line(text: str, line: str | None = None, match: str | None = None) -> str:
     """Return the text without the lines that are `line`, or that `match` is found in."""
     lines = _split(text)
     gone = set(_found(lines, match))
     return "".join(each for at, each in enumerate(lines) if at not in gone and _bare(each) != line)
 
 
-def taken_down(text: str, line: Optional[str] = None, match: Optional[str] = None) -> List[Dict[str, Any]]:
+def taken_down(text: str, line: str | None = None, match: str | None = None) -> list[dict[str, Any]]:
     """Return the lines that are `line`, or that `match` is found in, each with where it stands among the others.
 
     `text`, and `end` where it is not a line feed; `above`: the line before it of those that are none of these, as its
@@ -56,7 +53,7 @@ def taken_down(text: str, line: Optional[str] = None, match: Optional[str] = Non
     lines = _split(text)
     found = {at for at, each in enumerate(lines) if _bare(each) == line}.union(_found(lines, match))
     others = [at for at in range(len(lines)) if at not in found]
-    counted: Dict[str, int] = {}
+    counted: dict[str, int] = {}
     marks = {}
     for at in others:
         bare = _bare(lines[at])
@@ -66,19 +63,19 @@ def taken_down(text: str, line: Optional[str] = None, match: Optional[str] = Non
     for at in sorted(found):
         before = [other for other in others if other < at]
         after = others[len(before) : len(before) + 1]
-        entry: Dict[str, Any] = {"text": _bare(lines[at]), "end": _end(lines[at]), "at": len(before)}
+        entry: dict[str, Any] = {"text": _bare(lines[at]), "end": _end(lines[at]), "at": len(before)}
         entry.update(above=marks[before[-1]] if before else None, below=marks[after[0]] if after else None)
         taken.append(entry)
     return taken
 
 
-def open_end(text: str) -> Optional[str]:
+def open_end(text: str) -> str | None:
     """Return the last line of a text where it has no end, None where it has."""
     lines = _split(text)
     return lines[-1] if lines and not _end(lines[-1]) else None
 
 
-def line_undone(text: str, line: str, was: Sequence[Mapping[str, Any]], last: Optional[str]) -> str:
+def line_undone(text: str, line: str, was: Sequence[Mapping[str, Any]], last: str | None) -> str:
     """Return the text with the effect of `with_line` undone, other lines left as they are.
 
     :param was: the lines that stood in its place (see `taken_down`)
@@ -97,7 +94,7 @@ def line_undone(text: str, line: str, was: Sequence[Mapping[str, Any]], last: Op
     return _closed(lines, text, last)
 
 
-def put_in(text: str, line: str, was: Sequence[Mapping[str, Any]]) -> List[int]:
+def put_in(text: str, line: str, was: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return where the line that was put in stands; of one with a mask for a secret, the lines that may be it."""
     lines = _split(text)
     if not SECRET.search(line):
@@ -107,7 +104,7 @@ def put_in(text: str, line: str, was: Sequence[Mapping[str, Any]]) -> List[int]:
     return [at for at, each in enumerate(lines) if known.fullmatch(_bare(each)) and _bare(each) not in former]
 
 
-def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: Optional[str]) -> str:
+def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: str | None) -> str:
     """Return the text with the effect of `without_line` undone: what is missing of `was` where it was."""
     lines = _split(text)
     missing = _missing(lines, was)
@@ -122,7 +119,7 @@ def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: Optional[str
     return _closed(lines, "".join(lines), last)
 
 
-def _missing(lines: Sequence[str], was: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+def _missing(lines: Sequence[str], was: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return those of the former lines that are not there, each as often as it is not."""
     there = [_bare(each) for each in lines]
     missing = []
@@ -138,7 +135,7 @@ def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping
     """Return where a former line goes: behind the line that was above it, else before the one that was below it."""
     former = {each["text"] for each in was}
 
-    def position(mark: Optional[Sequence[Any]]) -> Optional[int]:
+    def position(mark: Sequence[Any] | None) -> int | None:
         found = [at for at, each in enumerate(lines) if mark is not None and _bare(each) == mark[0]]
         return found[min(mark[1], len(found)) - 1] if mark is not None and found else None
 
@@ -154,7 +151,7 @@ def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping
     return min(int(entry["at"]), len(lines))
 
 
-def _closed(lines: List[str], before: str, last: Optional[str]) -> str:
+def _closed(lines: list[str], before: str, last: str | None) -> str:
     """Return the text of the lines, which ends as `before` does; with `last` at its end, without a line end."""
     if last is not None and lines and lines[-1] in (last + "\n", last + "\r\n"):
         lines[-1] = last
@@ -163,14 +160,14 @@ def _closed(lines: List[str], before: str, last: Optional[str]) -> str:
     return "".join(lines)
 
 
-def _split(text: str) -> List[str]:
+def _split(text: str) -> list[str]:
     """Return the lines with their ends; only a line feed ends one, whatever Python takes for a line end beside it."""
     parts = text.split("\n")
     lines = [part + "\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-def _found(lines: List[str], pattern: Optional[str]) -> List[int]:
+def _found(lines: list[str], pattern: str | None) -> list[int]:
     if pattern is None:
         return []
     search = re.compile(pattern).search

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 
-from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.model import Action, CheckError, Node
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.resources import _before, _tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
-
-    from statecfg.remote.graph.model import Action, Node, Result
-    from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import restore, snapshot, tree
 
 FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
 
@@ -25,7 +22,7 @@ def fingerprint(password_hash: str) -> str:
 
 
 @table("passwords")
-def passwords(host: World) -> Dict[str, Dict[str, Any]]:
+def passwords(host: World) -> dict[str, dict[str, Any]]:
     """Load the fingerprints of the password hashes: user → `hash`. Raises OSError where we may not read them."""
     text = host.read("/etc/shadow").decode("utf-8", "replace")
     entries = [line.split(":") for line in text.splitlines() if ":" in line]
@@ -36,15 +33,15 @@ def passwords(host: World) -> Dict[str, Dict[str, Any]]:
 def useradd(
     machine: Machine,
     name: str,
-    uid: Optional[int],
-    group: Optional[str],
-    groups: List[str],
-    home: Optional[str],
-    shell: Optional[str],
-    comment: Optional[str],
+    uid: int | None,
+    group: str | None,
+    groups: list[str],
+    home: str | None,
+    shell: str | None,
+    comment: str | None,
     system: bool,
     create_home: bool,
-    gid: Optional[int] = None,
+    gid: int | None = None,
 ) -> Result:
     """Make a user, with a group of its own where `group` is not given; `gid`: that group's number, where known."""
     given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
@@ -54,7 +51,7 @@ def useradd(
     argv += ["--system"] if system else []
     place = home or "/home/" + name
     fields = {"uid": uid, "gid": gid, "home": place, "shell": shell, "comment": comment or "", "groups": groups}
-    effect: Dict[str, Any] = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
+    effect: dict[str, Any] = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
     if not group:
         effect["groups"] = {name: {"members": []}}
     result = machine.run([*argv, "--", name], effect)
@@ -64,7 +61,7 @@ def useradd(
 
 
 @op(turn="accounts")
-def usermod(machine: Machine, name: str, changed: Dict[str, Any], gid: Optional[int] = None) -> Result:
+def usermod(machine: Machine, name: str, changed: dict[str, Any], gid: int | None = None) -> Result:
     """Change a user: `changed` has the fields that become different, `groups` all the further groups it is in then."""
     argv = ["usermod", *options(dict(changed, home=None))]
     argv += ["--home", changed["home"]] if "home" in changed else []
@@ -90,9 +87,9 @@ def make_home(machine: Machine, name: str, home: str) -> Result:
 
 
 @op(turn="accounts")
-def userdel(machine: Machine, name: str, group: bool, home: Optional[str] = None) -> Result:
+def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -> Result:
     """Remove a user; `group`: the group of its own goes with it; `home`: the directory that goes too."""
-    effect: Dict[str, Any] = {"users": {name: None}, "passwords": {name: None}}
+    effect: dict[str, Any] = {"users": {name: None}, "passwords": {name: None}}
     if group:
         effect["groups"] = {name: None}
     result = machine.run(["userdel", "--", name], effect)
@@ -102,19 +99,19 @@ def userdel(machine: Machine, name: str, group: bool, home: Optional[str] = None
 
 
 @op(turn="accounts")
-def groupadd(machine: Machine, name: str, gid: Optional[int] = None, system: bool = False) -> Result:
+def groupadd(machine: Machine, name: str, gid: int | None = None, system: bool = False) -> Result:
     """Make a group."""
     number = ["--gid", str(gid)] if gid is not None else []
     argv = ["groupadd", *number, *(["--system"] if system else []), "--", name]
     return machine.run(argv, {"groups": {name: {"gid": gid, "members": []}}})
 
 
-def options(given: Dict[str, Any]) -> List[str]:
+def options(given: dict[str, Any]) -> list[str]:
     """Return the options of useradd(8) and usermod(8) for the fields that are given."""
     return [part for field, flag in FLAGS.items() if given.get(field) is not None for part in (flag, str(given[field]))]
 
 
-def removal(world: World, name: str, entry: Optional[Dict[str, Any]], remove_home: bool) -> List[Action]:
+def removal(world: World, name: str, entry: dict[str, Any] | None, remove_home: bool) -> list[Action]:
     """Return what removes a user. Raises CheckError where its home is not its own to be removed."""
     if entry is None:
         return []
@@ -124,81 +121,81 @@ def removal(world: World, name: str, entry: Optional[Dict[str, Any]], remove_hom
     stat = world.stat(home) if remove_home and home else None
     if stat is None:
         return [userdel(name, with_group)]
-    if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in _tree.VITAL:
+    if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in tree.VITAL:
         raise CheckError("the home of %s, %s, belongs to %s: it is not removed" % (name, home, stat.owner))
     return [userdel(name, with_group, home)]
 
 
-def remember(node: Node, world: World) -> Dict[str, Any]:
+def remember(node: Node, world: World) -> dict[str, Any]:
     """Take down the user, the group it has as its first, and what may go with it: its own group and its home."""
     attrs = node.attrs
     name = attrs["name"]
     entry, own = world.entry("users", name), world.entry("groups", name)
-    looking = _before.Looking(world)
-    known: Dict[str, Any] = {"entry": entry, "own": own, "password": attrs.get("password_hash") is not None}
+    snap = snapshot.Snapshot(world)
+    known: dict[str, Any] = {"entry": entry, "own": own, "password": attrs.get("password_hash") is not None}
     if entry is not None:
         groups = world.table("groups")
         known["group"] = next((key for key, found in groups.items() if found.get("gid") == entry["gid"]), None)
     home = attrs.get("home") or (entry or {}).get("home") or "/home/" + name
     known.update(home=home, had_home=world.stat(home) is not None)
     if entry is not None and attrs.get("absent") and attrs.get("remove_home"):
-        known.update(was=looking.entry(home), inside={})
+        known.update(was=snap.entry(home), inside={})
         if known["was"] is not None and known["was"]["kind"] == "directory":
             try:
-                known["inside"] = looking.inside(home)
+                known["inside"] = snap.inside(home)
             except LookupError as problem:
-                looking.lost.append("%s: it does not come back" % problem)
-    return looking.memory(**known)
+                snap.lost.append("%s: it does not come back" % problem)
+    return snap.memory(**known)
 
 
-def newcomer_undone(world: World, name: str, memory: Mapping[str, Any], remove_home: bool) -> _before.Undoing:
+def newcomer_undone(world: World, name: str, memory: Mapping[str, Any], remove_home: bool) -> restore.Restore:
     """Return what takes a user away that was not there before; its home goes where it is asked for and came with it."""
-    undoing = _before.Undoing(world, memory)
+    restoring = restore.Restore(world, memory)
     entry = world.entry("users", name)
     if entry is None:
-        return undoing
+        return restoring
     try:
         gone = removal(world, name, entry, remove_home and not memory["had_home"])
     except CheckError as problem:
-        undoing.left.append(str(problem))
+        restoring.left.append(str(problem))
         gone = removal(world, name, entry, False)
-    undoing.actions.extend(gone)
+    restoring.actions.extend(gone)
     own = memory["own"]
     if own is not None and world.entry("groups", name) is not None and any(act.args.get("group") for act in gone):
-        undoing.actions.append(groupadd(name, own["gid"]))  # userdel(8) takes the group of its name along
-    return undoing
+        restoring.actions.append(groupadd(name, own["gid"]))  # userdel(8) takes the group of its name along
+    return restoring
 
 
-def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> _before.Undoing:
+def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> restore.Restore:
     """Return what makes a user again that the node removed, with its home as far as that was removed, too."""
-    undoing = _before.Undoing(world, memory, users=[name])
+    restoring = restore.Restore(world, memory, users=[name])
     was, group = memory["entry"], memory.get("group")
     if world.entry("users", name) is None:
         if group is not None and world.entry("groups", group) is None:
-            undoing.actions.append(groupadd(group, was["gid"]))
+            restoring.actions.append(groupadd(group, was["gid"]))
         fields = {field: was[field] for field in ("uid", "home", "shell", "comment")}
         groups = [each for each in was["groups"] if world.entry("groups", each) is not None]
         first = group or str(was["gid"])
         more = {"system": False, "create_home": False, "gid": was["gid"]}
-        undoing.actions.append(useradd(name, group=first, groups=groups, **fields, **more))
-        undoing.left.append("the password of %s does not come back: passwords are not remembered" % name)
+        restoring.actions.append(useradd(name, group=first, groups=groups, **fields, **more))
+        restoring.left.append("the password of %s does not come back: passwords are not remembered" % name)
     if memory.get("was") is not None:
-        undoing.users.add(group or "")
-        undoing.back_if_missing(memory["home"], memory["was"])
+        restoring.users.add(group or "")
+        restoring.back_if_missing(memory["home"], memory["was"])
         root = {"path": memory["home"], "inside": memory["inside"], "source": ()}
-        _before.bring_back(undoing, root, {"absent": True})
-    return undoing
+        restore.bring_back(restoring, root, {"absent": True})
+    return restoring
 
 
-def changes_undone(world: World, attrs: Mapping[str, Any], memory: Mapping[str, Any]) -> _before.Undoing:
+def changes_undone(world: World, attrs: Mapping[str, Any], memory: Mapping[str, Any]) -> restore.Restore:
     """Return what gives a user those fields back that the node was given."""
-    undoing = _before.Undoing(world, memory)
+    restoring = restore.Restore(world, memory)
     name, was, now = attrs["name"], memory["entry"], world.entry("users", attrs["name"])
     if memory["password"]:
-        undoing.left.append("the password of %s stays: no former one is remembered" % name)
+        restoring.left.append("the password of %s stays: no former one is remembered" % name)
     if now is None:
-        undoing.left.append("there is no user %s any more" % name)
-        return undoing
+        restoring.left.append("there is no user %s any more" % name)
+        return restoring
     changed = {field: was[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
     changed = {field: value for field, value in changed.items() if value != now.get(field)}
     if attrs.get("group") is not None and now.get("gid") != was["gid"]:
@@ -211,8 +208,78 @@ def changes_undone(world: World, attrs: Mapping[str, Any], memory: Mapping[str, 
         if wanted != has:
             changed["groups"] = sorted(wanted)
     if changed:
-        undoing.actions.append(usermod(name, changed, was["gid"]))
+        restoring.actions.append(usermod(name, changed, was["gid"]))
     home = attrs.get("home") or memory["home"]
     if attrs.get("create_home") and not memory["had_home"] and world.stat(home) is not None:
-        undoing.left.append("%s, the home that was made for %s, stays" % (home, name))
-    return undoing
+        restoring.left.append("%s, the home that was made for %s, stays" % (home, name))
+    return restoring
+
+
+@op(turn="accounts")
+def groupmod(machine: Machine, name: str, gid: int) -> Result:
+    """Give a group another number; what its files keep is the old one."""
+    return machine.run(["groupmod", "--gid", str(gid), "--", name], {"groups": {name: {"gid": gid}}})
+
+
+@op(turn="accounts")
+def set_members(machine: Machine, name: str, members: list[str]) -> Result:
+    """Have exactly these users in a group."""
+    argv = ["gpasswd", "--members", ",".join(members), name]
+    return machine.run(argv, {"groups": {name: {"members": members}}})
+
+
+@op(turn="accounts")
+def groupdel(machine: Machine, name: str) -> Result:
+    """Remove a group."""
+    return machine.run(["groupdel", "--", name], {"groups": {name: None}})
+
+
+def first_of(world: World, entry: Mapping[str, Any]) -> list[str]:
+    """Return the users whose first group it is."""
+    return sorted(name for name, fields in world.table("users").items() if fields.get("gid") == entry.get("gid"))
+
+
+def creation(world: World, attrs: dict[str, Any]) -> Action:
+    """Return what makes the user, in one step."""
+    name, uid = attrs["name"], attrs.get("uid")
+    if uid is not None:
+        taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
+        if taken:
+            raise CheckError("the number %d is taken by user %s" % (uid, taken[0]))
+    group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)
+    known = world.entry("groups", group) if group is not None else None
+    create_home = attrs.get("create_home")
+    return useradd(
+        name,
+        uid=uid,
+        group=group,
+        groups=sorted(attrs.get("groups") or ()),
+        home=attrs.get("home"),
+        shell=attrs.get("shell"),
+        comment=attrs.get("comment"),
+        system=bool(attrs.get("system")),
+        create_home=create_home if create_home is not None else not attrs.get("system"),
+        gid=(known or {}).get("gid"),
+    )
+
+
+def changes(world: World, attrs: dict[str, Any], entry: dict[str, Any]) -> list[Action]:
+    """Return what brings a user that is there to what is wanted."""
+    changed = {field: attrs[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
+    changed = {field: value for field, value in changed.items() if value != entry.get(field)}
+    group, groups = attrs.get("group"), attrs.get("groups")
+    gid = (world.entry("groups", group) or {}).get("gid") if group is not None else None
+    if group is not None and (gid is None or gid != entry.get("gid")):
+        changed["group"] = group
+    actions: list[Action] = []
+    if groups is not None:
+        has = set(entry.get("groups") or ())
+        wanted = set(groups) if attrs.get("exact_groups") else has | set(groups)
+        if wanted != has:
+            changed["groups"] = sorted(wanted)
+    if changed:
+        actions.append(usermod(attrs["name"], changed, gid))
+    home = attrs.get("home") or entry.get("home")
+    if attrs.get("create_home") and home and world.apparent(home) is None:
+        actions.append(make_home(attrs["name"], home))
+    return actions

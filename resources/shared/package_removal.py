@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import ActionSpec, CheckError
-from statecfg.resources import _former, _leftover, _together
-from statecfg.resources._manager import manager
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Container, Dict, Iterable, List, Mapping, Set
-
-    from statecfg.remote.graph.model import Action, Node
-    from statecfg.remote.machine.world import World
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import package_snapshot, package_transaction, package_units
+from statecfg.resources.shared.package_manager import manager
 
 
 def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]) -> Departure:
@@ -32,24 +29,26 @@ class Departure:
     def __init__(self, world: World, leaving: Mapping[str, Node], staying: Container[str]) -> None:
         self.world, self.staying, self.manager = world, staying, manager(world)
         self.needs = world.table("dependencies")
-        self.asked = _together.asked(world)
+        self.asked = package_transaction.asked(world)
         self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
-        self.memories: Dict[str, Mapping[str, Any]] = {
-            node.attrs["name"]: _former.remembered(node) for node in leaving.values() if _former.newcomer(node)
+        self.memories: dict[str, Mapping[str, Any]] = {
+            node.attrs["name"]: package_snapshot.remembered(node)
+            for node in leaving.values()
+            if package_snapshot.newcomer(node)
         }
-        self.came = {name: _former.along(world, name, known) for name, known in self.memories.items()}
-        layer = [each for each in world.beside if _former.newcomer(each)] or leaving.values()
-        self.here: Set[str] = {each.attrs["name"] for each in layer if each.attrs["name"] in self.memories} - self.gone
+        self.came = {name: package_snapshot.along(world, name, known) for name, known in self.memories.items()}
+        layer = [each for each in world.beside if package_snapshot.newcomer(each)] or leaving.values()
+        self.here: set[str] = {each.attrs["name"] for each in layer if each.attrs["name"] in self.memories} - self.gone
         # Those whose turn has passed, and that stayed only because one of these needs them.
-        needed = {each for name in self.here for each in _former.needed(self.needs, name)}
+        needed = {each for name in self.here for each in package_snapshot.needed(self.needs, name)}
         self.here |= {name for name in needed & set(self.memories) - self.gone if world.entry("automatic", name)}
         self.later = set(self.memories) - self.here - self.gone
-        self.kept: Dict[str, List[str]] = {}  # what of these has to stay → what needs it
-        self.instead: Dict[str, str] = {}
+        self.kept: dict[str, list[str]] = {}  # what of these has to stay → what needs it
+        self.instead: dict[str, str] = {}
         taken = self._settle()
         self.with_them = self._with_them(taken) if self.here else set()
 
-    def _settle(self) -> Set[str]:
+    def _settle(self) -> set[str]:
         """Find out which of the layer's packages can go without taking one that stays; return what goes with them."""
         while self.here:
             steps = self._steps(self.here)
@@ -60,7 +59,7 @@ class Departure:
                 self.instead = {name: version for name, version in new.items() if name not in self.asked}
                 return removed
             needers = {
-                name: [each for each in sorted(stay) if name in _former.needed(self.needs, each, soft=False)]
+                name: [each for each in sorted(stay) if name in package_snapshot.needed(self.needs, each, soft=False)]
                 for name in sorted(self.here)
             }
             blocked = {name: found for name, found in needers.items() if found}
@@ -83,7 +82,7 @@ class Departure:
             return False
         return any(name in self.came[each] for each in (self.here | self.gone) & set(self.came))
 
-    def _with_them(self, taken: Set[str]) -> Set[str]:
+    def _with_them(self, taken: set[str]) -> set[str]:
         """Return what goes with the layer's packages: what came with them and nothing needs any more.
 
         A package that the manager counts as needed goes, too, if all that need it did without it before.
@@ -101,16 +100,21 @@ class Departure:
                 if set(steps) <= going | set(self.asked) | set(self.instead):
                     return found | more
                 stay = set(steps) - going
-                later = {name for name in more for each in stay if name in _former.needed(self.needs, each, soft=False)}
+                later = {
+                    name
+                    for name in more
+                    for each in stay
+                    if name in package_snapshot.needed(self.needs, each, soft=False)
+                }
             more -= later or more
         return found
 
-    def _needers(self, name: str) -> Set[str]:
+    def _needers(self, name: str) -> set[str]:
         return {each for each, found in self.needs.items() if name in found["hard"] or name in found["soft"]}
 
-    def _before(self, name: str) -> Set[str]:
+    def _before(self, name: str) -> set[str]:
         """Return what was there before the packages that brought another one."""
-        lists = [_former.before(self.memories[each]) for each, came in self.came.items() if name in came]
+        lists = [package_snapshot.before(self.memories[each]) for each, came in self.came.items() if name in came]
         return set().union(*(found for found in lists))
 
     def of(self, node: Node) -> ActionSpec:
@@ -122,15 +126,17 @@ class Departure:
             return self._stays(name)
         mine = sorted(each for each in self.with_them if self._last(each, self.came) == name)
         memory = self.memories[name]
-        before = _former.before(memory)
-        items = [{"name": each, "purge": before.get(each) != _former.CONFIGURED, "others": []} for each in mine]
-        item: Dict[str, Any] = {"name": name, "purge": memory["entry"] is None, "others": []}
+        before = package_snapshot.before(memory)
+        items = [
+            {"name": each, "purge": before.get(each) != package_snapshot.CONFIGURED, "others": []} for each in mine
+        ]
+        item: dict[str, Any] = {"name": name, "purge": memory["entry"] is None, "others": []}
         left = [*self._kept(name), *self._upgraded(name)]
         if self.instead and name == max(self.here):
             item["instead"] = self.instead
             shown = ", ".join(sorted(self.instead))
             left.append("%s comes instead: packages that stay need one of its kind" % shown)
-        left += _leftover.add_units(self.world, [*items, item])
+        left += package_units.add_units(self.world, [*items, item])
         action = self.manager.remove([*items, item])
         return ActionSpec([*self.manager.first(self.world), action], left=left)
 
@@ -141,7 +147,7 @@ class Departure:
 
     def _stays(self, name: str) -> ActionSpec:
         needers = self.kept.get(name, [])
-        actions: List[Action] = []
+        actions: list[Action] = []
         if not self.world.entry("automatic", name):
             actions.append(self.manager.mark_automatic(name))  # then it goes with the last package that needs it
         if needers and all(each in self.later for each in needers):
@@ -151,7 +157,7 @@ class Departure:
     def _kept(self, name: str) -> Iterable[str]:
         """Yield what came with a package and stays, and why."""
         going = self.here | self.gone | self.with_them
-        later = {each for one in self.later for each in (one, *_former.needed(self.needs, one))}
+        later = {each for one in self.later for each in (one, *package_snapshot.needed(self.needs, one))}
         recorded = self.memories[name].get("brought") or ()
         for each in sorted(self.came[name].union(recorded) - going - later - set(self.memories)):
             entry = self.world.entry("packages", each)
@@ -177,11 +183,32 @@ class Departure:
                 yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (each, name, now, was)
 
 
-def _all(names: List[str]) -> str:
-    shown = names[: _together.SHOWN]
+def _all(names: list[str]) -> str:
+    shown = names[: package_transaction.SHOWN]
     more = len(names) - len(shown)
     return " and ".join([", ".join(shown)] + (["%d more" % more] if more else []))
 
 
-def _needed_by(names: List[str]) -> str:
+def _needed_by(names: list[str]) -> str:
     return "%s %s it" % (_all(names), "needs" if len(names) == 1 else "need")
+
+
+def undo(
+    node: Node,
+    memory: Mapping[str, Any],
+    world: World,
+    leaving: Mapping[str, Node] | None = None,
+    staying: Container[str] = (),
+) -> ActionSpec:
+    """Take a new package away, with what came along; bring back an old one, or the version it had."""
+    attrs, was = node.attrs, memory["entry"]
+    name, now = attrs["name"], world.entry("packages", attrs["name"])
+    if attrs.get("absent"):
+        return package_snapshot.brought_back(world, name, memory)
+    if was is None or "version" not in was:
+        gone = now is None or now == was
+        return ActionSpec() if gone else departure(world, leaving or {node.provides: node}, staying).of(node)
+    installed = now is not None and not now.get("state")
+    if installed and not attrs.get("version"):
+        return ActionSpec()
+    return package_snapshot.installed_again(world, [(name, was["version"])], [name] if memory["auto"] else [])

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
+from typing import Any
 
+from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.ops import op
-from statecfg.resources import _paths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, List, Mapping, Optional, Set
-
-    from statecfg.remote.graph.model import Action, Blob, Node, Result
-    from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths
 
 # Emptying one of these leaves no host behind; whoever means it can name what is inside.
 VITAL = frozenset(
@@ -24,26 +22,24 @@ VITAL = frozenset(
 
 
 @op(name="mkdir")
-def make(machine: Machine, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]) -> Result:
+def make(machine: Machine, path: str, mode: int | None, owner: str | None, group: str | None) -> Result:
     """Make a directory of the tree."""
     return machine.mkdir(path, mode, owner, group)
 
 
 @op(name="write")
-def put(
-    machine: Machine, path: str, content: Blob, mode: Optional[int], owner: Optional[str], group: Optional[str]
-) -> Result:
+def put(machine: Machine, path: str, content: Blob, mode: int | None, owner: str | None, group: str | None) -> Result:
     """Put a file of the tree in place."""
     return machine.write(path, content, mode, owner, group)
 
 
 @op(name="link")
-def link(machine: Machine, path: str, target: str, owner: Optional[str], group: Optional[str]) -> Result:
+def link(machine: Machine, path: str, target: str, owner: str | None, group: str | None) -> Result:
     """Make a link of the tree."""
     return machine.symlink(path, target, owner=owner, group=group)
 
 
-def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> List[Action]:
+def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
     """Return what brings the tree under `root` to the content of the node's source, directories first."""
     tree = node.attrs.get("tree") or {}
     actions = []
@@ -52,45 +48,45 @@ def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> Lis
     return actions
 
 
-def _entry(world: World, path: str, entry: Mapping[str, Any], node: Node, nodes: Mapping[str, Node]) -> List[Action]:
+def _entry(world: World, path: str, entry: Mapping[str, Any], node: Node, nodes: Mapping[str, Node]) -> list[Action]:
     kind = entry["kind"]
-    stat = _paths.look(world, path)
+    stat = paths.look(world, path)
     if stat is not None and stat.kind != kind and not (kind == "symlink" and stat.kind == "file"):
-        _paths.refuse(path, stat, _paths.KINDS[kind])
+        paths.refuse(path, stat, paths.KINDS[kind])
     mode = _mode(entry, node.attrs)
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
     if stat is None:
-        owner, group = _paths.owners(world, node, nodes)
+        owner, group = paths.owners(world, node, nodes)
     if kind == "directory" and stat is None:
         return [make(path, mode, owner, group)]
     if kind == "symlink" and (stat is None or stat.target != entry["target"]):
         return [link(path, entry["target"], owner, group)]
-    actions = _paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
+    actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if kind == "file":
         content = entry["content"]
         differs = stat is None or stat.size != content.size or world.digest(path) != content.sha256
-        if differs or (actions and stat is not None and _paths.changes_hands(stat, owner)):
+        if differs or (actions and stat is not None and paths.changes_hands(stat, owner)):
             return [put(path, content, mode, owner, group)]
     return actions
 
 
-def _mode(entry: Mapping[str, Any], attrs: Mapping[str, Any]) -> Optional[int]:
+def _mode(entry: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:
     if entry["kind"] == "directory":
-        return _paths.mode_bits(attrs.get("mode"))
+        return paths.mode_bits(attrs.get("mode"))
     if entry["kind"] == "file":
-        return _paths.mode_bits(attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644"))
+        return paths.mode_bits(attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644"))
     return None
 
 
-def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> List[Action]:
+def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> list[Action]:
     """Return what removes everything under `root` that neither comes from the node's source nor is managed."""
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
     others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
     return _unmanaged(world, root, own, others, {parent for path in own | others for parent in _parents(path)})
 
 
-def _unmanaged(world: World, root: str, own: Set[str], others: Set[str], above: Set[str]) -> List[Action]:
-    actions: List[Action] = []
+def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: set[str]) -> list[Action]:
+    actions: list[Action] = []
     for name in world.listdir(root):
         path = posixpath.join(root, name)
         if path in others:  # what is in another node's directory is that node's business
@@ -100,11 +96,11 @@ def _unmanaged(world: World, root: str, own: Set[str], others: Set[str], above: 
         if is_directory and (path in above or path in own):
             actions.extend(_unmanaged(world, path, own, others, above))
         elif path not in own:
-            actions.append(_paths.remove(path, is_directory))
+            actions.append(paths.remove(path, is_directory))
     return actions
 
 
-def managed(node: Node) -> List[str]:
+def managed(node: Node) -> list[str]:
     """Return the paths that a node keeps in being: its own, those of its tree, and what its command makes."""
     attrs = node.attrs
     if attrs.get("absent"):
@@ -116,7 +112,7 @@ def managed(node: Node) -> List[str]:
     return [posixpath.normpath(each) for each in given if isinstance(each, str) and each.startswith("/")]
 
 
-def _parents(path: str) -> List[str]:
+def _parents(path: str) -> list[str]:
     found = []
     while path not in ("/", ""):
         path = posixpath.dirname(path)

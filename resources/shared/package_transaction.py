@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import CheckError, Conflict, Unknown
-from statecfg.resources._manager import manager
+from collections.abc import Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Set
+from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, Node, Unknown
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import package_units
+from statecfg.resources.shared.package_manager import manager
 
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.machine.world import World
-
-    Entry = Dict[str, Any]
-    Steps = Dict[str, Optional[str]]
+Entry = dict[str, Any]
+Steps = dict[str, str | None]
 
 SHOWN = 8  # packages that a message names
 
 
-def wanted(nodes: Mapping[str, Node]) -> Dict[str, str]:
+def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
     """Return the packages that nodes want to be there, each with the name of its node."""
     kept = [node for node in nodes.values() if node.type == "package" and not node.attrs.get("absent")]
     return {node.attrs["name"]: node.provides for node in kept}
 
 
-def asked(world: World) -> Dict[str, Entry]:
+def asked(world: World) -> dict[str, Entry]:
     """Return what the nodes of earlier layers ask for, and what earlier removals take: name → entry."""
     try:
         return dict(world.table("asked"))
@@ -32,14 +30,14 @@ def asked(world: World) -> Dict[str, Entry]:
         return {}
 
 
-def beside(world: World, node: Node, absent: bool) -> List[Node]:
+def beside(world: World, node: Node, absent: bool) -> list[Node]:
     """Return the package nodes of the layer, this one included, that are to be there, or not to be there."""
     others = [each for each in world.beside if each.type == "package" and each.provides != node.provides]
     found = [each for each in (node, *others) if bool(each.attrs.get("absent")) is absent]
     return sorted(found, key=lambda each: str(each.attrs["name"]))
 
 
-def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: Optional[str], satisfied: Any) -> Entry:
+def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | None, satisfied: Any) -> Entry:
     """Return the item that installs a node's package, with what comes along for it.
 
     :param unpacked: the version of the package if it is unpacked already
@@ -66,7 +64,7 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: Option
     return {"name": name, "version": steps.get(name, unpacked), "others": others}
 
 
-def _asks(world: World, node: Node, satisfied: Any) -> Dict[str, Entry]:
+def _asks(world: World, node: Node, satisfied: Any) -> dict[str, Entry]:
     """Return what the layer asks for: name → version wanted."""
     peers = [each for each in beside(world, node, absent=False) if each is node or not satisfied(world, each)]
     return {each.attrs["name"]: {"version": each.attrs.get("version")} for each in peers}
@@ -89,7 +87,7 @@ def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node], satisfi
             raise
 
 
-def _alone(world: World, name: str, entry: Entry, unpacked: Optional[str], before: Mapping[str, Entry]) -> Steps:
+def _alone(world: World, name: str, entry: Entry, unpacked: str | None, before: Mapping[str, Entry]) -> Steps:
     """Return what installing one package does after the layers before. Raises CheckError, naming what is in its way."""
     apt = manager(world)
     try:
@@ -141,7 +139,7 @@ def _quietly(world: World, name: str, entry: Entry, before: Mapping[str, Entry])
         return {}
 
 
-def taken(world: World, node: Node, purge: bool) -> Set[str]:
+def taken(world: World, node: Node, purge: bool) -> set[str]:
     """Return which further packages go with a node's package that is to be absent. Raises CheckError."""
     apt = manager(world)
     before = asked(world)
@@ -153,3 +151,33 @@ def taken(world: World, node: Node, purge: bool) -> Set[str]:
         alone = apt.transaction(world, {**before, node.attrs["name"]: apt.GONE}, purge)
         others = {each for each in others if each in alone and alone[each] is None}
     return others
+
+
+def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: dict[str, Any] | None) -> ActionSpec:
+    """Return what removes the package. Raises CheckError if others would go that should stay."""
+    name, purge = node.attrs["name"], bool(node.attrs.get("purge"))
+    if entry is None or (entry.get("state") == "config-files" and not purge):
+        return ActionSpec()
+    apt = manager(world)
+    others: list[str] = []
+    known_after = None
+    try:
+        others = sorted(taken(world, node, purge))
+    except Unknown as unknown:
+        known_after = unknown.cause
+    own = wanted(nodes)
+    for other in others:
+        if other in own:
+            raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, own[other]))
+        if "package:" + other in world.claimed:
+            playbook, wanting = world.claimed["package:" + other]
+            raise CheckError("without %s, %s has to go, but %s of %s wants it" % (name, other, wanting, playbook))
+    if others and not node.attrs.get("dependents"):
+        shown = ", ".join(others)
+        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
+    item = {"name": name, "purge": purge, "others": others}
+    try:
+        left = package_units.add_units(world, [item])
+    except Unknown as unknown:
+        left, known_after = [], known_after or unknown.cause
+    return ActionSpec([*apt.first(world), apt.remove([item])], left=left, known_after=known_after)

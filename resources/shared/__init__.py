@@ -1,0 +1,1 @@
+"""What several node types share: paths, snapshots and their restoration, accounts, packages and units of systemd."""

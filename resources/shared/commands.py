@@ -1,0 +1,135 @@
+"""Commands: when they are needed, and the op that runs them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import ActionSpec, CheckError, Node, Stays
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import ANYTHING, Machine, World
+from statecfg.resources.shared import restore
+
+FACETS = ("packages", "units", "users", "groups")
+
+
+SHELL = "/bin/sh"
+
+
+@op
+def run(
+    machine: Machine,
+    argv: list[str],
+    effect: dict[str, Any],
+    cwd: str | None = None,
+    user: str | None = None,
+    env: dict[str, str] | None = None,
+    timeout: float = 600.0,
+    codes: list[int] | None = None,
+) -> Result:
+    """Run a program to its end."""
+    return machine.run(argv, effect, cwd, env, user, timeout=timeout, codes=tuple(codes or (0,)))
+
+
+def needed(node: Node, world: World) -> bool:
+    """Return whether the command is to run: a trigger, or its guards, say so."""
+    attrs = node.attrs
+    if node.triggers and world.triggered_by:
+        return True
+    guards = lacking(attrs, world)
+    if world.acted and not guards:  # it has run, and nothing but its exit status tells that it did its work
+        return False
+    if attrs.get("onlyif") is not None and all(guards):
+        guards.append(succeeds(attrs["onlyif"], attrs, world))
+    return all(guards) if guards else not node.triggers
+
+
+def lacking(attrs: dict[str, Any], world: World) -> list[bool]:
+    """Return for each guard that tells the command's work whether it says that it is not done."""
+    guards = []
+    if attrs.get("creates") is not None:
+        guards.append(world.stat(attrs["creates"]) is None)
+    if attrs.get("removes") is not None:
+        guards.append(world.stat(attrs["removes"]) is not None)
+    if attrs.get("unless") is not None:
+        guards.append(not succeeds(attrs["unless"], attrs, world))
+    return guards
+
+
+def succeeds(guard: list[str] | str, attrs: dict[str, Any], world: World) -> bool:
+    """Return whether a guard's command ends with status 0."""
+    require_directory(attrs, world)
+    given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
+    return world.probe(words(guard), **given).status == 0
+
+
+def require_directory(attrs: dict[str, Any], world: World) -> None:
+    """Raise CheckError where the directory to run in neither is there nor is coming."""
+    cwd = attrs.get("cwd")
+    if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
+        raise CheckError("the directory it runs in, cwd %s, does not exist; what makes it? Then require that" % cwd)
+
+
+def words(command: list[str] | str) -> list[str]:
+    """Return the argument list of a command: a text is a script for the shell."""
+    return [SHELL, "-c", command] if isinstance(command, str) else list(command)
+
+
+def names(command: list[str] | str, variable: str) -> bool:
+    """Tell whether a command names a variable of its environment."""
+    return any(re.search(r"\b%s\b" % re.escape(variable), word) for word in words(command))
+
+
+def effect(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Return the declared effects as the machine takes them; anything at all where none are declared."""
+    declared = attrs.get("effects")
+    if declared is None:
+        return dict(ANYTHING)
+    paths = [*declared.get("files", ()), *([attrs["creates"]] if attrs.get("creates") else [])]
+    return {"files": paths, "unknown": [facet for facet in FACETS if declared.get(facet)]}
+
+
+def remember(node: Node, world: World) -> dict[str, Any]:
+    """Take down whether what the command does was done already."""
+    return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
+
+
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Run what takes the command's work back, where its guards say that it stands."""
+    attrs = {**node.attrs, **getattr(node, "given", {})}
+    name, left = attrs["name"], []
+    if attrs.get("undo") is None:
+        return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
+    if memory["done"]:
+        return ActionSpec(left=["what the command %s is for was there before it: it stays" % name])
+    missing = sorted(key for key, value in (attrs.get("env") or {}).items() if restore.masked(value))
+    if restore.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
+        text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "
+        raise Stays((text + "command as it was and destroy the playbook, or remove its work by hand") % name)
+    if missing:
+        attrs["env"] = {key: value for key, value in attrs["env"].items() if key not in missing}
+        text = "the undo of the command %s runs without %s: the playbook no longer contains that secret"
+        left.append(text % (name, ", ".join(missing)))
+    if restore.masked(attrs.get("unless")):  # nobody can ask it, and that the command did its work is known
+        attrs["unless"] = None
+    guards = lacking(attrs, world)
+    if world.acted if not guards else all(guards):
+        return ActionSpec()
+    require_directory(attrs, world)
+    given = {option: attrs.get(option) for option in ("cwd", "user", "env")}
+    action = run(words(attrs["undo"]), effect(attrs), timeout=attrs.get("timeout") or 600.0, **given)
+    return ActionSpec([action], left=left)
+
+
+def check_effects(effects: Mapping[str, Any]) -> None:
+    """Raise ValueError if declared effects mean nothing."""
+    for key, value in effects.items():
+        if key not in ("files", *FACETS):
+            raise ValueError("effects has no %s; it has: files, %s" % (key, ", ".join(FACETS)))
+        if key == "files":
+            if isinstance(value, str) or not all(isinstance(path, str) and path.startswith("/") for path in value):
+                raise ValueError("the files of effects are a list of absolute paths")
+        elif not isinstance(value, bool):
+            raise ValueError("%s of effects is true or false" % key)

@@ -1,0 +1,100 @@
+"""Directories: the ops, the snapshot and its restoration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths, restore, snapshot
+
+
+@op
+def mkdir(
+    machine: Machine,
+    path: str,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    parents: bool = False,
+) -> Result:
+    """Make a directory."""
+    return machine.mkdir(path, mode, owner, group, parents)
+
+
+def removal(world: World, path: str, recursive: bool) -> list[Action]:
+    """Return what removes the directory. Raises CheckError where that would take more than was asked for."""
+    stat = world.stat(path)
+    if stat is None:
+        return []
+    if stat.kind != "directory":
+        paths.refuse(path, stat, "a directory", "a %s node with absent: true removes it" % stat.kind)
+    if not recursive and world.listdir(path):
+        inside = world.listdir(path)
+        shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
+        raise CheckError("%s is not empty (%s); recursive: true removes it with all that is in it" % (path, shown))
+    return [paths.remove(path, recursive)]
+
+
+def blobs(node: Node, world: World) -> list[Blob]:
+    """Return the content of those files of the source that the host's files don't have."""
+    lacking = []
+    for name, entry in (node.attrs.get("tree") or {}).items():
+        if entry["kind"] == "file":
+            try:
+                if world.digest(node.attrs["path"] + "/" + name) == entry["content"].sha256:
+                    continue
+            except (OSError, Unknown):  # not there, or not yet to be seen: then it is needed
+                pass
+            lacking.append(entry["content"])
+    return lacking
+
+
+def remember(node: Node, world: World) -> dict[str, Any]:
+    """Take down the directory, and of what is in it all that the node may replace or remove."""
+    attrs = node.attrs
+    path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
+    snap = snapshot.Snapshot(world)
+    was, tree = snap.entry(path), attrs.get("tree") or {}
+    inside: dict[str, Any] = {}
+    complete = was is None
+    if was is not None and was["kind"] == "directory":
+        try:
+            if attrs.get("purge") or attrs.get("recursive"):
+                inside = snap.inside(path)
+            elif tree:
+                inside = snap.inside(path, tree)
+            complete = bool(tree or attrs.get("purge") or attrs.get("recursive"))
+        except LookupError as problem:
+            snap.lost.append("%s: what was in it is not remembered" % problem)
+    above = snapshot.missing_above(world, path)
+    return snap.memory(path=path, was=was, above=above, inside=inside, complete=complete, source=sorted(tree))
+
+
+def undo(node: Node, memory: Mapping[str, Any], world: World, leaving: Mapping[str, Node] | None = None) -> ActionSpec:
+    """Bring back what was there, directories first; then take away what is ours, directories last."""
+    restoring = restore.Restore(world, memory, leaving)
+    attrs, path, was = node.attrs, memory["path"], memory["was"]
+    now = world.stat(path)
+    if attrs.get("absent"):
+        if was is not None:
+            if attrs.get("recursive") and not memory["complete"]:
+                restoring.left.append("what was in %s does not come back: it is not known" % path)
+            restoring.back_if_missing(path, was)
+            restore.bring_back(restoring, memory, attrs)
+        return restoring.spec()
+    if now is not None and now.kind != "directory":
+        restoring.left.append("%s is %s by now: it stays" % (path, paths.KINDS[now.kind]))
+        return restoring.spec()
+    if now is None and was is not None:
+        restoring.back_if_missing(path, was)
+    restore.bring_back(restoring, memory, attrs)
+    if now is not None and was is not None:
+        restoring.attributes(path, now, was, restore.given(attrs))
+    elif now is not None:
+        restoring.remove(path, now)
+    restoring.remove_above(path, memory["above"])
+    return restoring.spec()

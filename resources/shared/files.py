@@ -1,0 +1,83 @@
+"""Files with their content: the op, the snapshot and its restoration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown, error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import restore, snapshot
+
+
+@op
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Put a file of this content in place. A link that something else in this run has put there stays."""
+    found = machine.apparent(path)
+    if found is not None and found.kind == "symlink":
+        text = "%s is a link to %s, not a file: it was made in this run; follow: true manages the file that it leads to"
+        return error(text % (path, found.target))
+    return machine.write(path, content, mode, owner, group, backup, validate)
+
+
+def blobs(node: Node, world: World) -> list[Blob]:
+    """Return the content, unless the host's file has it already."""
+    content = node.attrs.get("content")
+    if not isinstance(content, Blob):
+        return []
+    try:
+        return [] if world.digest(node.attrs["path"]) == content.sha256 else [content]
+    except (OSError, Unknown):
+        return [content]
+
+
+def remember(node: Node, world: World) -> dict[str, Any]:
+    """Take down the file; where the node gives it no content, its own only where it is small."""
+    attrs = node.attrs
+    path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
+    written = attrs.get("content") is not None
+    snap = snapshot.Snapshot(world, snapshot.REMEMBERED if written or attrs.get("absent") else snapshot.SMALL)
+    known: dict[str, Any] = {"path": path, "was": snap.entry(path), "written": written}
+    if attrs.get("backup"):
+        known["backup"] = snap.kept(path, attrs["backup"])
+    return snap.memory(**known) if written or attrs.get("absent") else known
+
+
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Bring the former file back, or take ours away."""
+    attrs = node.attrs
+    path, was = memory["path"], memory["was"]
+    restoring = restore.Restore(world, memory)
+    if attrs.get("absent"):
+        if was is not None:
+            restoring.back_if_missing(path, was)
+    elif attrs.get("content") is not None or memory["written"]:
+        restoring.back(path, was, ("file",))
+        restore.back_up(restoring, memory, attrs.get("backup"))
+    elif was is not None:
+        restoring.restore_attributes(path, was, restore.given(attrs))
+    return restoring.spec()
+
+
+def to_wire(node: Any, context: Any) -> Any:
+    """Read the source or render the template, so that only content crosses the wire."""
+    attrs = node.attrs
+    content = attrs.get("content")
+    if attrs.get("template") is not None:
+        content = Blob.of(context.render(node, attrs["template"], dict(attrs.get("vars") or {})))
+    elif attrs.get("source") is not None:
+        content = context.read(node, attrs["source"])
+    elif isinstance(content, (str, bytes, Blob)):  # a secret is none of these, and stays one until it is sent
+        content = Blob.of(content)
+    return node.with_attrs(content=content, source=None, template=None, vars=None)

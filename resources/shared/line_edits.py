@@ -1,0 +1,116 @@
+"""Edits of single lines in files: the ops, the snapshot and its restoration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import ActionSpec, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import lines, restore, snapshot
+
+
+@op(turn="lines")
+def set_line(
+    machine: Machine,
+    path: str,
+    line: str,
+    match: str | None = None,
+    after: str | None = None,
+    before: str | None = None,
+    made: bool = False,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Have the line in the file. `made`: the file may be missing, and is made then."""
+    text = "" if made and machine.apparent(path) is None else content(machine, path)
+    new = encoded(lines.with_line(text, line, match, after, before))
+    return machine.write(path, new, mode, owner, group, backup, validate)
+
+
+@op(turn="lines")
+def remove_line(
+    machine: Machine,
+    path: str,
+    line: str | None = None,
+    match: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Have no such line in the file."""
+    new = encoded(lines.without_line(content(machine, path), line, match))
+    return machine.write(path, new, backup=backup, validate=validate)
+
+
+@op(turn="lines")
+def restore_lines(
+    machine: Machine,
+    path: str,
+    line: str | None,
+    was: list[Mapping[str, Any]],
+    last: str | None = None,
+    made: bool = False,
+) -> Result:
+    """Undo an edit of lines. `line`: what was put in; None: lines were removed. `made`: an empty file goes."""
+    new = restored(content(machine, path), line, was, last)
+    return machine.write(path, encoded(new)) if new or not made else machine.remove(path)
+
+
+def content(world: World, path: str) -> str:
+    """Return a file's content; bytes that are no UTF-8 come through unharmed."""
+    return world.read(path).decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as the bytes it was read from."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def restored(text: str, line: str | None, was: list[Mapping[str, Any]], last: str | None) -> str:
+    """Return a text with an edit of lines undone (see `restore_lines`)."""
+    if line is None:
+        return lines.lines_undone(text, was, last)
+    return lines.line_undone(text, line, was, last)
+
+
+def remember(node: Node, world: World) -> dict[str, Any]:
+    """Take down the lines that the node is about, and where they stand."""
+    attrs = node.attrs
+    path = snapshot.followed(world, attrs["path"], True)
+    stat = world.stat(path)
+    text = content(world, path) if stat is not None and stat.kind == "file" else ""
+    snap = snapshot.Snapshot(world)
+    known: dict[str, Any] = {"path": path, "exists": stat is not None, "empty": not text, "last": lines.open_end(text)}
+    known["lines"] = lines.taken_down(text, attrs.get("line"), attrs.get("match"))
+    if stat is not None and stat.kind == "file" and restore.given(attrs):
+        known["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
+    if attrs.get("backup"):
+        known["backup"] = snap.kept(path, attrs["backup"])
+    return snap.memory(**known)
+
+
+def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+    """Undo the node's own edit, in the file as it is by now."""
+    attrs, path = node.attrs, memory["path"]
+    restoring = restore.Restore(world, memory)
+    stat = world.stat(path)
+    if stat is not None and stat.kind == "file":
+        text, line = content(world, path), None if attrs.get("absent") else attrs.get("line")
+        edit = (line, memory["lines"], memory["last"])
+        new = restored(text, *edit)
+        # Of two nodes that may make the file the second finds it made, with nothing in it but the first one's line.
+        made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
+        masked = line is not None and lines.SECRET.search(line)
+        if masked and len(lines.put_in(text, str(line), memory["lines"])) > 1:
+            restoring.left.append("%s: which of its lines held the secret is not known: they stay" % path)
+        if new != text or (line is not None and not text and not memory["exists"]):
+            restoring.actions.append(restore_lines(path, *edit, made=made))
+        if memory.get("was") is not None and (new or not made):
+            restoring.attributes(path, stat, memory["was"], restore.given(attrs))
+    restore.back_up(restoring, memory, attrs.get("backup"))
+    return restoring.spec()

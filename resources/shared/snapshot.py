@@ -1,0 +1,119 @@
+"""Snapshots of paths: record what exists before a node changes it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Container
+from typing import Any
+
+from statecfg.remote.graph.model import Blob, CheckError
+from statecfg.remote.machine.changes import DIFFED
+from statecfg.remote.machine.world import Stat, World
+from statecfg.resources.shared import paths
+
+Entry = dict[str, Any]
+
+REMEMBERED = 64 << 20  # bytes of content that are kept for one node
+SMALL = 1 << 20  # bytes of a file that are kept although its content is not the node's to change, yet
+DEEPEST = 200  # levels of directories that are kept for one node
+ENTRIES = 10000  # files, directories and links that are kept for one node
+
+
+class Snapshot:
+    """Takes down what stands at paths, up to the limits for one node.
+
+    :param room: bytes of content that may be kept
+    """
+
+    def __init__(self, world: World, room: int = REMEMBERED) -> None:
+        self.world, self.room, self.entries = world, room, 0
+        self.lost: list[str] = []
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what stands at a path, with its content; None where nothing does."""
+        stat = self.world.stat(path)
+        return None if stat is None else self._full(path, stat)
+
+    def _full(self, path: str, stat: Stat) -> Entry:
+        found: Entry = {"kind": stat.kind, "mode": stat.mode, "owner": stat.owner, "group": stat.group}
+        if stat.kind == "symlink":
+            found["target"] = stat.target
+        elif stat.kind == "file":
+            content = self._content(path, stat.size)
+            if content is not None:
+                found["content"] = content
+        elif stat.kind == "other":
+            self.lost.append("%s, %s, is not remembered" % (path, paths.KINDS["other"]))
+        return found
+
+    def _content(self, path: str, size: int) -> Blob | None:
+        if size > self.room:
+            self.lost.append("the content of %s is not remembered: %d bytes are too much" % (path, size))
+            return None
+        try:
+            # What is large is read again when it is put away, and never stands in memory.
+            large = size > DIFFED
+            content = Blob(self.world.digest(path), size, path=path) if large else Blob.of(self.world.read(path))
+        except PermissionError:
+            self.lost.append("the content of %s is not remembered: it may not be read" % path)
+            return None
+        self.room -= content.size
+        return content
+
+    def inside(self, root: str, wanted: Container[str] | None = None) -> dict[str, Entry]:
+        """Return what is in a directory and below it: relative path → entry; raises LookupError where it is too much.
+
+        :param wanted: the paths of which all is taken down; of the others only that they are there
+        """
+        found: dict[str, Entry] = {}
+        waiting = [""]
+        while waiting:
+            above = waiting.pop()
+            for name in self._names(posixpath.join(root, above)):
+                path = posixpath.join(above, name)
+                stat = self.world.stat(posixpath.join(root, path))
+                if stat is None:
+                    continue
+                if path.count("/") > DEEPEST:
+                    raise LookupError("%s holds directories more than %d levels deep" % (root, DEEPEST))
+                self.entries += 1
+                if self.entries > ENTRIES:
+                    raise LookupError("%s holds more than %d files" % (root, ENTRIES))
+                whole = wanted is None or path in wanted
+                found[path] = self._full(posixpath.join(root, path), stat) if whole else {"kind": stat.kind}
+                if stat.kind == "directory":
+                    waiting.append(path)
+        return found
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            return self.world.listdir(path)
+        except PermissionError:
+            self.lost.append("what is in %s is not remembered: it may not be read" % path)
+            return []
+
+    def kept(self, path: str, suffix: str) -> Entry:
+        """Return what stands where a node keeps the old file."""
+        return {"suffix": suffix, "was": self.entry(path + suffix)}
+
+    def memory(self, **known: Any) -> dict[str, Any]:
+        """Return what a type remembers, with what it does not."""
+        return dict(known, lost=self.lost) if self.lost else known
+
+
+def missing_above(world: World, path: str) -> list[str]:
+    """Return the directories above a path that are not there, the nearest first."""
+    found = []
+    above = posixpath.dirname(path)
+    while world.stat(above) is None:
+        found.append(above)
+        above = posixpath.dirname(above)
+    return found
+
+
+def followed(world: World, path: str, follow: bool) -> str:
+    """Return the path that a node manages; the path itself where its link can't be followed."""
+    try:
+        return paths.followed(world, path) if follow else path
+    except CheckError:
+        return path

@@ -1,0 +1,24 @@
+"""Write what statecfg sends to a host as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from statecfg.run import host_modules
+
+
+def everything() -> dict[str, host_modules.Module]:
+    """Return all modules that a host can get, but for node types in Hy."""
+    types = host_modules.of_types(host_modules.python_types().values())
+    parts = [module for part in host_modules.PARTS for module in host_modules.of_part(part).items()]
+    return {**host_modules.core(), **types, **dict(parts)}
+
+
+def write(modules: Mapping[str, host_modules.Module], folder: Path) -> None:
+    """Write modules below a folder, so that they can be imported from there."""
+    for name, (package, _, text) in modules.items():
+        path = folder.joinpath(*name.split("."))
+        path = path / "__init__.py" if package else path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

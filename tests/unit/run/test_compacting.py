@@ -1,0 +1,26 @@
+"""Compacting: blanks that only people need go, and every token stays on its line."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from statecfg.run.compacting import compacted
+
+CASES = {
+    "if a :\n    b = [ 1,\n        2 ]\n\n    c = d  if e else f\n": "if a:\n b=[1,\n2]\n\n c=d if e else f\n",
+    "a = f'{b !r:>3} {{ c }}' + \"\" 'd'\n": "a=f'{b !r:>3} {{ c }}'+\"\" 'd'\n",
+    "a = 1 .real\nb = x . y\nc = not -1\n": "a=1 .real\nb=x.y\nc=not-1\n",
+    "a = '''\n  b\n''' \\\n    'c'\n": "a='''\n  b\n'''\\\n 'c'\n",
+    "def f(a, * , b):\n    return (\n\n        'x'\n    )": "def f(a,*,b):\n return(\n\n'x'\n)",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("source", CASES)
+def test_blanks_go_and_lines_stay(source: str) -> None:
+    short = compacted(source)
+    assert short == CASES[source]
+    assert ast.dump(ast.parse(short)) == ast.dump(ast.parse(source))
+    assert short.count("\n") == source.count("\n")
