@@ -17,6 +17,7 @@ from tests.lab.host import Host
 PREPARE = """\
 set -eu
 mount -t overlay "$1" -o "lowerdir=$3,upperdir=$2/upper,workdir=$2/work" "$2/root"
+rm -rf "$2/root/var/lib/statecfg"  # this machine may have one
 """
 NETWORK = """\
 echo ready

@@ -96,8 +96,19 @@ def set_aside(place: str, mark: str) -> str:
     os.makedirs(aside, 0o700, exist_ok=True)
     for name in (RUNS, BEFORE, LEDGER):  # the ledger last: killed in between, the next run moves the rest
         if os.path.exists(os.path.join(place, name)):
-            os.rename(os.path.join(place, name), os.path.join(aside, name))
+            _move(os.path.join(place, name), os.path.join(aside, name))
     return aside
+
+
+def _move(source: str, target: str) -> None:
+    """Move a file, or all files of a directory: overlayfs can't rename a directory that came with an image."""
+    if not os.path.isdir(source) or os.path.islink(source):
+        os.rename(source, target)
+        return
+    os.makedirs(target, 0o700, exist_ok=True)
+    for name in os.listdir(source):
+        _move(os.path.join(source, name), os.path.join(target, name))
+    os.rmdir(source)
 
 
 class Lock:

@@ -442,3 +442,30 @@ def test_nobody_writes_to_a_ledger_of_a_newer_format(machine: Machine) -> None:
         done = machine.run(file(str(machine.folder / "f"), content="x"), mode=mode)
         assert done.end["status"] == "failed" and f"format {SCHEMA + 1}" in done.end["error"]
     assert not (machine.folder / "f").exists()
+
+
+OVERLAY = """
+mount -t tmpfs tmpfs "$1"
+cd "$1"
+mkdir -p image/runs image/before upper work state
+touch image/runs/first image/before/kept image/ledger.db
+mount -t overlay overlay -o lowerdir=image,upperdir=upper,workdir=work state
+"$2" -c 'import sys; from statecfg.remote.ledger.state import set_aside; set_aside(sys.argv[1], "f00")' "$1/state"
+cd state
+find . -mindepth 1 | sort
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can mount")
+def test_a_ledger_that_came_with_an_image_is_set_aside(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["unshare", "-m", "--propagation", "private", "sh", "-ec", OVERLAY, "sh", str(tmp_path), sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == [
+        *("./of-f00", "./of-f00/before", "./of-f00/before/kept", "./of-f00/ledger.db"),
+        *("./of-f00/runs", "./of-f00/runs/first"),
+    ]
