@@ -1,4 +1,4 @@
-"""The ops that create, change and remove users, with the tools of Debian's passwd package."""
+"""Create, change and remove users and groups with the tools of Debian's passwd package."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--she
 
 
 def fingerprint(password_hash: str) -> str:
-    """Return what stands for a password's hash where people can see it: not to be turned back."""
+    """Return a short digest that identifies a password hash in reports. The hash cannot be computed from it."""
     return "sha256:" + hashlib.sha256(password_hash.encode()).hexdigest()[:16]
 
 
 @table("passwords")
 def passwords(host: World) -> dict[str, dict[str, Any]]:
-    """Load the fingerprints of the password hashes: user → `hash`. Raises OSError where we may not read them."""
+    """Load the fingerprints of the password hashes: user → `hash`.
+
+    :raises OSError: if this user may not read `/etc/shadow`
+    """
     text = host.read("/etc/shadow").decode("utf-8", "replace")
     entries = [line.split(":") for line in text.splitlines() if ":" in line]
     return {fields[0]: {"hash": fingerprint(fields[1])} for fields in entries}
@@ -43,7 +46,11 @@ def useradd(
     create_home: bool,
     gid: int | None = None,
 ) -> Result:
-    """Make a user, with a group of its own where `group` is not given; `gid`: that group's number, where known."""
+    """Create a user.
+
+    :param group: the primary group; None: create a group with the user's name
+    :param gid: the GID of the primary group, if it is known. It only goes into the effect
+    """
     given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
     argv = ["useradd", *options(given), "--create-home" if create_home else "--no-create-home"]
     argv += [] if group else ["--user-group"]
@@ -62,7 +69,11 @@ def useradd(
 
 @op(turn="accounts")
 def usermod(machine: Machine, name: str, changed: dict[str, Any], gid: int | None = None) -> Result:
-    """Change a user: `changed` has the fields that become different, `groups` all the further groups it is in then."""
+    """Change a user.
+
+    :param changed: the fields that change; `groups` is the complete list of additional groups
+    :param gid: the GID of the new primary group, if it is known
+    """
     argv = ["usermod", *options(dict(changed, home=None))]
     argv += ["--home", changed["home"]] if "home" in changed else []
     argv += ["--groups", ",".join(changed["groups"])] if "groups" in changed else []
@@ -82,13 +93,17 @@ def set_password(machine: Machine, name: str, password_hash: str) -> Result:
 
 @op(turn="accounts")
 def make_home(machine: Machine, name: str, home: str) -> Result:
-    """Make the home directory of a user that has none."""
+    """Create the missing home directory of a user."""
     return machine.mkdir(home, 0o700, owner=name)
 
 
 @op(turn="accounts")
 def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -> Result:
-    """Remove a user; `group`: the group of its own goes with it; `home`: the directory that goes too."""
+    """Remove a user.
+
+    :param group: whether userdel(8) also removes the group with the user's name
+    :param home: the home directory to remove; None: keep it
+    """
     effect: dict[str, Any] = {"users": {name: None}, "passwords": {name: None}}
     if group:
         effect["groups"] = {name: None}
@@ -100,19 +115,22 @@ def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -
 
 @op(turn="accounts")
 def groupadd(machine: Machine, name: str, gid: int | None = None, system: bool = False) -> Result:
-    """Make a group."""
+    """Create a group."""
     number = ["--gid", str(gid)] if gid is not None else []
     argv = ["groupadd", *number, *(["--system"] if system else []), "--", name]
     return machine.run(argv, {"groups": {name: {"gid": gid, "members": []}}})
 
 
 def options(given: dict[str, Any]) -> list[str]:
-    """Return the options of useradd(8) and usermod(8) for the fields that are given."""
+    """Return the options of useradd(8) and usermod(8) for the fields that are not None."""
     return [part for field, flag in FLAGS.items() if given.get(field) is not None for part in (flag, str(given[field]))]
 
 
 def removal(world: World, name: str, entry: dict[str, Any] | None, remove_home: bool) -> list[Action]:
-    """Return what removes a user. Raises CheckError where its home is not its own to be removed."""
+    """Return the actions that remove a user.
+
+    :raises CheckError: if the home directory must go too, but is vital, belongs to another user or is not a directory
+    """
     if entry is None:
         return []
     own = world.entry("groups", name)
@@ -127,7 +145,7 @@ def removal(world: World, name: str, entry: dict[str, Any] | None, remove_home: 
 
 
 def remember(node: Node, world: World) -> dict[str, Any]:
-    """Take down the user, the group it has as its first, and what may go with it: its own group and its home."""
+    """Record the user, its primary group and what a removal takes: the group of its name and its home directory."""
     attrs = node.attrs
     name = attrs["name"]
     entry, own = world.entry("users", name), world.entry("groups", name)
@@ -149,7 +167,10 @@ def remember(node: Node, world: World) -> dict[str, Any]:
 
 
 def newcomer_undone(world: World, name: str, memory: Mapping[str, Any], remove_home: bool) -> restore.Restore:
-    """Return what takes a user away that was not there before; its home goes where it is asked for and came with it."""
+    """Return what removes a user that did not exist before.
+
+    :param remove_home: also remove the home directory, if it did not exist before the user
+    """
     restoring = restore.Restore(world, memory)
     entry = world.entry("users", name)
     if entry is None:
@@ -162,12 +183,12 @@ def newcomer_undone(world: World, name: str, memory: Mapping[str, Any], remove_h
     restoring.actions.extend(gone)
     own = memory["own"]
     if own is not None and world.entry("groups", name) is not None and any(act.args.get("group") for act in gone):
-        restoring.actions.append(groupadd(name, own["gid"]))  # userdel(8) takes the group of its name along
+        restoring.actions.append(groupadd(name, own["gid"]))  # userdel(8) removes the group of this name, too
     return restoring
 
 
 def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> restore.Restore:
-    """Return what makes a user again that the node removed, with its home as far as that was removed, too."""
+    """Return what creates a user again that the node removed, with the home directory if the node removed it."""
     restoring = restore.Restore(world, memory, users=[name])
     was, group = memory["entry"], memory.get("group")
     if world.entry("users", name) is None:
@@ -188,7 +209,7 @@ def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> restore.
 
 
 def changes_undone(world: World, attrs: Mapping[str, Any], memory: Mapping[str, Any]) -> restore.Restore:
-    """Return what gives a user those fields back that the node was given."""
+    """Return what restores the fields of a user that the node set."""
     restoring = restore.Restore(world, memory)
     name, was, now = attrs["name"], memory["entry"], world.entry("users", attrs["name"])
     if memory["password"]:
@@ -217,13 +238,13 @@ def changes_undone(world: World, attrs: Mapping[str, Any], memory: Mapping[str, 
 
 @op(turn="accounts")
 def groupmod(machine: Machine, name: str, gid: int) -> Result:
-    """Give a group another number; what its files keep is the old one."""
+    """Change the GID of a group. Its files keep the old GID."""
     return machine.run(["groupmod", "--gid", str(gid), "--", name], {"groups": {name: {"gid": gid}}})
 
 
 @op(turn="accounts")
 def set_members(machine: Machine, name: str, members: list[str]) -> Result:
-    """Have exactly these users in a group."""
+    """Set the members of a group to exactly these users."""
     argv = ["gpasswd", "--members", ",".join(members), name]
     return machine.run(argv, {"groups": {name: {"members": members}}})
 
@@ -235,12 +256,15 @@ def groupdel(machine: Machine, name: str) -> Result:
 
 
 def first_of(world: World, entry: Mapping[str, Any]) -> list[str]:
-    """Return the users whose first group it is."""
+    """Return the users whose primary group this is."""
     return sorted(name for name, fields in world.table("users").items() if fields.get("gid") == entry.get("gid"))
 
 
 def creation(world: World, attrs: dict[str, Any]) -> Action:
-    """Return what makes the user, in one step."""
+    """Return the action that creates the user.
+
+    :raises CheckError: if another user has the UID
+    """
     name, uid = attrs["name"], attrs.get("uid")
     if uid is not None:
         taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
@@ -264,7 +288,7 @@ def creation(world: World, attrs: dict[str, Any]) -> Action:
 
 
 def changes(world: World, attrs: dict[str, Any], entry: dict[str, Any]) -> list[Action]:
-    """Return what brings a user that is there to what is wanted."""
+    """Return the actions that change an existing user to the wanted attributes."""
     changed = {field: attrs[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
     changed = {field: value for field, value in changed.items() if value != entry.get(field)}
     group, groups = attrs.get("group"), attrs.get("groups")

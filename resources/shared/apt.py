@@ -1,4 +1,4 @@
-"""Debian packages: what is installed, what apt would do, and the ops that change it."""
+"""Debian packages: what is installed, what apt would do, and the ops that change packages."""
 
 from __future__ import annotations
 
@@ -22,30 +22,33 @@ Entry = dict[str, Any]
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
 MARKS = "/var/lib/apt/extended_states"
-UPDATED = "now"  # in place of a time: the lists are going to be fetched in this run
+UPDATED = "now"  # instead of a time: this run fetches the lists
 TIMEOUT = 1800.0
-LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait for another apt to end
+LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait until another apt ends
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
-# A configuration file that was changed on the host stays as it is; a question about it would never be answered.
+# Keep configuration files that were changed on the host. Nobody could answer a question about them.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0")
-GONE = {"gone": True}  # an entry of the facet `asked`: the package is to be removed
-# What apt's answers depend on: the packages installed, its configuration and its lists.
+GONE = {"gone": True}  # an entry of the facet `asked`: this run removes the package
+# apt's answers depend on these: the installed packages, its configuration and its lists.
 INPUTS = ("packages", ("/etc/apt", "/var/lib/apt", "/var/lib/dpkg", "/etc/dpkg"))
-# What a package brings beside itself is known only once its scripts have run.
+# Only after the scripts of a package have run is it known what else the package created.
 BRINGS = ["files", "units", "users", "groups"]
 
 _FIELD = re.compile(r"^(Package|Status|Version|Architecture): (.*)$", re.M)
 _MARK = re.compile(r"^(Package|Auto-Installed): (.*)$", re.M)
 _NEEDS = "${db:Status-Status}\\t${Package}\\t${Pre-Depends}, ${Depends}\\t${Recommends}\\t${Provides}\\n"
 _NAMED = re.compile(r"[a-z0-9][a-z0-9+.-]+")
-# What makes apt refuse a transaction whatever newer lists say: packages that exclude each other.
+# Packages that exclude each other: apt refuses the transaction, and newer lists would not help.
 _EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove ")
 _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M)
 
 
 @table("packages")
 def packages(host: Any) -> dict[str, Entry]:
-    """Load what dpkg knows: name → version, and `state` where that is not installed and configured."""
+    """Load dpkg's packages: name → `version`, and `state` unless the package is installed and configured.
+
+    :raises CheckError: if the host has no dpkg
+    """
     try:
         text = host.read(STATUS).decode("utf-8", "replace")
     except OSError:
@@ -68,7 +71,7 @@ def packages(host: Any) -> dict[str, Entry]:
 
 @table("automatic")
 def automatic(host: Any) -> dict[str, Entry]:
-    """Load the packages that apt installed only because others need them: name → `auto`."""
+    """Load the packages that apt installed only because other packages need them: name → `auto`."""
     try:
         text = host.read(MARKS).decode("utf-8", "replace")
     except OSError:
@@ -83,13 +86,13 @@ def automatic(host: Any) -> dict[str, Entry]:
 
 @table("asked")
 def asked(host: Any) -> dict[str, Entry]:
-    """Load what this run asks apt for: nothing so far. Planned installs and removals are entered here."""
+    """Return an empty facet. Plans enter the installs and removals of this run here."""
     return {}
 
 
 @table("dependencies")
 def dependencies(host: Any) -> dict[str, Entry]:
-    """Load what installed packages need of each other: name → `hard` and `soft`, lists of installed packages."""
+    """Load which packages the installed packages need: name → `hard` and `soft`, lists of installed packages."""
     said = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
     rows = [line.split("\t") for line in said.splitlines() if line.count("\t") == 4]
     rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
@@ -110,7 +113,7 @@ def dependencies(host: Any) -> dict[str, Entry]:
 
 @table("apt")
 def apt(host: Any) -> dict[str, Entry]:
-    """Load when apt's lists were last fetched: `lists` → `updated`, seconds since 1970, 0 for never."""
+    """Load when apt's lists were last fetched: `lists` → `updated`, in seconds since 1970 (0: never)."""
     moments = [0.0]
     for path in (LISTS, "/var/lib/apt/periodic/update-success-stamp"):
         stat = host.stat(path)
@@ -120,12 +123,12 @@ def apt(host: Any) -> dict[str, Entry]:
 
 
 def fetched(host: World) -> bool:
-    """Return whether apt has any list of packages at all."""
+    """Return whether apt has at least one list of packages."""
     return host.stat(LISTS) is not None and any("_Packages" in name for name in host.listdir(LISTS))
 
 
 def update_lists(machine: Machine, older_than: float) -> Result:
-    """Fetch apt's lists, unless they are young enough."""
+    """Fetch apt's lists if they are older than this many seconds."""
     moment = (machine.entry("apt", "lists") or {}).get("updated", 0)
     if moment != UPDATED and time.time() - moment <= older_than:
         return ok()
@@ -134,16 +137,16 @@ def update_lists(machine: Machine, older_than: float) -> Result:
 
 
 def installed(version: str | None) -> Entry | None:
-    """Return the fields of a package that is installed at a version; of none where it is removed."""
+    """Return the fields of a package that is installed in this version; None if it is removed."""
     return {"version": version, "state": None} if version is not None else None
 
 
 @op(turn="apt", batch="packages")
 def install(machine: Machine, packages: list[Entry]) -> Result:
-    """Install or change to the given versions, all in one transaction.
+    """Install packages in one transaction, or change them to the given versions.
 
-    :param packages: each with `name`, `version` (None: apt's choice), `others`, the packages that come along, and
-        `update`, the seconds after which apt's lists are too old for it (None: they never are)
+    :param packages: each with `name`, `version` (None: apt's choice), `others` (the packages that apt installs with it:
+        name → version) and optionally `update` (the maximum age of apt's lists in seconds; without it, any age is fine)
     """
     ages = [package["update"] for package in packages if package.get("update") is not None]
     if ages:
@@ -164,13 +167,14 @@ def install(machine: Machine, packages: list[Entry]) -> Result:
 
 @op(turn="apt", batch="packages")
 def remove(machine: Machine, packages: list[Entry]) -> Result:
-    """Remove packages, and those that can't be without them, in one transaction.
+    """Remove packages, and the packages that depend on them, in one transaction.
 
-    Fails without removing anything if apt would by now remove a package that is not named here.
+    If apt would now change a package that the plan does not name, fail and remove nothing. If apt fails, start the
+    stopped units again.
 
-    :param packages: each with `name`, `purge`, `others`, the packages that go along, and, not always, `instead`,
-        those that apt then installs because packages that stay need one of a kind: name → version, and `units`, those
-        that are up and are stopped before; if apt fails, they are started again
+    :param packages: each with `name`, `purge`, `others` (the packages that are removed with it) and optionally
+        `instead` (packages that apt installs as a replacement because remaining packages need one: name → version) and
+        `units` (running units to stop first)
     """
     effect: Entry = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
@@ -199,9 +203,12 @@ def remove(machine: Machine, packages: list[Entry]) -> Result:
 def ready(
     machine: Machine, argv: Sequence[str], foreseen: set[str], units: Sequence[str], stopped: list[str]
 ) -> Result | None:
-    """Stop the units of packages that are about to go; return why they must not go, None where they may.
+    """Stop the units of packages that are about to be removed.
 
-    :param stopped: takes the units whose stop was begun
+    :param argv: the arguments of apt-get
+    :param foreseen: the packages that the plan names
+    :param stopped: receives the units that this function began to stop
+    :returns: an error if the packages must not be removed, otherwise None
     """
     refused = unforeseen(machine, argv, foreseen)
     if refused is None and units:
@@ -212,7 +219,7 @@ def ready(
 
 
 def unforeseen(machine: Machine, argv: Sequence[str], foreseen: set[str]) -> Result | None:
-    """Return an error if apt would by now remove or install a package that the plan doesn't name, None otherwise."""
+    """Return an error if apt would now change a package that the plan does not name, otherwise None."""
     try:
         others = sorted(set(simulate(machine, argv)) - foreseen)
     except CheckError as problem:
@@ -224,20 +231,20 @@ def unforeseen(machine: Machine, argv: Sequence[str], foreseen: set[str]) -> Res
 
 @op(turn="apt")
 def mark_automatic(machine: Machine, name: str) -> Result:
-    """Let apt know that a package is there only for others that need it."""
+    """Tell apt that a package is installed only because other packages need it."""
     return machine.run(["apt-mark", "-q", "auto", "--", name], {"automatic": {name: {"auto": True}}})
 
 
 @op(turn="apt")
 def configure(machine: Machine) -> Result:
-    """Finish what an interrupted dpkg left half done; apt refuses to work before."""
+    """Complete the work of an interrupted dpkg; until then, apt refuses to work."""
     effect = {"unknown": ["packages", *BRINGS]}
     argv = ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"]
     return machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
 
 
 def interrupted(world: World) -> bool:
-    """Return whether a dpkg was interrupted and has to be helped to its end first."""
+    """Return whether dpkg was interrupted, so that its work must be completed first."""
     try:
         return any(name.isdigit() for name in world.listdir("/var/lib/dpkg/updates"))
     except (OSError, Unknown):
@@ -245,24 +252,28 @@ def interrupted(world: World) -> bool:
 
 
 def first(world: World) -> list[Action]:
-    """Return what has to be done before apt can do anything."""
+    """Return the actions that apt needs before it can do anything."""
     return [configure()] if interrupted(world) else []
 
 
 def simulate(world: World, argv: Sequence[str]) -> dict[str, str | None]:
-    """Return what apt would do: name → version installed, None for removed. Raises CheckError with apt's words."""
+    """Return what apt would do: name → installed version, None if it removes the package.
+
+    :param argv: the arguments of apt-get
+    :raises CheckError: with apt's own message, if apt refuses
+    """
     command = ["apt-get", "-s", "-q", "-o", "APT::Get::Show-User-Simulation-Note=false", *argv]
     probe = world.probe(command, inputs=INPUTS)
     if probe.status != 0:
         lines = (probe.text + probe.errors.decode("utf-8", "replace")).splitlines()
         said = [line.strip() for line in lines if line.strip() and not line.endswith("...")]
-        said.sort(key=lambda line: not line.startswith("E:"))  # what is wrong before what it has to do with
+        said.sort(key=lambda line: not line.startswith("E:"))  # errors first, then the lines that explain them
         raise CheckError("apt can't do this: %s" % " ".join(said[:12]))
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
 
 
 def installed_now(world: World) -> set[str]:
-    """Return the names of the packages of which anything is installed."""
+    """Return the names of the packages that are at least partly installed."""
     return {name for name, entry in world.table("packages").items() if "version" in entry}
 
 
@@ -273,7 +284,10 @@ def conffiles(world: World, name: str) -> list[str]:
 
 
 def unknown_package(world: World, name: str, version: str | None) -> CheckError | None:
-    """Return why apt can't find a package: no such name (with the nearest), or no such version; None if it can."""
+    """Return why apt cannot find a package, or None if it can.
+
+    Either the name is unknown (the error suggests the nearest) or the version is.
+    """
     madison = world.probe(["apt-cache", "madison", "--", name], inputs=INPUTS).text
     versions = [line.split("|")[1].strip() for line in madison.splitlines() if line.count("|") >= 2]
     if any(fnmatch.fnmatchcase(known, version or "*") for known in versions):
@@ -289,15 +303,16 @@ def unknown_package(world: World, name: str, version: str | None) -> CheckError 
 
 
 def candidate(world: World, name: str) -> bool:
-    """Return whether apt has something to install under this name."""
+    """Return whether apt can install something under this name."""
     text = world.probe(["apt-cache", "policy", "--", name], inputs=INPUTS).text
     return "Candidate: " in text and "Candidate: (none)" not in text
 
 
 def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) -> dict[str, str | None]:
-    """Return what apt would do about all these at once, see `simulate`; removals that follow are in it, too.
+    """Return what apt would do in one transaction, including the removals that follow from it (see `simulate`).
 
-    :param wanted: name → its `version` (None: apt's choice), or `gone`
+    :param wanted: name → its `version` (None: apt's choice) or `gone`
+    :raises CheckError: if apt refuses
     """
     gone = sorted(name for name, entry in wanted.items() if entry.get("gone"))
     named = [
@@ -313,7 +328,10 @@ def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) 
 
 
 def together(world: World, wanted: Mapping[str, Entry]) -> dict[str, str | None]:
-    """Return what apt would do about all these at once. Raises CheckError if it would remove what is not `gone`."""
+    """Return what apt would do in one transaction that removes only packages marked as `gone`.
+
+    :raises CheckError: if apt refuses, or would remove another package
+    """
     steps = transaction(world, wanted)
     removed = sorted(name for name, version in steps.items() if version is None)
     removed = [name for name in removed if not wanted.get(name, {}).get("gone")]
@@ -323,14 +341,14 @@ def together(world: World, wanted: Mapping[str, Entry]) -> dict[str, str | None]
 
 
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
-    """Return what nothing needs any more once these packages are gone, or already now."""
-    # A mere suggestion of another package does not make a dependency needed.
+    """Return the packages that nothing needs after these are removed, including those that nothing needs now."""
+    # A package that is only suggested by another one counts as unneeded.
     argv = ["-o", "APT::AutoRemove::SuggestsImportant=false", "purge", "--auto-remove", "--", *sorted(names)]
     return {name for name, version in simulate(world, argv).items() if version is None}
 
 
 def stale(world: World, age: int | None) -> bool | None:
-    """Tell whether apt's lists are older than `age` seconds; None if an earlier node is going to fetch them."""
+    """Tell whether apt's lists are older than `age` seconds; None if an earlier node fetches them."""
     moment = (world.entry("apt", "lists") or {}).get("updated", 0)
     if moment == UPDATED:
         return None
@@ -338,17 +356,18 @@ def stale(world: World, age: int | None) -> bool | None:
 
 
 def excluded(problem: CheckError) -> bool:
-    """Tell whether apt refuses because packages exclude each other, and not because it lacks one."""
+    """Tell whether apt refuses because packages exclude each other, and not because a package is missing."""
     return _EXCLUDED.search(str(problem)) is not None
 
 
 def choice(
     world: World, name: str, version: str | None, unpacked: str | None, before: Mapping[str, Entry]
 ) -> dict[str, str | None]:
-    """Return what apt would do to install a package. Raises CheckError where it can't or would not.
+    """Return what apt would do to install a package.
 
-    :param unpacked: the version of the package if it is unpacked already
-    :param before: what else apt has done by then, see `transaction`
+    :param unpacked: the version of the package if it is already unpacked
+    :param before: what apt has done before in this run, see `transaction`
+    :raises CheckError: if apt refuses, or would remove another package
     """
     wanted = {"version": version}
     try:

@@ -1,4 +1,4 @@
-"""Commands: when they are needed, and the op that runs them."""
+"""Commands: when they must run, and the op that runs them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def run(
 
 
 def needed(node: Node, world: World) -> bool:
-    """Return whether the command is to run: a trigger, or its guards, say so."""
+    """Return whether the command must run, because of a trigger or its guards."""
     attrs = node.attrs
     if node.triggers and world.triggered_by:
         return True
     guards = lacking(attrs, world)
-    if world.acted and not guards:  # it has run, and nothing but its exit status tells that it did its work
+    if world.acted and not guards:  # it has run; only its exit status tells whether it worked
         return False
     if attrs.get("onlyif") is not None and all(guards):
         guards.append(succeeds(attrs["onlyif"], attrs, world))
@@ -47,7 +47,7 @@ def needed(node: Node, world: World) -> bool:
 
 
 def lacking(attrs: dict[str, Any], world: World) -> list[bool]:
-    """Return for each guard that tells the command's work whether it says that it is not done."""
+    """Return one value per guard among `creates`, `removes` and `unless`: True if it says that the work is not done."""
     guards = []
     if attrs.get("creates") is not None:
         guards.append(world.stat(attrs["creates"]) is None)
@@ -59,31 +59,34 @@ def lacking(attrs: dict[str, Any], world: World) -> list[bool]:
 
 
 def succeeds(guard: list[str] | str, attrs: dict[str, Any], world: World) -> bool:
-    """Return whether a guard's command ends with status 0."""
+    """Return whether a guard's command ends with exit status 0."""
     require_directory(attrs, world)
     given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
     return world.probe(words(guard), **given).status == 0
 
 
 def require_directory(attrs: dict[str, Any], world: World) -> None:
-    """Raise CheckError where the directory to run in neither is there nor is coming."""
+    """Check that the working directory exists, or may still be created by a required node.
+
+    :raises CheckError: if it does not exist
+    """
     cwd = attrs.get("cwd")
     if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
         raise CheckError("the directory it runs in, cwd %s, does not exist; what makes it? Then require that" % cwd)
 
 
 def words(command: list[str] | str) -> list[str]:
-    """Return the argument list of a command: a text is a script for the shell."""
+    """Return the argument list of a command; a string is a script for the shell."""
     return [SHELL, "-c", command] if isinstance(command, str) else list(command)
 
 
 def names(command: list[str] | str, variable: str) -> bool:
-    """Tell whether a command names a variable of its environment."""
+    """Tell whether a command mentions an environment variable."""
     return any(re.search(r"\b%s\b" % re.escape(variable), word) for word in words(command))
 
 
 def effect(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the declared effects as the machine takes them; anything at all where none are declared."""
+    """Return the declared effects in the machine's form; without a declaration, the command may change anything."""
     declared = attrs.get("effects")
     if declared is None:
         return dict(ANYTHING)
@@ -92,12 +95,15 @@ def effect(attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def remember(node: Node, world: World) -> dict[str, Any]:
-    """Take down whether what the command does was done already."""
+    """Record whether the result of the command existed before."""
     return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
 
 
 def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Run what takes the command's work back, where its guards say that it stands."""
+    """Run the `undo` of a command if its guards say that its result exists.
+
+    :raises Stays: if the undo needs a secret that the playbook no longer contains
+    """
     attrs = {**node.attrs, **getattr(node, "given", {})}
     name, left = attrs["name"], []
     if attrs.get("undo") is None:
@@ -112,7 +118,7 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         attrs["env"] = {key: value for key, value in attrs["env"].items() if key not in missing}
         text = "the undo of the command %s runs without %s: the playbook no longer contains that secret"
         left.append(text % (name, ", ".join(missing)))
-    if restore.masked(attrs.get("unless")):  # nobody can ask it, and that the command did its work is known
+    if restore.masked(attrs.get("unless")):  # the guard needs the lost secret; the command is known to have run
         attrs["unless"] = None
     guards = lacking(attrs, world)
     if world.acted if not guards else all(guards):
@@ -124,7 +130,10 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
 
 
 def check_effects(effects: Mapping[str, Any]) -> None:
-    """Raise ValueError if declared effects mean nothing."""
+    """Check the form of declared effects.
+
+    :raises ValueError: if a key or value is invalid
+    """
     for key, value in effects.items():
         if key not in ("files", *FACETS):
             raise ValueError("effects has no %s; it has: files, %s" % (key, ", ".join(FACETS)))

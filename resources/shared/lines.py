@@ -1,4 +1,4 @@
-"""Edit one line of a text; line ends and all other lines stay as they are."""
+"""Edit one line of a text. Line ends and all other lines stay as they are."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-SECRET = re.compile(r"<secret [^<>]*>")  # how the ledger holds what a secret stood in
+SECRET = re.compile(r"<secret [^<>]*>")  # the ledger stores this in place of a secret
 
 
 def with_line(
     text: str, line: str, match: str | None = None, after: str | None = None, before: str | None = None
 ) -> str:
-    """Return the text with `line` in it: as it is where it has it, in place of the last line that matches, or added.
+    """Return the text with `line` in it: unchanged if it has the line, otherwise with the line replaced or added.
 
-    :param match: a regular expression; the last line that it is found in is replaced
-    :param after: a new line goes behind the last line that this is found in; at the end where there is none
-    :param before: a new line goes before the first line that this is found in; at the end where there is none
+    :param match: a regular expression; `line` replaces the last line in which it is found
+    :param after: a regular expression; a new line is added after the last line in which it is found, or at the end
+    :param before: a regular expression; a new line is added before the first line in which it is found, or at the end
     """
     lines = _split(text)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
@@ -38,17 +38,18 @@ def with_line(
 
 
 def without_line(text: str, line: str | None = None, match: str | None = None) -> str:
-    """Return the text without the lines that are `line`, or that `match` is found in."""
+    """Return the text without the lines that equal `line` and those in which `match` is found."""
     lines = _split(text)
     gone = set(_found(lines, match))
     return "".join(each for at, each in enumerate(lines) if at not in gone and _bare(each) != line)
 
 
 def taken_down(text: str, line: str | None = None, match: str | None = None) -> list[dict[str, Any]]:
-    """Return the lines that are `line`, or that `match` is found in, each with where it stands among the others.
+    """Return the lines that equal `line` or in which `match` is found, each with its position among the other lines.
 
-    `text`, and `end` where it is not a line feed; `above`: the line before it of those that are none of these, as its
-    text and the how manieth of that text it is; `below`: likewise the line after it; `at`: how many are before it.
+    :returns: for each line: `text`; `end`, its line end; `above`, the nearest other line before it as [text, number],
+        where number counts the lines with this text so far; `below`, the next other line in the same form; and `at`,
+        the number of other lines before it
     """
     lines = _split(text)
     found = {at for at, each in enumerate(lines) if _bare(each) == line}.union(_found(lines, match))
@@ -70,16 +71,16 @@ def taken_down(text: str, line: str | None = None, match: str | None = None) -> 
 
 
 def open_end(text: str) -> str | None:
-    """Return the last line of a text where it has no end, None where it has."""
+    """Return the last line of a text if it has no line end, otherwise None."""
     lines = _split(text)
     return lines[-1] if lines and not _end(lines[-1]) else None
 
 
 def line_undone(text: str, line: str, was: Sequence[Mapping[str, Any]], last: str | None) -> str:
-    """Return the text with the effect of `with_line` undone, other lines left as they are.
+    """Return the text with the effect of `with_line` undone. Other lines stay as they are.
 
-    :param was: the lines that stood in its place (see `taken_down`)
-    :param last: the last line of the former text, where that had no end
+    :param was: the lines that `line` replaced (see `taken_down`)
+    :param last: the last line of the former text, if it had no line end
     """
     if any(entry["text"] == line for entry in was):
         return text
@@ -95,7 +96,7 @@ def line_undone(text: str, line: str, was: Sequence[Mapping[str, Any]], last: st
 
 
 def put_in(text: str, line: str, was: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return where the line that was put in stands; of one with a mask for a secret, the lines that may be it."""
+    """Return the positions of the inserted line. If a secret in it is masked, return all lines that match the rest."""
     lines = _split(text)
     if not SECRET.search(line):
         return [at for at, each in enumerate(lines) if _bare(each) == line]
@@ -105,7 +106,11 @@ def put_in(text: str, line: str, was: Sequence[Mapping[str, Any]]) -> list[int]:
 
 
 def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: str | None) -> str:
-    """Return the text with the effect of `without_line` undone: what is missing of `was` where it was."""
+    """Return the text with the effect of `without_line` undone: the missing lines of `was` are back in their places.
+
+    :param was: the removed lines (see `taken_down`)
+    :param last: the last line of the former text, if it had no line end
+    """
     lines = _split(text)
     missing = _missing(lines, was)
     if not missing:
@@ -120,7 +125,7 @@ def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: str | None) 
 
 
 def _missing(lines: Sequence[str], was: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return those of the former lines that are not there, each as often as it is not."""
+    """Return the former lines that are missing, each as often as it is missing."""
     there = [_bare(each) for each in lines]
     missing = []
     for entry in was:
@@ -132,7 +137,7 @@ def _missing(lines: Sequence[str], was: Sequence[Mapping[str, Any]]) -> list[Map
 
 
 def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping[str, Any]]) -> int:
-    """Return where a former line goes: behind the line that was above it, else before the one that was below it."""
+    """Return where to insert a former line: after the line that was above it, else before the one that was below it."""
     former = {each["text"] for each in was}
 
     def position(mark: Sequence[Any] | None) -> int | None:
@@ -142,7 +147,7 @@ def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping
     above, below = position(entry["above"]), position(entry["below"])
     if entry["above"] is None or above is not None:
         at = 0 if above is None else above + 1
-        # Behind those of its kind that are back already, which come in their order.
+        # Insert it after the former lines that are already back, so that they keep their order.
         while at < len(lines) and at != below and _bare(lines[at]) in former:
             at += 1
         return at
@@ -152,7 +157,7 @@ def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping
 
 
 def _closed(lines: list[str], before: str, last: str | None) -> str:
-    """Return the text of the lines, which ends as `before` does; with `last` at its end, without a line end."""
+    """Join the lines. The last line loses its line end if it is `last`, or if `before` does not end with a line end."""
     if last is not None and lines and lines[-1] in (last + "\n", last + "\r\n"):
         lines[-1] = last
     elif lines and before and not _end(before[-2:]):
@@ -161,7 +166,7 @@ def _closed(lines: list[str], before: str, last: str | None) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Return the lines with their ends; only a line feed ends one, whatever Python takes for a line end beside it."""
+    """Return the lines with their line ends. Only a line feed ends a line, unlike in `str.splitlines`."""
     parts = text.split("\n")
     lines = [part + "\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines

@@ -1,4 +1,4 @@
-"""Units of packages that are removed: which are up, and how to stop them. Not every package stops its units."""
+"""Find and stop the running units of packages before their removal. Not every package stops its units."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import systemd
 
-NOT_LOADED = 5  # exit status of systemctl: a unit is gone by now
+NOT_LOADED = 5  # exit status of systemctl: a unit no longer exists
 
 
 def add_units(world: World, items: Iterable[dict[str, Any]]) -> list[str]:
-    """Add to items that remove packages which units end with them; return what is to be said of those that stay up.
+    """Add the running units of the packages to items that remove packages.
 
-    Nothing is added on a host without systemd.
+    On a host without systemd, add nothing.
+
+    :param items: items of the op `remove`; those whose packages have running units get `units`
+    :returns: messages about units that stay up because systemd refuses to stop them by hand
     """
     if world.apparent(systemd.RUNNING) is None:
         return []
@@ -31,7 +34,7 @@ def add_units(world: World, items: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the units of packages that are up: those that can be stopped, and those that refuse it."""
+    """Return the running units of packages: those that can be stopped, and those that systemd refuses to stop."""
     brought = world.table("unit_packages")
     mine = {file for file, entry in brought.items() if set(entry["packages"]).issubset(packages)}
     names = {file for file in mine if "@." not in file}
@@ -43,7 +46,7 @@ def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _known(world: World) -> Iterable[str]:
-    """Return the names of all units; none where an earlier removal may have ended instances of templates."""
+    """Return the names of all units; none if they are unknown because an earlier removal may have ended instances."""
     try:
         return world.table("units")
     except Unknown:
@@ -51,7 +54,7 @@ def _known(world: World) -> Iterable[str]:
 
 
 def effect(packages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how the units of items stand once the packages are gone."""
+    """Return the effect on the units of these items once the packages are removed."""
     after: dict[str, Any] = {}
     for package in packages:
         after.update(dict.fromkeys(package.get("units", ()), None if package["purge"] else {"active": "inactive"}))
@@ -59,7 +62,7 @@ def effect(packages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def stop(machine: Machine, units: Sequence[str]) -> Result:
-    """Stop units before their packages go: what a unit writes as it ends is then still removed by a purge."""
+    """Stop units before their packages are removed. So a purge also removes what a unit writes when it ends."""
     ended = {"units": {unit: {"active": "inactive"} for unit in units}}
     argv = ["systemctl", "stop", "--", *units]
     return machine.run(argv, ended, timeout=systemd.TIMEOUT, codes=(0, NOT_LOADED))

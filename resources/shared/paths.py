@@ -1,4 +1,4 @@
-"""What the node types for files, directories and links share: inspecting a path, and its mode and owner."""
+"""Functions that the node types for files, directories and links share: inspect a path, set its mode and owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statecfg.remote.machine.accounts import user_name
 from statecfg.remote.machine.world import Machine, Stat, World
 
 KINDS = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
-LINKS = 40  # as many as Linux follows before it gives up (ELOOP)
+LINKS = 40  # the limit of Linux, which then fails with ELOOP
 
 
 @op
@@ -26,34 +26,37 @@ def chmod(machine: Machine, path: str, mode: int) -> Result:
 
 @op
 def chown(machine: Machine, path: str, owner: str | None, group: str | None) -> Result:
-    """Set owner and group."""
+    """Set the owner and the group."""
     return machine.chown(path, owner, group)
 
 
 @op
 def remove(machine: Machine, path: str, recursive: bool = False) -> Result:
-    """Remove what stands at a path."""
+    """Remove the file, link or directory at a path."""
     return machine.remove(path, recursive)
 
 
 def mode_bits(mode: str | int | None) -> int | None:
-    """Return a mode written as octal text (or given as a number) as a number."""
+    """Return a mode as a number; it is given as an octal string, as a number, or as None."""
     return int(mode, 8) if isinstance(mode, str) else mode
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return "; did you mean …?" with the nearest of `names`, or nothing where none is near."""
-    import difflib  # only a failing node pays for it
+    """Return "; did you mean …?" with the nearest of `names`, or "" if none is near."""
+    import difflib  # imported only if a node fails, because it is slow
 
     near = difflib.get_close_matches(name, list(names), 3, 0.6)
     return "; did you mean %s?" % " or ".join(near) if near else ""
 
 
 def account(world: World, table: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:
-    """Return the name under which the host shows a user or group given by name or number.
+    """Return the name that the host shows for a user or group, which is given by name or number.
 
-    An account that a required node may still bring is taken as given. Raises CheckError where there is none, and
-    where a node makes it that is not required: whether that comes before or after would be left to chance.
+    If a required node may still create the account, return the given name.
+
+    :param table: `users` or `groups`
+    :raises CheckError: if the account does not exist, or if a node creates it that this node does not require (then the
+        order of the two would be accidental)
     """
     if name is None:
         return None
@@ -73,7 +76,10 @@ def account(world: World, table: str, name: str | None, node: Node, nodes: Mappi
 
 
 def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> tuple[str | None, str | None]:
-    """Return the owner and group a node asks for, as the host shows them. Raises CheckError (see `account`)."""
+    """Return the owner and group that a node asks for, as the host shows them.
+
+    :raises CheckError: see `account`
+    """
     owner = account(world, "users", node.attrs.get("owner"), node, nodes)
     return owner, account(world, "groups", node.attrs.get("group"), node, nodes)
 
@@ -81,7 +87,7 @@ def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> tuple[str | N
 def attribute_actions(
     world: World, path: str, stat: Stat, mode: int | None, node: Node, nodes: Mapping[str, Node]
 ) -> list[Action]:
-    """Return what brings what stands at `path` to a mode, and to the owner and group that the node asks for."""
+    """Return the actions that give an existing path this mode, and the owner and group that the node asks for."""
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
     actions = []
     if (owner or stat.owner) != stat.owner or (group or stat.group) != stat.group:
@@ -89,19 +95,25 @@ def attribute_actions(
         owner, group = owner if owner != stat.owner else None, group if group != stat.group else None
         if owner is not None or group is not None:
             actions.append(chown(path, owner, group))
-    # A change of owner takes the set-user-id and set-group-id bits away, so they are given again after it.
+    # A change of owner clears the set-user-id and set-group-id bits, so they are set again after it.
     if mode is not None and (mode != stat.mode or (actions and mode & 0o6000) or access.excess(stat.acl, mode)):
         actions.append(chmod(path, mode))
     return actions
 
 
 def changes_hands(stat: Stat, owner: str | None) -> bool:
-    """Tell whether a file comes from, or goes to, another user, who may still have it open: then it is written anew."""
+    """Tell whether a file must be written anew because its owner changes, or is neither root nor the running user.
+
+    The former owner may still have the file open.
+    """
     return stat.owner not in ("root", user_name(os.geteuid())) or (owner or stat.owner) != stat.owner
 
 
 def followed(world: World, path: str) -> str:
-    """Return where the links at `path` lead to. Raises CheckError on a loop, and on a link that others control."""
+    """Return the path that remains after following the links at `path`.
+
+    :raises CheckError: if the links form a loop, or if another user controls one of them
+    """
     seen = path
     for _ in range(LINKS):
         stat = world.stat(seen)
@@ -114,9 +126,9 @@ def followed(world: World, path: str) -> str:
 
 
 def ours(link: Stat, directory: Stat | None) -> bool:
-    """Return whether nobody else than root and ourselves can have put a link where it is.
+    """Return whether only root and this process's user can have put a link where it is.
 
-    Source of the rule: systemd's CHASE_SAFE; the machine holds to it for the directories on the way.
+    Source of the rule: systemd's CHASE_SAFE. The machine applies the same rule to the directories above a path.
     """
     trusted = ("root", user_name(os.geteuid()))
     if directory is None or link.owner not in trusted or directory.owner not in trusted:
@@ -125,17 +137,25 @@ def ours(link: Stat, directory: Stat | None) -> bool:
 
 
 def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
-    """Raise CheckError: what stands at `path` is not what is wanted there, and is not ours to throw away."""
+    """Raise CheckError because `path` is not of the wanted kind, and statecfg must not replace it.
+
+    :param wanted: the wanted kind, such as "a directory"
+    :param help: what the user can do, "" for no help
+    """
     found = KINDS[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
     raise CheckError("%s is %s, not %s%s" % (path, found, wanted, "; " + help if help else ""))
 
 
 def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node], parents: bool = False) -> None:
-    """Raise CheckError where the directory that `path` is to stand in neither is there nor is coming before it."""
+    """Check that the directory of `path` exists, or will exist before the node's turn.
+
+    :param parents: whether the node also creates missing parent directories
+    :raises CheckError: if it does not, or if a node creates it that this node does not require
+    """
     parent = posixpath.dirname(path)
     stat = world.apparent(parent)
     if stat is not None or not world.settled(parent):
-        # It may be coming only from a node that is not required: that the layers are in this order is an accident.
+        # If the node that creates it is not required, the layers have the right order only by accident.
         maker = "directory:" + parent
         if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):
             raise CheckError("%s makes its directory: add it to requires" % maker)
@@ -150,7 +170,7 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
 
 
 def required(node: Node, nodes: Mapping[str, Node]) -> set[str]:
-    """Return the names of the nodes that a node requires, directly or through others."""
+    """Return the names of the nodes that a node requires, directly or indirectly."""
     found: set[str] = set()
     waiting = list(node.requires)
     while waiting:
@@ -162,9 +182,11 @@ def required(node: Node, nodes: Mapping[str, Node]) -> set[str]:
 
 
 def look(world: World, path: str, determined: bool = True) -> Stat | None:
-    """Return what stands at `path`; None also where only a required node may still put something there.
+    """Return what is at `path`; None also if nothing is there yet and only a required node may still create something.
 
-    :param determined: what is wanted there is known to the last bit, so that nothing is lost by planning all of it
+    :param determined: whether the node defines the path completely. Then it can be planned in full although the present
+        state is unknown
+    :raises Unknown: if the present state is unknown and matters
     """
     try:
         return world.stat(path)
@@ -175,7 +197,11 @@ def look(world: World, path: str, determined: bool = True) -> Stat | None:
 
 
 def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None:
-    """Raise ValueError where a node is to be absent and yet is given what only something present has."""
+    """Check that a node with `absent` has no attributes that only an existing object can have.
+
+    :param allowed: the attributes that go together with `absent`
+    :raises ValueError: if there is another attribute
+    """
     if attrs.get("absent"):
         idle = sorted(name for name, value in attrs.items() if name not in allowed and name != "type" and value)
         if idle:
@@ -183,5 +209,5 @@ def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None
 
 
 def path_claim(attrs: dict[str, Any]) -> list[str]:
-    """Return the claim of a node that manages what stands at its path."""
+    """Return the claim of a node that manages its path."""
     return ["path:" + posixpath.normpath(attrs["path"])]

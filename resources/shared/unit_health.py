@@ -1,42 +1,42 @@
-"""Started units: whether they still run a while later, and what systemd knows about those that do not."""
+"""Started units: check whether they still run some seconds later, and report what systemd knows about failed ones."""
 
 from __future__ import annotations
 
 from statecfg.remote.machine.world import World
 
 UP = ("active", "reloading", "activating", "refreshing")
-LINES = 10  # of the journal
-LONGEST = 1000  # characters of a line that is shown
+LINES = 10  # lines of the journal that are shown
+LONGEST = 1000  # characters; a longer line is not shown
 _ASKED = "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,TriggeredBy,InvocationID"
 
 
 def shown(world: World, unit: str) -> dict[str, str]:
-    """Return what systemd knows of a unit at this moment."""
+    """Return the present properties of a unit, as systemd shows them."""
     said = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
     return dict(line.partition("=")[::2] for line in said.splitlines())
 
 
 def account(world: World, unit: str) -> str:
-    """Return the result of a unit that failed, and its last lines in the journal."""
+    """Return the result of a failed unit and its last lines in the journal."""
     found = shown(world, unit)
     text = "%s is %s, result: %s" % (unit, found.get("ActiveState", "unknown"), found.get("Result", "unknown"))
     if found.get("Result") == "exit-code":
         text += " %s" % found.get("ExecMainStatus")
-    # What the unit said since it was started last, and what systemd said of it.
+    # The unit's own messages since its last start, and systemd's messages about it.
     run = found.get("InvocationID", "")
     match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run] if run else ["--unit", unit]
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
     for line in world.probe(argv).text.splitlines()[-LINES:]:
-        # A line is shown whole or not at all: half of a secret could not be masked.
+        # A line is shown in full or not at all, because half of a secret could not be masked.
         text += "\n  %s" % (line if len(line) <= LONGEST else "(a line of %d characters)" % len(line))
     return text
 
 
 def died(world: World, unit: str, since: float, wanted: bool) -> str:
-    """Return why a unit that came up does not run any more, "" where it does.
+    """Return why a started unit no longer runs, "" if it runs.
 
-    :param since: when it had been started, as `time.monotonic()` says it
-    :param wanted: it is to run; what is only restarted may also have ended well
+    :param since: the time of its start, from `time.monotonic()`
+    :param wanted: whether the node wants it to run. If not, a successful end is fine
     """
     found = shown(world, unit)
     up = found.get("ActiveState") in UP and found.get("SubState") != "auto-restart"
