@@ -1,1 +1,1 @@
-"""One run on the host: planning, execution, what stays behind, the report. Imports all of `remote` but the units."""
+"""One run on the host: planning, execution, orphans, the report. Imports all of `remote` except the units."""

@@ -1,4 +1,4 @@
-"""What is looked at again after a layer, or after all of them: new logins, and whether what was started still runs."""
+"""Checks after a layer or at the end of a run: new logins, and whether started units still run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class Aftercare:
-    """Amends the outcome of nodes whose layer was reported already.
+    """Corrects the outcome of nodes whose layer was already reported.
 
     :param execution: the run
-    :param guard: None where there is no sshd to be watched
+    :param guard: None if the host has no sshd to watch
     """
 
     def __init__(self, execution: Execution, guard: Optional[LoginGuard]) -> None:
@@ -36,7 +36,7 @@ class Aftercare:
         self.refused = False  # sshd refused its configuration
 
     def after_layer(self) -> None:
-        """Have a login tried where sshd was restarted; end the run where it failed."""
+        """Request a test login if sshd was restarted, and restore its files if it refused them; halt on failure."""
         if self.guard is None:
             return
         refused = [node for node in self.of.state.values() if self._refused(node)]
@@ -57,7 +57,7 @@ class Aftercare:
         )
 
     def at_end(self) -> None:
-        """See, as soon as it has run for long enough, whether what was started still runs."""
+        """Wait until started units have run for long enough; fail their nodes if they no longer run."""
         due = []
         for node in self.of.state.values():
             found = self._lasting(node) if node.outcome == Outcome.CHANGED else None
@@ -71,11 +71,11 @@ class Aftercare:
             if why:
                 self._amend([node], why)
         if due and self.guard is not None:
-            self.guard.seen = -1  # what died meanwhile may have been sshd
+            self.guard.seen = -1  # sshd itself may have stopped meanwhile
             self.after_layer()
 
     def why(self, node: NodeRun) -> str:
-        """Return what is known of why a node's real thing is not as it was left, "" where nothing is."""
+        """Return the known reason why a node's real object changed after its actions, "" if there is none."""
         found = self._lasting(node)
         return self._ask(node, found[1]) if found is not None else ""
 
@@ -88,7 +88,7 @@ class Aftercare:
     def _ask(self, node: NodeRun, check: Callable[[World, float], str]) -> str:
         try:
             return check(RealMachine(self.of.facets), node.ended)
-        except Exception as problem:  # systemd doesn't answer, or a type's own mistake
+        except Exception as problem:  # systemd doesn't answer, or the node type has a bug
             return "it can't be looked at again: %s" % describe(problem)
 
     def _amend(self, nodes: Iterable[NodeRun], why: str) -> None:
@@ -99,13 +99,13 @@ class Aftercare:
             self.of.send({"type": "amended", "node": name, "reason": why})
 
     def _touched(self, node: NodeRun, found: Lockout) -> bool:
-        """Tell whether a node's work was taken back."""
+        """Tell whether the guard undid a node's work."""
         if node.outcome != Outcome.CHANGED and not node.gone:
             return False
         return node.step.node.attrs.get("path") in found.paths or is_sshd(node.step.node)
 
     def _remember(self, nodes: Iterable[NodeRun]) -> None:
-        """Bring back under management what was let go of, and is on the host again."""
+        """Make removed resources managed again, because the guard restored them."""
         rows: List[Dict[str, Any]] = []
         for node in nodes:
             former = node.step.node
@@ -120,7 +120,8 @@ class Aftercare:
 def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warnings: List[str]) -> Optional[LoginGuard]:
     """Return the guard of a run; None on a host without systemd, where nothing restarts sshd by itself.
 
-    :param remote: the controller came over SSH
+    :param remote: the controller can try a new login
+    :param warnings: receives warnings for the user
     """
     import os
 
@@ -143,7 +144,7 @@ def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warning
 
 
 def is_sshd(node: Node) -> bool:
-    """Tell whether a node is about a unit of sshd's."""
+    """Tell whether a node manages one of sshd's units."""
     from statecfg.remote.run.login_guard import UNITS
 
     found = node.row["claims"] if isinstance(node, Orphan) else ()

@@ -1,4 +1,4 @@
-"""Execution: taking the planned actions on the real host, layer by layer, and seeing that they took hold."""
+"""Execution: perform the planned actions on the real host, layer by layer, and check the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from statecfg.remote.run.planning import Plan
 
     class Record(Protocol):
-        """Where it is written down, before and after, what is done."""
+        """Records each step before and after it happens."""
 
         def intend(self, nodes: Sequence[str]) -> None: ...
         def started(self, node: str, op: str) -> None: ...
@@ -38,21 +38,22 @@ if TYPE_CHECKING:
         def manage(self, rows: Sequence[Dict[str, Any]]) -> None: ...
 
 
-WORKERS = 8  # nodes of a layer under way at once
+WORKERS = 8  # nodes of a layer that run concurrently
 
 
 class Execution:
-    """One run's work on the host.
+    """Performs one plan on the host.
 
-    :param plan: what is to be done
+    :param plan: the plan
     :param types: node types by name
     :param facets: the host's tables, shared with the plan
-    :param send: takes each event as it happens, from any thread
+    :param send: receives each host event immediately, from any thread
     :param record: the journal
-    :param stopped: says why nothing more may begin ("" while it may)
-    :param keep_going: after a failure, skip only what depends on it
-    :param guard: sees to it that nobody is locked out
-    :param life: brings nodes under management, and fires what comes before and after each; None: nothing does
+    :param stopped: returns why nothing new may start, "" if it may
+    :param keep_going: after a failure, skip only the nodes that depend on the failed node
+    :param owed: node → the nodes whose change it still has to answer, from earlier runs
+    :param life: makes nodes managed and fires the events before and after each node; None: neither happens
+    :param guard: restores sshd's settings if they lock everybody out
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Execution:
         self.after = Aftercare(self, guard)
 
     def run(self) -> List[List[Dict[str, Any]]]:
-        """Do everything; return the reports of all nodes, layer by layer, of what goes first."""
+        """Perform the plan; return the reports of all nodes, layer by layer, removals first."""
         conflicts = sorted(name for name, step in self.plan.steps.items() if step.conflict)
         if conflicts and not self.keep_going:
             self.halted = "%s can't come about together with other nodes" % ", ".join(conflicts)
@@ -98,7 +99,7 @@ class Execution:
     # Shutdown-first
 
     def shut_down(self) -> None:
-        """Take the shutdown-first actions, one at a time, dependents first; the first that fails ends the run."""
+        """Perform the shutdown-first actions, one at a time, dependents first; the first failure ends the run."""
         for steps in reversed(self.plan.layers[: self.reach()]):
             for step in reversed(steps):
                 if step.spec.shutdown_first is None or step.outcome != Outcome.CHANGED:
@@ -113,14 +114,14 @@ class Execution:
                     self.halted = self.stopped() or failed
 
     def reach(self) -> int:
-        """Return how many layers will be begun as far as the plan knows: what is not started again is not stopped."""
+        """Return how many layers will start according to the plan, so that nothing is stopped and then left down."""
         for number, steps in enumerate(self.plan.layers):
             if not self.keep_going and any(step.outcome == Outcome.FAILED for step in steps):
                 return number + 1
         return len(self.plan.layers)
 
     def shut(self, node: NodeRun) -> bool:
-        """Take a node's shutdown-first action; return whether it succeeded."""
+        """Perform a node's shutdown-first action; return whether it succeeded."""
         action = node.step.spec.shutdown_first
         assert action is not None
         name = node.step.node.provides
@@ -145,7 +146,7 @@ class Execution:
     # Layers
 
     def layer(self, number: int, doing: Sequence[NodeRun]) -> None:
-        """Do one layer: decide what was left open, act in parallel, check again, report."""
+        """Run one layer: check the undecided nodes, act concurrently, check again, report."""
         ready = [node for node in doing if self.may_begin(node) and self.may_turn(node)]
         self.decide(ready)
         if self.life is not None:
@@ -158,7 +159,7 @@ class Execution:
         self.close(number, doing, acting, "layers")
 
     def removal(self, number: int, doing: Sequence[NodeRun]) -> None:
-        """Let one layer of what left the definition go."""
+        """Run one layer of removals, or of the restarts that removals trigger."""
         ready = [node for node in doing if self.may_begin(node) and self.may_go(node)]
         self.decide(ready)
         acting = self.act_on(ready)
@@ -170,7 +171,7 @@ class Execution:
         self.close(number, doing, acting, "removals")
 
     def act_on(self, ready: Sequence[NodeRun]) -> List[NodeRun]:
-        """Take the actions of nodes side by side; return the nodes that had any."""
+        """Perform the actions of nodes concurrently; return the nodes that were to act."""
         acting = [node for node in ready if node.outcome == Outcome.CHANGED]
         if acting:
             self.acted = True
@@ -180,7 +181,7 @@ class Execution:
         return acting
 
     def close(self, number: int, doing: Sequence[NodeRun], acting: Sequence[NodeRun], part: str) -> None:
-        """Write down and report what became of a layer; a failure in it ends the run here."""
+        """Record and report the outcomes of a layer; a failure halts the run unless `keep_going` is set."""
         for node in acting:
             self.record.finished(node.step.node.provides, node.outcome)
             self.send({"type": "finished", "node": node.step.node.provides, "outcome": node.outcome})
@@ -196,12 +197,12 @@ class Execution:
     # Entities
 
     def manage(self, nodes: Sequence[NodeRun]) -> None:
-        """Bring a layer's nodes under management; what can't be looked at has failed, and nothing is done to it."""
+        """Make a layer's nodes managed; a node whose snapshot can't be taken fails before it acts."""
         assert self.life is not None
         ready = [node for node in nodes if node.outcome in Outcome.SOUND]
         try:
             self.life.manage([node.step.node for node in ready])
-        except (Exception, SystemExit):  # one of them: which one, is found by asking each alone
+        except (Exception, SystemExit):  # try each node alone to find the one that failed
             for node in ready:
                 try:
                     self.life.manage([node.step.node])
@@ -209,11 +210,11 @@ class Execution:
                     node.fail("what stands there can't be remembered: %s" % describe(problem))
 
     def may_turn(self, node: NodeRun) -> bool:
-        """Fire what comes before a node's turn; tell whether it may come."""
+        """Fire the events before a node's turn; tell whether the node may run."""
         return self.life is None or self.unless(node, self.life.before(node.step.node))
 
     def settle(self, node: NodeRun) -> None:
-        """Fire what follows a node's turn."""
+        """Fire the events after a node's turn."""
         assert self.life is not None
         if node.outcome in Outcome.SOUND:
             self.unless(node, self.life.done(node.step.node, node.outcome == Outcome.CHANGED))
@@ -221,14 +222,14 @@ class Execution:
             self.life.broke(node.step.node)
 
     def may_go(self, node: NodeRun) -> bool:
-        """Fire what comes before a removal; tell whether it may be. Where only a record goes, nobody is asked."""
+        """Fire the events before a removal; tell whether it may happen. Skip this if only the record is deleted."""
         if node.step.kept:
             return True
         assert self.life is not None and isinstance(node.step.node, Orphan)
         return node.step.node.heir is not None or self.unless(node, self.life.may_go(node.step.node))
 
     def went(self, node: NodeRun) -> None:
-        """Fire what follows a removal, and forget what is gone."""
+        """Fire the events after a removal, and forget the resource."""
         former = node.step.node
         assert self.life is not None and isinstance(former, Orphan)
         if former.heir is not None:
@@ -236,13 +237,16 @@ class Execution:
             return
         why = self.life.gone(former)
         node.gone = not why
-        if why and self.life.entity(former).postponed:  # what was to be done to the host is done
+        if why and self.life.entity(former).postponed:  # the change on the host itself is complete
             node.reason = why
         elif why:
             node.fail(why)
 
     def unless(self, node: NodeRun, why: str) -> bool:
-        """Let a node have failed, or be put off, where a hook says why; tell whether it goes on."""
+        """Skip or fail a node if a hook gave a reason; tell whether the node continues.
+
+        :param why: the reason; "" if no hook objects
+        """
         if not why:
             return True
         assert self.life is not None
@@ -253,7 +257,7 @@ class Execution:
         return False
 
     def may_begin(self, node: NodeRun) -> bool:
-        """Tell whether a node's turn may come; otherwise skip it, saying why."""
+        """Tell whether a node may start; otherwise skip it with a reason."""
         if node.outcome in Outcome.STOPPED:
             return False
         why = missing(node.step.node, self.state, "was")
@@ -267,7 +271,7 @@ class Execution:
         return not why
 
     def planner(self) -> Planner:
-        """Return a planner over the host as it really is now."""
+        """Return a planner for the real host as it is now."""
         planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
         planner.nodes, planner.current = self.nodes, self.plan
         planner.leaving = {step.node.provides: step.node for step in self.plan.going()}
@@ -276,15 +280,15 @@ class Execution:
         return planner
 
     def decide(self, nodes: Sequence[NodeRun]) -> None:
-        """Check the nodes again whose plan was unknown, or partly so, now that their turn has come."""
+        """Check the nodes again whose plan was fully or partly unknown."""
         for node in nodes:
             if node.step.outcome == Outcome.UNKNOWN or (node.step.outcome == Outcome.CHANGED and node.step.known_after):
                 self.decide_one(node, [other.step.node for other in nodes])
 
     def decide_one(self, node: NodeRun, beside: Sequence[Node]) -> None:
-        """Check a node again, and let it be what that says.
+        """Check a node again and replace its step by the result.
 
-        :param beside: the nodes whose turn it is at the same time
+        :param beside: the nodes that run in the same layer
         """
         step = node.step
         name = step.node.provides
@@ -309,7 +313,7 @@ class Execution:
             self.shut(node)
 
     def together(self, acting: Sequence[NodeRun]) -> None:
-        """Join the first actions that are one transaction (packages) and take them; alone where that fails."""
+        """Perform joinable first actions (packages) as one transaction; if it fails, each node acts alone later."""
         groups: Dict[str, List[NodeRun]] = {}
         for node in acting:
             first = node.step.spec.actions[0] if node.step.spec.actions else None
@@ -327,18 +331,18 @@ class Execution:
             if result["status"] == ActionStatus.OK:
                 for node, first in zip(members, firsts):
                     node.done.append(action_report(first, ActionStatus.OK, result))
-            # One bad name fails them all: each by itself then says which one it is.
+            # One bad name fails the whole transaction. Each node then acts alone, which shows the bad one.
 
     def act_in_order(self, nodes: Sequence[NodeRun]) -> None:
-        """Let nodes that touch the same path act, one after another, in the planned order."""
+        """Run nodes that touch the same object one after another, in the planned order."""
         for node in nodes:
             self.act(node)
             if node.step.removal and node is not nodes[-1] and node.outcome == Outcome.CHANGED:
-                self.verify([node])  # now, since the next one may change what this one has brought back
+                self.verify([node])  # now: the next node may change what this one restored
                 node.verified = True
 
     def act(self, node: NodeRun) -> None:
-        """Take a node's actions in order; the first that fails ends it."""
+        """Perform a node's actions in order, up to the first failure."""
         for action in node.step.spec.actions[len(node.done) :]:
             why = self.stopped()
             if why:
@@ -354,10 +358,10 @@ class Execution:
                 return
 
     def take(self, node: NodeRun, action: Action, index: int, of: Optional[Sequence[str]] = None) -> Result:
-        """Take one action on the real machine and return its result; what it raises is an error with a reason.
+        """Perform one action on the real machine and return its result; turn exceptions into errors with a reason.
 
-        :param index: which of the node's actions it is; -1: its shutdown-first action
-        :param of: the nodes whose action it is, where it is that of several
+        :param index: the position of the action in the node's list; -1: its shutdown-first action
+        :param of: the names of all nodes that share this action, if several do
         """
         name = node.step.node.provides
         event = {"type": "action", "node": name, "op": action.op, "index": index}
@@ -374,10 +378,10 @@ class Execution:
             result = error(str(problem))
         except OSError as problem:
             result = error(describe(problem))
-        except (Exception, SystemExit) as problem:  # a node type's own mistake: its node fails, the others go on
+        except (Exception, SystemExit) as problem:  # a bug in a node type: its node fails, the others continue
             result = error(trace(problem))
         finally:
-            if not machine.calls:  # it did its work past the machine
+            if not machine.calls:  # it bypassed the machine, so it may have changed anything
                 self.facets.forget(ANYTHING)
             if turn is not None:
                 turn.release()
@@ -387,12 +391,12 @@ class Execution:
         return result
 
     def turn(self, action: Action) -> Optional[threading.Lock]:
-        """Return the lock that actions of the same turn share."""
+        """Return the lock of the action's mutex, None if it has none."""
         name = action.maker.turn if action.maker is not None else None
         return self.turns.setdefault(name, threading.Lock()) if name else None
 
     def listener(self, node: str) -> Callable[[bytes], None]:
-        """Return what passes a program's output on to the report as it comes."""
+        """Return a function that sends a program's output to the controller as it arrives."""
 
         def listen(piece: bytes) -> None:
             self.send({"type": "output", "node": node, "text": piece.decode("utf-8", "replace")})
@@ -408,7 +412,7 @@ class Execution:
     # Reading back
 
     def verify(self, nodes: Sequence[NodeRun]) -> None:
-        """Check the layer's nodes again on the real machine: success is read back, not assumed."""
+        """Check nodes again on the real machine; fail a node that would still act."""
         planner = self.planner()
         for node in nodes:
             step = node.step
@@ -416,7 +420,7 @@ class Execution:
             try:
                 todo = planner.check(step.node).steps
                 if not isinstance(step.node, Orphan) and not self.types[step.node.type].looks():
-                    continue  # nothing to read back: it says the same whatever the host is like
+                    continue  # this check does not read the host, so there is nothing to read back
                 for action in todo:
                     planner.imagine(action)
             except (Exception, SystemExit) as problem:
@@ -454,7 +458,7 @@ def side_by_side(work: Callable[[Sequence[NodeRun]], None], items: Sequence[Sequ
                 item = todo.pop()
             try:
                 work(item)
-            except BaseException as problem:  # raised again below, where somebody can hear it
+            except BaseException as problem:  # raised again below, in the calling thread
                 problems.append(problem)
 
     threads = [threading.Thread(target=worker) for _ in range(min(WORKERS, len(items)))]

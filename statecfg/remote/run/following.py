@@ -1,4 +1,4 @@
-"""What a removal triggers: what stays on the host is restarted when something goes that it was configured by."""
+"""What a removal triggers: a resource that stays is restarted if a resource that configured it is removed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-SUFFIX = " (stays)"  # ends the name of a resource that answers a removal
+SUFFIX = " (stays)"  # appended to the name of a resource that a removal triggers
 
 
 class Kept(Orphan):
-    """A resource whose real thing stays while something goes that triggers it.
+    """A resource whose real object stays on the host and that a removal triggers.
 
-    It takes its turn after all removals. Its node type says what it does then (`NodeType.on_removal`).
+    It runs after all removals. Its node type decides what it does then (`NodeType.on_removal`).
 
     :param row: its record: type, module, attrs, position
-    :param causes: the nodes that trigger it, by name
-    :param near: the nodes that go and that it required, by name; the causes are among them
+    :param causes: the names of the nodes that trigger it
+    :param near: name → removed node that it required; includes the causes
     """
 
     __slots__ = ("causes", "near")
@@ -31,21 +31,21 @@ class Kept(Orphan):
 
     @property
     def note(self) -> str:
-        """Nothing is to be said of its record, which is not touched."""
+        """Always "": this run does not change the record."""
         return ""
 
     @property
     def debt(self) -> Dict[str, Any]:
-        """What the ledger keeps of it while its restart is owed; `Kept` is made again of it."""
+        """What the ledger stores while the restart is owed; a later run creates a `Kept` from it."""
         return {key: self.row[key] for key in ("name", "type", "module", "attrs", "position", "tags")}
 
 
 class Following:
-    """The answers to the removals of one run.
+    """The nodes that the removals of one run trigger.
 
-    :param rows: what the playbook had under management before this run, by name
-    :param layers: what goes
-    :param coming: the names of the nodes that this run looks at beside
+    :param rows: the records of the resources that were managed before this run
+    :param layers: the removals
+    :param coming: the names of the other nodes of this run
     :param renamed: former name → present name
     """
 
@@ -57,11 +57,11 @@ class Following:
         renamed: Mapping[str, str],
     ) -> None:
         going = {former.row["name"]: former for layer in layers for former in layer if former.heir is None}
-        self.triggers: Dict[str, List[str]] = {}  # node of this run → what goes and triggers it
-        self.later: List[Tuple[str, str]] = []  # resource that stays, what triggers it: the next apply answers it
+        self.triggers: Dict[str, List[str]] = {}  # node of this run → removals that trigger it
+        self.later: List[Tuple[str, str]] = []  # (resource that stays, its trigger); left to the next apply
         self.kept: List[Kept] = []
         for row in rows if going else ():
-            # Records of 0.3.0 don't say which requirements trigger. One restart too many is the safer mistake.
+            # Records of 0.3.0 don't say which requirements trigger. An extra restart is safer than a missing one.
             named = row["requires"] if row["triggers"] is None else row["triggers"]
             near = {name: going[name] for name in row["requires"] if name in going and name != row["name"]}
             causes = [going[name].provides for name in named if name in near]
@@ -73,7 +73,7 @@ class Following:
                 self.kept.append(Kept(dict(row), causes, {each.provides: each for each in near.values()}))
 
     def owe(self, owed: Iterable[Mapping[str, Any]]) -> None:
-        """Take in what earlier runs owe to resources that have no node any more."""
+        """Add what earlier runs owe to resources that no longer have a node."""
         known = {node.provides for node in self.kept}
         for debt in owed:
             if debt["how"] and debt["node"] not in known:
@@ -81,9 +81,11 @@ class Following:
                 self.kept.append(Kept(dict(debt["how"], requires=[], triggers=[], claims=[]), [], {}))
 
     def settle(self, going: Collection[str]) -> None:
-        """Leave out what can't answer a removal: what stays of it does so in the next apply. The types are loaded.
+        """Drop the nodes whose type has no `on_removal`; those that stay are left to the next apply.
 
-        :param going: the names of what goes
+        Call this after all types are loaded.
+
+        :param going: the names of the removed resources
         """
         able = []
         for node in self.kept:

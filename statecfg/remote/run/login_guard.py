@@ -1,7 +1,7 @@
-"""The lock-out guard: after sshd was restarted, a new login is tried; if it fails, the former settings come back.
+"""The lock-out guard: test a login after a restart of sshd, and restore the former settings if it fails.
 
-The executor can't log in to its own host as the controller does, so it asks the controller to, and waits: the old
-connection is still there. If that is lost meanwhile, nobody can tell, and the former settings come back, too.
+The executor can't log in to its own host as the controller does. So it asks the controller over the existing
+connection and waits. If that connection is lost meanwhile, the executor restores the former settings, too.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     Before = Dict[str, Tuple[Stat, Optional[bytes]]]
 
-BOOTED = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
-NAMES = ("ssh", "sshd")  # what distributions call the service, and its socket
+BOOTED = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
+NAMES = ("ssh", "sshd")  # the distributions' names for the service and its socket
 UNITS = tuple("%s.%s" % (name, kind) for kind in ("socket", "service") for name in NAMES)
 PLACES = (
     "/etc/ssh",
@@ -33,18 +33,18 @@ PLACES = (
     *("/etc/systemd/system/" + unit + suffix for unit in UNITS for suffix in ("", ".d")),
 )
 UP = ("active", "reloading", "activating")
-FILES = 500  # files and directories that are remembered
-LARGEST = 1 << 20  # bytes of a file that is remembered
-ROOM = 16 << 20  # bytes of all of them
+FILES = 500  # maximum number of remembered files and directories
+LARGEST = 1 << 20  # maximum bytes of one remembered file
+ROOM = 16 << 20  # maximum bytes of all remembered files
 _ASKED = "Id,LoadState,ActiveState,UnitFileState,InvocationID,StateChangeTimestampMonotonic"
 
 
 class Lockout:
-    """A login that failed.
+    """A failed test login, or a configuration that sshd refused.
 
     :param brief: what happened
-    :param reason: the same, and what was done about it
-    :param paths: what was put back
+    :param reason: what happened, and what the guard did
+    :param paths: the restored paths
     """
 
     def __init__(self, brief: str, reason: str, paths: Iterable[str]) -> None:
@@ -55,10 +55,10 @@ class LoginGuard:
     """Watches sshd during one run.
 
     :param machine: the host
-    :param channel: the way to the controller
-    :param remote: the controller came over SSH, and can try to do so again
-    :param warnings: takes what the user should know
-    :param more: paths beside the usual ones that sshd's service depends on
+    :param channel: the connection to the controller
+    :param remote: the controller is connected over SSH and can try a new login
+    :param warnings: receives warnings for the user
+    :param more: further paths that sshd's service depends on
     """
 
     def __init__(
@@ -66,13 +66,16 @@ class LoginGuard:
     ) -> None:
         self.machine, self.channel, self.remote, self.warnings = machine, channel, remote, warnings
         self.more = tuple(more)
-        self.partial = False  # there was more than can be remembered
+        self.partial = False  # not everything could be remembered
         self.seen = machine.facets.changed
         self.units = self._units() if os.geteuid() == 0 and os.path.isdir(BOOTED) else {}
         self.before: Before = self._files() if self.units else {}
 
     def look(self) -> Optional[Lockout]:
-        """See whether a program has restarted sshd since the last look; if so, have a login tried."""
+        """Request a test login if a program restarted sshd since the last look; restore the settings if it fails.
+
+        :returns: the failure, None if there is none
+        """
         if not self.units or self.machine.facets.changed == self.seen:
             return None
         self.seen = self.machine.facets.changed
@@ -101,7 +104,10 @@ class LoginGuard:
         return Lockout("no new login succeeded after sshd was restarted", text, paths)
 
     def take_back(self) -> Optional[Lockout]:
-        """Put the former files back, as sshd refuses the new ones; it was not restarted."""
+        """Restore the former files, because sshd refused the new ones and was not restarted.
+
+        :returns: what was restored, None if no file had changed
+        """
         paths, problems = self._put_back()
         if not paths:
             return None
@@ -111,7 +117,7 @@ class LoginGuard:
         return Lockout("sshd refuses the new configuration", text, paths)
 
     def _try(self) -> str:
-        """Have the controller try a new login; return why it failed, "" where it did not."""
+        """Ask the controller to try a new login; return why it failed, "" if it succeeded."""
         self.channel.send({"type": "login"})
         try:
             answer, _ = self.channel.receive("login", cancelled=True)
@@ -122,13 +128,13 @@ class LoginGuard:
     # Units
 
     def _units(self) -> Dict[str, Dict[str, str]]:
-        """Return how sshd's units stand, and since when; those that there are."""
+        """Return the state of sshd's existing units, with the time of its last change: unit → property → value."""
         said = self.machine.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]).text
         found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in said.split("\n\n")]
         return {shown["Id"]: shown for shown in found if shown.get("LoadState") not in (None, "not-found")}
 
     def _restore(self, now: Dict[str, Dict[str, str]]) -> Tuple[List[str], List[str]]:
-        """Put files and units back as they were; return the paths that were changed, and what did not succeed."""
+        """Restore files and units; return the changed paths and the problems."""
         paths, problems = self._put_back()
         self._do(problems, "daemon-reload")
         was = self.units
@@ -157,7 +163,7 @@ class LoginGuard:
     # Files
 
     def _files(self) -> Before:
-        """Return what stands in the places that a login depends on; of other nodes' paths, not what is below them."""
+        """Return the state and content of the paths that a login depends on; descend only into `PLACES`."""
         found: Before = {}
         room = ROOM
         waiting = [(path, True) for path in PLACES] + [(path, False) for path in self.more]
@@ -173,20 +179,20 @@ class LoginGuard:
                     room -= stat.size
                 elif stat.kind == "directory" and below:
                     waiting += [(posixpath.join(path, name), True) for name in self.machine.listdir(path)]
-            except OSError:  # it goes at this moment, or can't be read: then it can't be put back either
+            except OSError:  # it was just removed, or it can't be read: it can't be restored either
                 self.partial = True
         self.partial = self.partial or bool(waiting)
         return found
 
     def _put_back(self) -> Tuple[List[str], List[str]]:
-        """Put files back; return the paths that were changed, and what did not succeed."""
+        """Restore files; return the changed paths and the problems."""
         machine, now, done, problems = self.machine, self._files(), [], []
-        # Where not all is remembered, what seems new may have been there: it stays.
+        # If the memory is partial, a path that seems new may have existed before: keep it.
         for path in sorted(set(now) - set(self.before), reverse=True) if not self.partial else ():
             done.append(path)
             result = machine.remove(path)
             problems += [result["reason"]] if result["status"] != ActionStatus.OK else []
-        for path in sorted(self.before):  # a directory before what is in it
+        for path in sorted(self.before):  # a directory before its entries
             was, data = self.before[path]
             if path in now and _alike(self.before[path], now[path]):
                 continue

@@ -1,4 +1,4 @@
-"""What one run of one playbook has under management on a host: the ledger compared with the definition."""
+"""The managed resources of one playbook on a host: compare the ledger with the definition, and update it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
 
 
 class Management:
-    """The resources of a playbook on this host, for the length of a run.
+    """The managed resources of a playbook on this host, during one run.
 
-    :param place: the directory of our state
-    :param order: what the controller asks for
-    :param warnings: takes what the user should know
+    :param place: the state directory
+    :param order: the controller's instructions
+    :param warnings: receives warnings for the user
     """
 
     def __init__(self, place: str, order: Order, warnings: List[str]) -> None:
@@ -51,14 +51,14 @@ class Management:
         self.rows: Dict[str, Dict[str, Any]] = {}
         self.drifts: Dict[str, List[str]] = {}
         self.owed: List[Dict[str, Any]] = []
-        self.owing: Set[str] = set()  # the nodes that owe an answer, to this run or to earlier ones
+        self.owing: Set[str] = set()  # the nodes that owe a restart because of this run or an earlier one
         self.going = Leaving()
         self.following: Optional[Following] = None
         self.layers: List[List[Node]] = []
         self.nodes: Dict[str, Node] = {}
         self.digests: Dict[str, str] = {}
         self.known: Dict[str, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
-        self.memories: Dict[str, Dict[str, Any]] = {}  # of what came under management in this run
+        self.memories: Dict[str, Dict[str, Any]] = {}  # snapshots of the resources that became managed in this run
         self.hooks = _hooks(order.hooks)
         self.mask: Callable[[Any], Any] = lambda value: value
         self.mask_values = self.mask_written = self.mask
@@ -67,7 +67,7 @@ class Management:
 
             redactor = Redactor(order.secrets)
             self.mask, self.mask_values = redactor.report, redactor.value
-            # Where no secret was given, its value may stand all the same; one that is a plain word says nothing.
+            # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
             given = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
             self.mask_written = Redactor(given).value
         self._life: Optional[Lifecycle] = None
@@ -76,7 +76,7 @@ class Management:
     # What the ledger says
 
     def _open(self) -> None:
-        """Open the ledger, see whether it is this machine's, and take in the runs that were cut off."""
+        """Open the ledger, set it aside if it is another machine's, and add the interrupted runs to it."""
         if not self.acting and not os.path.exists(os.path.join(self.place, state.LEDGER)):
             return
         ledger = Ledger(self.place, reading=not self.acting)
@@ -104,7 +104,10 @@ class Management:
         self.owed = self.ledger.owed(self.playbook)
 
     def _set_aside(self, ledger: Ledger) -> Optional[Ledger]:
-        """Do without a ledger that came here with a copied disk: what it says is about another machine."""
+        """Ignore a ledger that came with a copied disk, as it describes another machine.
+
+        :returns: a new ledger if this run changes the host, otherwise None
+        """
         text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % ledger.foreign()
         machine = ledger.meta("machine")
         ledger.close()
@@ -116,9 +119,9 @@ class Management:
         return Ledger(self.place)
 
     def compare(self, layers: List[List[Node]]) -> None:
-        """Compare what is defined with what is under management."""
+        """Compare the defined nodes with the managed resources: find orphans and what their removal triggers."""
         mode = self.order.mode
-        if mode != Mode.DESTROY:  # which lets go of all there is, whatever is defined
+        if mode != Mode.DESTROY:  # destroy removes everything, whatever is defined
             self.nodes = {node.provides: node for layer in layers for node in layer}
         self.layers = [] if mode in Mode.REMOVING else layers
         partial = self.order.partial
@@ -134,7 +137,7 @@ class Management:
         if self.ledger is None:
             return
         for name, row in self.rows.items():
-            # 0.3.0 masked claims as a whole: also words of ours and paths that a secret happens to stand in.
+            # 0.3.0 masked whole claims, including our own words and paths that contain a secret by accident.
             node = self.nodes.get(name)
             if row["triggers"] is None and node is not None and row["claims"] == self.mask_values(claims(node)):
                 row["claims"] = self.claimed(node)
@@ -163,12 +166,15 @@ class Management:
             self.warnings.append("this would be refused: %s" % why)
 
     def formers(self, looked_at: bool = False) -> Iterable[Orphan]:
-        """Yield what left the definition; all of it, or what this run looks at: not what stays while it acts."""
+        """Yield the orphans.
+
+        :param looked_at: only those that this run checks: a run that changes the host ignores orphans that stay
+        """
         for layer in (*self.going.layers, *(() if looked_at and self.acting else self.going.left)):
             yield from layer
 
     def load_types(self) -> List[str]:
-        """Load the types of what left the definition; return the names of those that are not here."""
+        """Load the node types of the orphans; return the names of the types and modules that this host lacks."""
         from importlib import import_module
 
         missing: List[str] = []
@@ -179,18 +185,18 @@ class Management:
             try:
                 import_module(former.row["module"])
             except ImportError:
-                # A file of resources/ may define types of other names than its own.
+                # A file in resources/ may define types whose names differ from its own.
                 missing += {former.type, former.row["module"].rpartition(".")[2]}
         return missing
 
     def follow(self) -> None:
-        """Decide what answers the removals, now that all types are loaded."""
+        """Decide which nodes the removals trigger. Call this after all types are loaded."""
         if self.following is not None:
             self.following.settle({former.row["name"] for layer in self.going.layers for former in layer})
 
     @property
     def life(self) -> Lifecycle:
-        """The entities of this run."""
+        """The entities of this run, created on first use."""
         if self._life is None:
             from statecfg.remote.hooks.lifecycle import Entity, Lifecycle
 
@@ -198,7 +204,7 @@ class Management:
             entities = {name: Entity(name, row["state"], row["owing"]) for name, row in rows.items()}
             for former in self.formers():
                 entities[former.provides] = Entity(former.provides, former.row["state"], former.row["owing"])
-            for name in self.going.renamed:  # comes under management by its new name, with what it had
+            for name in self.going.renamed:  # becomes managed under its new name, with its former record
                 entities[name].state = ""
             self._life = Lifecycle(entities, self.hooks)
         return self._life
@@ -206,7 +212,7 @@ class Management:
     # The plan
 
     def due(self, plan: Plan) -> bool:
-        """Tell whether an apply of this plan does anything but look."""
+        """Tell whether an apply of this plan changes anything or calls a hook."""
         if self.owed or self.going.layers or any(step.acts for step in plan.steps.values()):
             return True
         if not self.hooks and all(row["state"] == State.RESOLVED and not row["owing"] for row in self.rows.values()):
@@ -214,7 +220,7 @@ class Management:
         return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
 
     def would_fire(self, plan: Plan) -> List[Dict[str, Any]]:
-        """Return the hooks that an apply of this plan would fire."""
+        """Return the hooks that an apply of this plan would call."""
         if not self.hooks:
             return []
         going = [step for step in plan.going() if not step.kept]
@@ -224,7 +230,7 @@ class Management:
         return found
 
     def report(self, step: Step) -> Dict[str, Any]:
-        """Return a planned node as data; in `verify`, with what its drift comes from."""
+        """Return a planned node as data; `verify` adds the causes of its drift."""
         found = step_report(step)
         row = self.rows.get(step.node.provides)
         if row is not None and row["state"] != State.RESOLVED:
@@ -235,9 +241,11 @@ class Management:
         return found
 
     def drift(self, step: Step, row: Optional[Dict[str, Any]]) -> List[str]:
-        """Return what made a node need something done: its host, its definition, or both; or that it is "pending".
+        """Return why a node needs changes.
 
-        That is what no apply has completed yet. What is only triggered has it from what triggers it.
+        A node that is only triggered takes over the causes of the nodes that trigger it.
+
+        :returns: "host", "definition" or both; or only "pending" if no apply has completed the node yet
         """
         if row is None and self.ledger is not None and self.ledger.completed(self.playbook):
             return ["definition"]
@@ -252,7 +260,7 @@ class Management:
         return sorted(found, reverse=True)
 
     def now(self, node: Node, facets: Optional[Facets] = None) -> str:
-        """Return a digest of what a node's real thing is at present, "" where its type can't tell."""
+        """Return a digest of the present state of a node's real object, "" if its type has no `remember`."""
         from statecfg.remote.machine.real import RealMachine
 
         kind = REGISTRY.get(node.type)
@@ -261,12 +269,12 @@ class Management:
         try:
             found = encode_value(kind.run_remember(node, RealMachine(facets)), -1)
             found.pop("context", None)
-        except Exception:  # it can't be looked at: then it is not what it was
+        except Exception:  # it can't be read, so it has changed
             return "unreadable"
         return _digest(self.lineage, found)
 
     def digest(self, node: Node) -> str:
-        """Return a digest of a node's definition; no secret can be guessed from it, as the lineage goes into it."""
+        """Return a digest of a node's definition; it includes the lineage so that nobody can guess a secret from it."""
         found = self.digests.get(node.provides)
         if found is None:
             found = self.digests[node.provides] = _digest(self.lineage, [node.type, encode_value(node.attrs, -1)])
@@ -275,18 +283,21 @@ class Management:
     # Hooks that run here
 
     def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
-        """Return the files of hooks that run on this host and are not here yet."""
+        """Return the files that this host lacks for the hooks that run on it."""
         return [blob for hook in self.hooks if self.acting for blob in hook.missing(self.place, blobs)]
 
     def install(self) -> None:
-        """Install the missing files of hooks. Raises StateError."""
+        """Install the missing files of hooks.
+
+        :raises StateError: if they can't be installed
+        """
         for hook in self.hooks:
             hook.install(self.place)
 
     # The run
 
     def begin(self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel) -> Lifecycle:
-        """Enter the run in the ledger, with all that its changes will owe; return what fires around it."""
+        """Record the run in the ledger, with all restarts that its changes will owe; return the entities' life."""
         from statecfg.remote.hooks.firing import Firing
 
         assert self.ledger is not None
@@ -306,11 +317,11 @@ class Management:
 
     @property
     def run(self) -> Dict[str, Any]:
-        """What the ledger holds of this run."""
+        """The record of this run in the ledger."""
         return {"id": self.order.run, "mode": self.order.mode, "who": self.order.who, "playbook": self.playbook}
 
     def row(self, node: Node) -> Dict[str, Any]:
-        """Return the record of a node that comes under management, with what stands in its place before it."""
+        """Return the record of a node that becomes managed, with its snapshot."""
         from statecfg.remote.machine.guard import reading_only
         from statecfg.remote.machine.real import RealMachine
 
@@ -333,7 +344,7 @@ class Management:
         return found
 
     def others(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
-        """Return attributes and memory of the nodes of a type under management, those of this run included."""
+        """Return the attributes and snapshots of all managed nodes of a type, including those of this run."""
         assert self.ledger is not None
         folder = os.path.join(self.place, state.BEFORE)
         if kind not in self.known:
@@ -342,7 +353,7 @@ class Management:
         return [*self.known[kind], *((self.nodes[name].attrs, stored(self.memories[name], folder)) for name in fresh)]
 
     def learned(self, node: Node) -> Optional[Dict[str, Any]]:
-        """Return a node's memory with what its type has learned by what was done, None if that is nothing."""
+        """Return a node's snapshot with what its type learned from the changes, None if it learned nothing."""
         from statecfg.remote.machine.real import RealMachine
 
         row = self.rows.get(node.provides)
@@ -353,30 +364,30 @@ class Management:
         try:
             folder = os.path.join(self.place, state.BEFORE)
             more = kind.run_learn(node, stored(memory, folder), RealMachine(self.facets))
-        except Exception:  # then the undo finds out by itself, as far as it can
+        except Exception:  # the undo then finds out as much as it can
             return None
         return dict(memory, **encode_value(more, -1))
 
     def without_secrets(self, node: Node) -> Dict[str, Any]:
-        """Return a node's attributes as the ledger keeps them: content by its digest, and a mask for each secret."""
+        """Return a node's attributes as the ledger stores them: content as a digest, and a mask for each secret."""
         attrs: Dict[str, Any] = kept({key: value for key, value in node.attrs.items() if value is not None})
         for name in attrs:
             if name in node.hides:
                 masked = self.mask_values(attrs[name])
-                # What a node type has made of a secret is not recognized: then nothing of it is kept.
+                # If a node type transformed the secret, the mask doesn't find it: mask the whole attribute.
                 attrs[name] = masked if secretive(masked) else "<secret %s>" % name
             else:
                 attrs[name] = self.mask_written(attrs[name])
         return attrs
 
     def claimed(self, node: Node) -> List[str]:
-        """Return what a node claims, as the ledger keeps it."""
+        """Return a node's claims as the ledger stores them, without secrets."""
         if not self.order.secrets:
             return claims(node)
         return claims(Node(node.provides, node.type, (), dict(node.attrs, **self.without_secrets(node))))
 
     def fields(self, node: Node) -> Dict[str, Any]:
-        """Return what the ledger holds of a node's definition: no secret, and content by its digest."""
+        """Return a node's definition as the ledger stores it: without secrets, and content as a digest."""
         return {
             "type": node.type,
             "module": self.order.types.get(node.type, ""),
@@ -390,9 +401,11 @@ class Management:
         }
 
     def defined(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Dict[str, Any]]]:
-        """Return for nodes that are as defined what the ledger is to hold of them; None where it does already.
+        """Return the records that the ledger needs for nodes that are as defined.
 
-        :param fresh: those whose real thing this run has changed, or sees for the first time
+        :param names: the nodes that are as defined
+        :param fresh: the nodes whose real object this run changed or saw for the first time
+        :returns: name → record; None if the ledger has this record already
         """
         found: Dict[str, Optional[Dict[str, Any]]] = {}
         for name in names:
@@ -414,7 +427,7 @@ class Management:
         return found
 
     def settle(self, plan: Plan, status: str) -> None:
-        """Enter a run that had nothing to do on the host, and what came under management by it."""
+        """Record a run that had nothing to do on the host, and the resources that it made managed."""
         from statecfg.remote.machine.real import Facets
 
         assert self.ledger is not None
@@ -428,7 +441,7 @@ class Management:
         self.ledger.end(self.run, account, status, self.defined(sound, new))
 
     def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
-        """Close the run in the ledger by what its journal says."""
+        """Complete the run's record in the ledger with the contents of its journal."""
         assert self.ledger is not None
         with open(journal.path, encoding="utf-8") as stream:
             account = state.Account(stream.read().split("\n"))
@@ -436,7 +449,7 @@ class Management:
         self.ledger.end(self.run, account, status, self.defined(sound, fresh))
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""
         if self.ledger is not None:
             self.ledger.close()
 

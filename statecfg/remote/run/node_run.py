@@ -1,4 +1,4 @@
-"""A node under way in a run, and what becomes of each of its actions."""
+"""The execution of one node in an apply, and the results of its actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class NodeRun:
-    """A node under way: what has become of each of its actions."""
+    """The execution of one node, with the results of its actions so far."""
 
     __slots__ = ("done", "ended", "gone", "outcome", "reason", "shutdown", "step", "verified")
 
@@ -23,17 +23,17 @@ class NodeRun:
         self.done: List[Dict[str, Any]] = []
         self.shutdown: Optional[Dict[str, Any]] = None
         self.ended = 0.0  # when its last action ended, `time.monotonic()`
-        self.gone = False  # it is under management no longer
+        self.gone = False  # the ledger has forgotten it
         self.outcome = step.outcome
         self.reason = step.reason
         self.verified = False
 
     def fail(self, reason: str) -> None:
-        """Let the node have failed."""
+        """Set the outcome to failed, with a reason."""
         self.outcome, self.reason = Outcome.FAILED, reason
 
     def report(self) -> Dict[str, Any]:
-        """Return the node as data; actions that were planned and never attempted say so."""
+        """Return the node as data; planned actions that did not start have the status `NOT_ATTEMPTED`."""
         found = step_report(self.step)
         actions = self.step.spec.actions
         left = [action_report(action, ActionStatus.NOT_ATTEMPTED) for action in actions[len(self.done) :]]

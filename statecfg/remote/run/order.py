@@ -1,4 +1,4 @@
-"""What the controller orders a host to do in one run."""
+"""The controller's instructions to a host for one run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULTS = {
 
 
 class Order:
-    """One run on this host. A later frame completes it (`with_json`). It is frozen.
+    """The instructions for one run on this host. A later frame completes them (`with_json`). Instances are frozen.
 
     :ivar run: its id
     :ivar mode: one of `Mode`
@@ -30,18 +30,19 @@ class Order:
     :ivar keep_going: after a failure, skip only what depends on it
     :ivar lock_timeout: seconds to wait for another run
     :ivar secrets: name → value
-    :ivar expect: fingerprints of a saved plan come
+    :ivar expect: the controller sends the fingerprints of a saved plan
     :ivar asks: the user sees the plan before it is applied
     :ivar login: the controller can try a new login
     :ivar prune: remove orphans
-    :ivar partial: more resources are defined than were sent
-    :ivar yes: more than half of the resources may go
-    :ivar ledger: the lineage that the controller knows
-    :ivar node: the host as hooks are told of it
-    :ivar policy: the playbook as hooks are told of it
-    :ivar history: of mode "history": `playbook`, `run`, `limit`
-    :ivar units: the units that may run hooks, and what they are made of
-    :ivar differs: what the controller found to differ from a saved plan
+    :ivar partial: the playbook defines more resources than the controller sent
+    :ivar yes: the run may remove more than half of the resources
+    :ivar ledger: the lineage of the ledger that the controller knows
+    :ivar node: the host, as data for hooks
+    :ivar policy: the playbook, as data for hooks
+    :ivar hooks: the hooks that may be called on this host
+    :ivar history: in mode "history": `playbook`, `run`, `limit`
+    :ivar units: the units that may run hooks, and their content
+    :ivar differs: the differences from a saved plan that the controller found
     """
 
     if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Order:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Order:
-        """Return the order that the controller sent.
+        """Return the instructions that the controller sent.
 
         :raises ProtocolError: if a key is unknown or missing
         """
@@ -81,7 +82,7 @@ class Order:
         return made
 
     def with_json(self, data: Mapping[str, Any]) -> Order:
-        """Return the order with other values for some fields.
+        """Return a copy with other values for some fields.
 
         :raises ProtocolError: as `from_json` does
         """

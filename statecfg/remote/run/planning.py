@@ -1,4 +1,4 @@
-"""Planning: a real run on an imaginary machine. Every node is checked where its turn comes, its actions taken there."""
+"""Planning: a real run on a simulated machine, which checks each node in its turn and performs its actions there."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ WAITS = "it stays: %s, which may need it to be undone, %s"
 
 
 class Step:
-    """A node with what the plan found for it.
+    """A node with its planned outcome and actions.
 
-    :param outcome: "unchanged", "changed" (it would), "unknown" (see `known_after`), "failed" or "skipped"
-    :param stays: it left the definition, and can't be undone in this run
-    :param trace: what it looked at and touched, while its layer is planned
-    :param touched: the paths and inodes that it changes
-    :param shared: those that it looks at, and that another node of its layer changes
-    :param effects: what else it changes (see `Trace`)
+    :ivar outcome: "unchanged", "changed" (it would change), "unknown" (see `known_after`), "failed" or "skipped"
+    :ivar stays: the node is an orphan that this run cannot undo
+    :ivar trace: what the node read and changed, while its layer is planned
+    :ivar touched: the paths and inodes that it changes
+    :ivar shared: the paths and inodes that it reads and that another node of its layer changes
+    :ivar effects: its other changes (see `Trace`)
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Step:
         self.changes: List[Dict[str, Any]] = []
         self.reason = ""
         self.stays = False
-        self.conflict = False  # it failed because nodes of this run exclude each other
+        self.conflict = False  # it failed because it conflicts with other nodes of this run
         self.triggered_by: Sequence[str] = ()
         self.trace = Trace()
         self.touched: Collection[Hashable] = ()
@@ -91,11 +91,11 @@ class Step:
 
     @property
     def removal(self) -> bool:
-        """Whether the node left the definition, and this is what takes it back."""
+        """Whether the node is an orphan, or stays and answers a removal."""
         return isinstance(self.node, Orphan)
 
     def settle(self, layer: AbstractSet[Hashable] = _NONE) -> None:
-        """Keep of the trace what the execution needs.
+        """Keep the part of the trace that the execution needs.
 
         :param layer: the paths and inodes that the nodes of its layer change
         """
@@ -106,7 +106,7 @@ class Step:
 
     @property
     def kept(self) -> bool:
-        """Whether this is what a removal triggers on something that stays."""
+        """Whether a removal triggers this node while its real object stays."""
         return isinstance(self.node, Kept)
 
 
@@ -116,37 +116,37 @@ class Plan:
     def __init__(self) -> None:
         self.layers: List[List[Step]] = []
         self.steps: Dict[str, Step] = {}
-        self.removals: List[List[Step]] = []  # what goes before the layers come, in its order
-        self.left: List[List[Step]] = []  # what left the definition, and stays in this run
-        self.gone: Dict[str, Step] = {}  # the steps of what goes, by name
-        self.following: Mapping[str, Sequence[str]] = {}  # node → what goes and triggers it
-        self.settled: Set[str] = set()  # what owed an answer to a removal and needs none any more
-        self.staying: AbstractSet[str] = _NONE  # the claims of what stays under management
-        self.claimed: Mapping[str, Tuple[str, str]] = {}  # those of them that are other playbooks'
+        self.removals: List[List[Step]] = []  # layers of removals, which run before `layers`
+        self.left: List[List[Step]] = []  # layers of orphans that stay in this run
+        self.gone: Dict[str, Step] = {}  # the steps of the removals, by name
+        self.following: Mapping[str, Sequence[str]] = {}  # node → removals that trigger it
+        self.settled: Set[str] = set()  # nodes that owed a restart after a removal and no longer need it
+        self.staying: AbstractSet[str] = _NONE  # the claims of all resources that stay managed
+        self.claimed: Mapping[str, Tuple[str, str]] = {}  # claim → playbook and name, for other playbooks
 
     def going(self) -> Iterator[Step]:
-        """Yield the steps of what goes."""
+        """Yield the steps of all removals."""
         for layer in self.removals:
             yield from layer
 
     def triggers(self, node: Node) -> List[str]:
-        """Return the names of the nodes whose change triggers a node; what goes is among them."""
+        """Return the names of the nodes whose change triggers a node, removals included."""
         return [*node.triggers, *self.following.get(node.provides, ())]
 
     def acts(self, name: str) -> bool:
-        """Tell whether a node has, or may have, something to do in this run; one that it doesn't look at has not."""
+        """Tell whether a node has, or may have, something to do; False if it is not part of this run."""
         step = self.triggering(name)
         return step is not None and step.acts
 
     def triggering(self, name: str) -> Optional[Step]:
-        """Return the step of a node that may trigger others, of what goes too."""
+        """Return the step of a node or of a removal, None if this run has neither."""
         return self.steps.get(name) or self.gone.get(name)
 
     def fingerprints(self, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
-        """Return a digest per node of what it would do: equal digests mean equal plans.
+        """Return a digest of each node's planned changes: equal digests mean equal plans.
 
-        :param mask: takes secrets out of JSON data. Saved plans keep the digests, and from one of a secret it could be
-            guessed; that it has the same value, the controller sees for itself.
+        :param mask: replaces secrets in JSON data. Saved plans contain the digests, and a secret could be guessed from
+            its digest. The controller itself checks that a secret still has the same value.
         """
         import hashlib
         import json
@@ -156,7 +156,7 @@ class Plan:
         found = {}
         for step in (*self.steps.values(), *self.going()):
             if step.outcome != Outcome.UNCHANGED or step.removal:
-                # Where a node is written makes no difference to what it does.
+                # A node's source location does not affect its changes.
                 said = dict(step_report(step), position="")
                 text = json.dumps(mask(said) if mask is not None else said, sort_keys=True)
                 found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -164,11 +164,11 @@ class Plan:
 
 
 class Planner:
-    """Works out what each node has to do.
+    """Determines what each node has to do.
 
     :param types: node types by name
-    :param machine: the imagined machine that the plan acts on
-    :param owed: node → the nodes whose change it still has to answer, from runs that did not get to it
+    :param machine: the simulated machine on which the plan acts
+    :param owed: node → the nodes whose change it still has to answer, from earlier runs
     """
 
     def __init__(
@@ -178,9 +178,9 @@ class Planner:
         self.nodes: Dict[str, Node] = {}
         self.leaving: Dict[str, Node] = {}
         self.staying: AbstractSet[str] = _NONE
-        self.held: AbstractSet[str] = _NONE  # nodes whose former definition held a secret, which nobody knows any more
+        self.held: AbstractSet[str] = _NONE  # nodes whose former definition contained a secret that is now unknown
         self.actions: List[Dict[str, List[Action]]] = []
-        # For each node, those it depends on that act: only these can make anything unknown to it.
+        # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
         self.current = Plan()
 
@@ -192,12 +192,13 @@ class Planner:
         looking: bool = True,
         following: Optional[Following] = None,
     ) -> Plan:
-        """Check all nodes, layer by layer, each against the host as the ones before will have left it.
+        """Check all nodes, layer by layer, each against the host as the earlier nodes will leave it.
 
-        :param going: what left the definition and goes first
-        :param left: what left the definition, and stays
-        :param looking: work out, too, what a later run that prunes would do to what stays
-        :param following: what the removals trigger
+        :param layers: the defined nodes
+        :param going: the orphans that this run removes, before all else
+        :param left: the orphans that stay
+        :param looking: also plan what a later prune would do to the orphans that stay
+        :param following: the nodes that the removals trigger
         """
         for layer in layers:
             for node in layer:
@@ -220,17 +221,17 @@ class Planner:
             self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
         known: Dict[str, Step] = {}
         self.leaving = {node.provides: node for layer in left for node in layer}
-        self.staying = self.staying.difference(claim for node in self.leaving.values() for claim in node.row["claims"])  # type: ignore[attr-defined]  # all are Formers
+        self.staying = self.staying.difference(claim for node in self.leaving.values() for claim in node.row["claims"])  # type: ignore[attr-defined]  # all are orphans
         for layer in left:
             plan.left.append(self.layer(layer, known) if looking else [stays(node) for node in layer])
         return plan
 
     def layer(self, layer: Sequence[Node], known: Dict[str, Step]) -> List[Step]:
-        """Check the nodes of a layer; they will act side by side, so each is checked against what the layer finds.
+        """Check the nodes of a layer against the host as it is before the layer, as they act concurrently.
 
-        Nodes that touch the same path act one after another, so each of them finds what the ones before it leave.
+        Nodes that touch the same path act one after another. Each is checked against the result of the previous ones.
 
-        :param known: the steps of the layers before, by name; this layer's are added
+        :param known: the steps of the earlier layers, by name; the steps of this layer are added
         """
         self.machine.beside, self.machine.memo = [node for node in layer if not missing(node, known)], {}
         steps = [self.ask(node, known) for node in layer]
@@ -249,8 +250,8 @@ class Planner:
         return steps
 
     def ancestors(self, node: Node, known: Mapping[str, Step]) -> AbstractSet[str]:
-        """Return the nodes it requires, directly or not, that act."""
-        if isinstance(node, Kept):  # it comes after all that goes
+        """Return the names of the acting nodes that a node requires, directly or indirectly."""
+        if isinstance(node, Kept):  # it runs after all removals
             return frozenset(name for name, step in known.items() if step.acts)
         sets = []
         for name in node.sees if isinstance(node, Orphan) else node.requires:
@@ -262,7 +263,7 @@ class Planner:
         return sets[0] if sets else _NONE
 
     def ask(self, node: Node, known: Mapping[str, Step]) -> Step:
-        """Check one node where its turn comes; its actions are not taken yet."""
+        """Check one node in its turn, without performing its actions."""
         step = Step(node)
         self.acting[node.provides] = self.ancestors(node, known)
         why = missing(node, known)
@@ -280,13 +281,13 @@ class Planner:
         return step
 
     def begin(self, step: Step, triggers: Sequence[str] = (), undecided: Optional[str] = None) -> None:
-        """Let it be the node's turn on the imagined machine."""
+        """Start the node's turn on the simulated machine."""
         name = step.node.provides
         self.machine.turn(name, self.acting.get(name, _NONE), triggers, undecided)
         step.trace = self.machine.trace
 
     def decide(self, step: Step) -> None:
-        """Make the check; the machine's turn has begun."""
+        """Call the check and store its result in the step. Call `begin` first."""
         try:
             step.spec = self.check(step.node)
             step.known_after = step.spec.known_after
@@ -296,13 +297,13 @@ class Planner:
             step.outcome, step.reason, step.stays = Outcome.SKIPPED, str(why), True
         except (CheckError, OSError, WriteAttempt) as problem:
             step.outcome, step.reason, step.conflict = Outcome.FAILED, describe(problem), isinstance(problem, Conflict)
-        except (Exception, SystemExit) as problem:  # a node type's own mistake: the node fails, others are planned
+        except (Exception, SystemExit) as problem:  # a bug in a node type: its node fails, the others are planned
             step.outcome, step.reason = Outcome.FAILED, "the check of %s failed: %s" % (step.node.type, trace(problem))
 
     def foresee(self, step: Step) -> None:
-        """Take the actions that the check gave on the imagined machine, for those that come after to see."""
+        """Perform the actions of the check on the simulated machine, so that later nodes see their result."""
         if step.outcome == Outcome.UNKNOWN:
-            # Whatever it will do, those that require it must not take the host for known.
+            # It may change anything, so nodes that require it must treat the host as unknown.
             self.machine.affect(ANYTHING)
         for action in step.spec.steps:
             result = self.imagine(action)
@@ -317,10 +318,10 @@ class Planner:
             step.changes = hidden(found) if held else found
 
     def check(self, node: Node) -> ActionSpec:
-        """Call the node type's check, which may only look. Raises what it raises."""
+        """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises."""
         kind = self.types.get(node.type)
         if isinstance(node, Orphan) and node.note:
-            return ActionSpec()  # only its record goes
+            return ActionSpec()  # only its record is deleted
         if kind is None:
             raise CheckError("no node type is called %s" % node.type)
         with reading_only():
@@ -331,15 +332,15 @@ class Planner:
                     blob.secret = True
                 undo = kind.run_undo(node, node.row["memory"], self.machine, self.leaving, self.staying)
                 spec = normalised(undo, node)
-                return ActionSpec(spec.steps, left=spec.left)  # what goes, goes before all else as it is
+                return ActionSpec(spec.steps, left=spec.left)  # removals run first anyway: no shutdown-first action
             nodes = self.nodes
-            if node.provides in self.current.following:  # a check may look at what goes and triggers it
+            if node.provides in self.current.following:  # a check may read the removals that trigger its node
                 nodes = dict(nodes)
                 nodes.update((name, self.current.gone[name].node) for name in self.current.following[node.provides])
             return normalised(kind.run_check(node, nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:
-        """Take an action on the imagined machine; what reaches past it has effects that nobody can foresee."""
+        """Perform an action on the simulated machine; if it bypasses the machine, its effects are unknown."""
         before = self.machine.calls
         try:
             with reading_only():
@@ -352,15 +353,15 @@ class Planner:
         except (Exception, SystemExit) as problem:
             return error(trace(problem))
         if self.machine.calls == before and result["status"] == ActionStatus.OK:
-            # It asked nothing of the machine, so it does its work past it and may do anything.
+            # It made no call of the machine, so it bypasses it and may do anything.
             self.machine.affect(ANYTHING)
         return result
 
 
 def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
-    """Return why a node's turn can't come, from how the nodes before it ended; "" if it can.
+    """Return why a node must be skipped because of how earlier nodes ended; "" if it need not be skipped.
 
-    :param known: name → what has its `outcome`
+    :param known: name → an object with an `outcome`
     :param was: "is" in a plan, "was" in a run
     """
     for names, why in ((node.requires, "%s, which it requires, %s"), (waits(node), WAITS)):
@@ -372,24 +373,28 @@ def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
 
 
 def waits(node: Node) -> Sequence[str]:
-    """Return the nodes that go before this one, as they may need it to be undone."""
+    """Return the names of the orphans that are removed before this one because their undo may need it."""
     return node.waits if isinstance(node, Orphan) else ()
 
 
 def stays(node: Node) -> Step:
-    """Return the step of a node that left the definition, and that this run does not look at."""
+    """Return the step of an orphan that this run keeps and does not check."""
     step = Step(node)
     step.outcome, step.reason = Outcome.SKIPPED, "it left the definition, and stays until somebody prunes"
     return step
 
 
 def word(key: Any) -> str:
-    """Return a key or status as a plain name: Hy's `:shutdown-first` is `shutdown_first`."""
+    """Return a key or status as a Python name: Hy's `:shutdown-first` becomes `shutdown_first`."""
     return str(getattr(key, "name", key)).lstrip(":").replace("-", "_")
 
 
 def normalised(found: Any, node: Node) -> ActionSpec:
-    """Return what a check gave as an action spec: a list of actions, a map, or a spec (the Borg document's forms)."""
+    """Convert the result of a check to an action spec.
+
+    :param found: a list of actions, a map, or an action spec (the forms of the Borg document)
+    :raises CheckError: if it has another form
+    """
     if isinstance(found, ActionSpec):
         return found
     if found is None:
@@ -410,7 +415,11 @@ def normalised(found: Any, node: Node) -> ActionSpec:
 
 
 def as_action(item: Any, node: Node) -> Action:
-    """Return an action; a plain map needs `fn`, a function of no arguments, and `op`, a name."""
+    """Convert an item of a check's result to an action.
+
+    :param item: an action, or a map with `fn`, a function without arguments, and `op`, a name
+    :raises CheckError: if it is something else
+    """
     if isinstance(item, Action):
         return item
     plain = {word(key): value for key, value in item.items()} if hasattr(item, "items") else {}
@@ -423,7 +432,7 @@ def as_action(item: Any, node: Node) -> Action:
 
 
 def settled(result: Any) -> Result:
-    """Return an action's result in the document's form; anything else is an error with a reason."""
+    """Return an action's result in the form of the Borg document; turn anything else into an error with a reason."""
     plain = {word(key): value for key, value in result.items()} if hasattr(result, "items") else {}
     status = word(plain.get("status"))
     if status not in (ActionStatus.OK, ActionStatus.ERROR):
@@ -437,14 +446,14 @@ def settled(result: Any) -> Result:
 
 
 def describe(problem: BaseException) -> str:
-    """Return what a problem says, without a class name where the words are meant for people."""
+    """Return an exception's message without its class name."""
     if isinstance(problem, OSError) and problem.strerror:
         return "%s: %s" % (problem.filename, problem.strerror) if problem.filename else problem.strerror
     return str(problem)
 
 
 def trace(problem: BaseException) -> str:
-    """Return a problem of a node type's own code in one line: what, and where in its file."""
+    """Describe an exception in a node type's code in one line: class, message, and place in its file."""
     place = ""
     step = problem.__traceback__
     while step is not None:

@@ -1,4 +1,4 @@
-"""Reports: what was planned and done, as the plain data that goes back to the controller (format 1)."""
+"""Reports: what was planned and done, as plain data that is sent to the controller (format 1)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from statecfg.remote.run.planning import Step
 
 PORTION = 1 << 20  # bytes of JSON in one frame of nodes
-SMALL = 4 << 10  # bytes of JSON of a node that is never cut
-WHOLE = 12 << 20  # bytes of JSON of a plan, and of what became of it, with differences; what comes after has none
+SMALL = 4 << 10  # bytes of JSON; a smaller node is never cut
+WHOLE = 12 << 20  # bytes of JSON that a plan, or an apply, may send; after that, large nodes are cut
 
 
 def action_report(
     action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None
 ) -> Dict[str, Any]:
-    """Return an action as data: op, args that are given, status, and reason and log where there are any."""
+    """Return an action as data: op, the args that are not None, status, and, if present, reason and log."""
     found = {
         "op": action.op,
         "args": {key: shown(value) for key, value in action.args.items() if value is not None},
@@ -65,9 +65,9 @@ def step_report(step: Step) -> Dict[str, Any]:
 
 
 def portions(nodes: Iterable[Dict[str, Any]], spent: List[int]) -> Iterator[List[Dict[str, Any]]]:
-    """Yield reports of nodes in lists that fit into a frame each; one that would not fit by itself is cut.
+    """Yield the reports of nodes in lists that each fit into a frame; cut a node that is too large for a frame.
 
-    :param spent: one number, the bytes of JSON so far, which is counted on: from `WHOLE` on, every large one is cut
+    :param spent: a list of one number, the bytes of JSON so far. It is updated. Above `WHOLE`, all large nodes are cut
     """
     import json
 
@@ -88,7 +88,7 @@ def portions(nodes: Iterable[Dict[str, Any]], spent: List[int]) -> Iterator[List
 
 
 def cut(node: Dict[str, Any]) -> Dict[str, Any]:
-    """Return a node's report without its diffs, with the ends of its logs, and with its first changes only."""
+    """Return a node's report without diffs, with its first 1000 changes and actions, and with the ends of its logs."""
     changes = [{key: value for key, value in change.items() if key != "diff"} for change in node["changes"]]
     if len(changes) > 1000:
         more = {"object": "%d more" % (len(changes) - 1000), "field": "changes", "before": None, "after": None}

@@ -1,4 +1,4 @@
-"""Which nodes touch the same thing: who must run one after another, and who gave another node work to do."""
+"""Which nodes touch the same object: which must run one after another, and which gave another node work to do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
-    """Return the nodes of a layer in groups: those that touch the same thing are in one group, in the planned order.
+    """Group the nodes of a layer: nodes that touch the same object form one group, in the planned order.
 
-    A thing is a path, or an entry of a table such as a unit: starting ssh.socket also stops and starts ssh.service.
+    An object is a path, or an entry of a facet such as a unit: starting ssh.socket also stops and starts ssh.service.
     """
     group = list(range(len(nodes)))
 
@@ -43,12 +43,12 @@ def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
 
 
 def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[NodeRun]) -> str:
-    """Return which nodes gave a node that was planned as unchanged work to do, and what to do about it.
+    """Say which nodes gave work to a node that was planned as unchanged, and how to fix that.
 
-    :param node: the node, checked again on `machine` just now
+    :param node: the node, which was just checked again on `machine`
     :param nodes: all nodes by name
     :param acted: the nodes that have acted in this run
-    :returns: a sentence; "" where no node of this run can have been it
+    :returns: a sentence; "" if no node of this run can be the cause
     """
     needed = required(node, nodes)
     others = [each for each in acted if each.step.node.provides not in needed and each.step.node is not node]
@@ -68,7 +68,7 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
 
 
 def _met(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
-    """Tell whether another node is known to have changed what was looked at."""
+    """Tell whether another node certainly changed what a check looked at."""
     if not looked.isdisjoint(other.step.touched):
         return True
     above = {place for path in looked if isinstance(path, str) for place in _above(path)}
