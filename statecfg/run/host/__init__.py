@@ -1,1 +1,1 @@
-"""One host in a run: the session with it and the report about it. Imports what `run` may import."""
+"""One host in a run: its session and its report. May import the same packages as `run`."""

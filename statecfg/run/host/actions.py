@@ -1,4 +1,4 @@
-"""What a session asks its driver to do."""
+"""The actions that a session asks its driver to execute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statecfg.run.host import frames
 
 @dataclass(frozen=True)
 class Send:
-    """Send bytes to the host. Iterating may read a file and raise Broken."""
+    """Send bytes to the host. Iterating over `pieces` may read a file and raise Broken."""
 
     pieces: Iterator[bytes]
 
@@ -20,7 +20,7 @@ class Send:
 class CallHook:
     """Call a hook of the controller, and pass the result to `HostSession.hooked`.
 
-    :param about: hook, event and name of the resource, as events have them
+    :param about: hook, event and name of the resource, in the form of an event's data
     """
 
     frame: frames.Hook
@@ -36,7 +36,7 @@ class TryLogin:
 class TellUnits:
     """Pass a frame of the host's units to their coordinator.
 
-    :param waits_for_others: from now on the host waits for the units of other hosts
+    :param waits_for_others: whether the host now waits for the units of other hosts
     """
 
     frame: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Finished:
-    """The host has sent its result, and nothing follows."""
+    """The host has sent its result, which is its last frame."""
 
 
 Action = Send | CallHook | TryLogin | TellUnits | Planned | Finished

@@ -8,11 +8,11 @@ SUSPICIOUS = "Our executor never does this. Look at the host, and at what answer
 
 
 class Broken(StatecfgError):
-    """The host broke the protocol, or nothing comes from it any more.
+    """The host broke the protocol, or stopped sending.
 
     :param summary: what is wrong, in one line
     :param hint: what the user should do
-    :param heard_all: everything that the host sent has arrived: the executor ended, not the connection
+    :param heard_all: whether everything that the host sent has arrived: the executor ended, not the connection
     """
 
     def __init__(self, summary: str, hint: str = "", heard_all: bool = False) -> None:
@@ -21,5 +21,5 @@ class Broken(StatecfgError):
 
 
 def quoted(value: object) -> str:
-    """Return the beginning of a host's value in quotes."""
+    """Return the beginning of a value from a host, in quotes."""
     return f"{str(value)[:80]!r}"

@@ -1,4 +1,4 @@
-"""The deadlines of a session: everything that a host may fail to send has one."""
+"""The deadlines of a session: statecfg never waits for a host without a time limit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from statecfg.run.host.broken import Broken
 
 DEAD = 15.0  # seconds of silence after which a host is considered lost
-START = 60.0  # seconds that a host may take from the start of the executor to its first word
-SLOWEST = 1024  # bytes a second that a connection must bring
+START = 60.0  # seconds from the start of the executor to its first frame
+SLOWEST = 1024  # minimum speed of a connection, in bytes per second
 
 
 class Deadlines:
     """Measures how long the session has waited, and for what.
 
     :param clock: returns seconds, such as `time.monotonic`
-    :param patience: seconds that the host may go without progress, heartbeats aside
+    :param patience: maximum number of seconds without progress; heartbeats don't count as progress
     """
 
     def __init__(self, clock: Callable[[], float], patience: float) -> None:
@@ -25,7 +25,7 @@ class Deadlines:
         self.started = False
 
     def bytes_came(self) -> None:
-        """Note that bytes arrived, or that those which did are processed."""
+        """Note that bytes arrived, or that the session has processed them."""
         self.heard = self.clock()
 
     def frame_came(self) -> None:
@@ -33,22 +33,22 @@ class Deadlines:
         self.framed = self.clock()
 
     def progressed(self) -> None:
-        """Note that the host made progress, or that it waits for us."""
+        """Note that the host made progress, or that it waits for the controller."""
         self.news = self.clock()
 
     def sent(self, size: int) -> None:
-        """Give the executor more time to start: something was sent to it.
+        """Give the executor more time to start, because the session sent something to it.
 
-        :param size: bytes that the host may still have to receive
+        :param size: number of bytes that the host may still have to receive
         """
         self.start = self.clock() + START + size / SLOWEST
 
     def check(self, incomplete: int, doing: str) -> None:
         """Check every deadline.
 
-        :param incomplete: bytes of an incomplete frame
+        :param incomplete: number of bytes received of an incomplete frame
         :param doing: what the host does, for the message
-        :raises Broken: if one has passed
+        :raises Broken: if a deadline has passed
         """
         now = self.clock()
         if self.started and now - self.heard > DEAD:

@@ -1,4 +1,4 @@
-"""Drives the session with one host: connects, moves bytes in threads, and does what the session asks for."""
+"""Drives the session with one host: connects, reads and writes in threads, and executes the session's actions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from statecfg.transport import Connection, Stream, TransportError, connect
 from statecfg.transport.become import open_become
 
 BEAT = 5.0  # seconds between heartbeats
-READ = 0.2  # seconds to wait for bytes before looking at the clock and the user's answer
-HOST_KEY = "host key"  # the beginning of a difference of host keys
-Json = dict[str, Any]  # of reports, and of what hooks and units say
+READ = 0.2  # seconds to wait for bytes before checking the deadlines and the user's answer
+HOST_KEY = "host key"  # a difference between host keys begins with this
+Json = dict[str, Any]  # of reports, and of the frames of hooks and units
 
 _DECODING = threading.Lock()
 _CANCELLED = {"summary": "not started: the run was stopped before", "detail": "", "hint": ""}
@@ -42,15 +42,19 @@ _OTHER_HOST = {
 
 
 class NotStarted(StatecfgError):
-    """The user stopped the run before this host had its turn."""
+    """The user stopped the run before this host's turn."""
 
 
 class OtherHost(StatecfgError):
-    """The host shows another key than in the saved plan. Nothing was asked of it."""
+    """The host key differs from the saved plan. statecfg sent nothing to the host."""
 
 
 def other_key(planned: str, now: str) -> bool:
-    """Return whether two host keys of one type, as `TYPE FINGERPRINT`, differ; a host has one of each type."""
+    """Return whether two host keys differ although they have the same type. A host has one key of each type.
+
+    :param planned: the host key in the saved plan, as `TYPE FINGERPRINT`
+    :param now: the host key that the host uses now, in the same form
+    """
     key_type, _, fingerprint = planned.partition(" ")
     type_now, _, fingerprint_now = now.partition(" ")
     return bool(fingerprint) and key_type == type_now and fingerprint != fingerprint_now
@@ -59,9 +63,9 @@ def other_key(planned: str, now: str) -> bool:
 class HostDriver:
     """One host of a run, from the connection to its report.
 
-    :param emit: takes each event: its name, one of `HostEvent`, and its data
-    :param late: waits for what is looked up during the connection, and returns it
-    :param gate: None if the user is not asked
+    :param emit: called for each event with its name (one of `HostEvent`) and its data
+    :param late: waits for the data that the controller looks up while it connects, and returns it
+    :param gate: None if the user need not confirm the plan
     :param cancel: set when the user stops the run
     """
 
@@ -70,7 +74,7 @@ class HostDriver:
     ) -> None:
         self.host, self.emit, self.late, self.cancel = request.host.name, emit, late, cancel
         self.session = HostSession(request, emit, decoding=_DECODING)
-        self.lock = threading.RLock()  # held for each call of the session
+        self.lock = threading.RLock()  # held during each call of the session
         self.gate_pass = Pass(gate)
         self.events: Events | None = None
         self.permit: Permit | None = None
@@ -84,7 +88,7 @@ class HostDriver:
         return self.session.report.data
 
     def run(self) -> Json:
-        """Lead the session; return the host's part of the report. A host that fails has a report too."""
+        """Run the session and return the host's part of the report, also if the host fails."""
         try:
             if self.cancel.is_set():
                 raise NotStarted
@@ -115,12 +119,12 @@ class HostDriver:
         return self.report
 
     def failed(self, problem: Exception) -> None:
-        """Report that a bug of ours ended the session."""
+        """Report that a bug of statecfg ended the session."""
         self.session.failed(problem)
         self.emit(HostEvent.FINISHED, {"status": self.report["status"], "report": self.report})
 
     def _tell_end(self) -> bool:
-        """Tell the events how the run ended here, also if it never began; return False if they are not there."""
+        """Tell `events` how the run ended on this host, also if it never began; return False if there are none."""
         if self.events is None:
             try:
                 self.events = self.late()[2]
@@ -131,7 +135,10 @@ class HostDriver:
         return True
 
     def _held_back(self) -> str:
-        """Return why a hook keeps the playbook here, "" if none does; also if nothing of the playbook is left."""
+        """Return why a hook keeps the playbook on the host, "" if no hook does.
+
+        If the host had nothing left to destroy, this asks the hooks now.
+        """
         if self.permit is not None:
             return self.permit.answer or ""
         destroyed = self.session.request.order.mode == Mode.DESTROY and self.report["status"] == HostStatus.OK
@@ -141,9 +148,9 @@ class HostDriver:
     # Connecting
 
     def _connect(self) -> None:
-        """Connect, start the executor and lead the session to its end.
+        """Connect, start the executor and run the session to its end.
 
-        :raises Exception: what `run` turns into the report
+        :raises Exception: any error that `run` reports
         """
         request = self.session.request
         self.emit(HostEvent.CONNECTING, {})
@@ -168,9 +175,9 @@ class HostDriver:
         return open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
 
     def _talk(self, stream: Stream) -> None:
-        """Send the request, then read until the end."""
+        """Send the request, then read until the host has finished."""
         sender = Sender(stream)
-        # A program that has ended by now, such as a shell that refuses the login, has said why: reading finds it.
+        # A program that has ended by now, such as a shell that refuses the login, printed the reason. It is read below.
         sender.try_to_send(self.session.opening())
         ended = threading.Event()
         threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
@@ -184,17 +191,17 @@ class HostDriver:
                 self.outbox.close()
 
     def _beat(self, sender: Sender, ended: threading.Event) -> None:
-        """Send heartbeats, whatever the other threads wait for."""
+        """Send heartbeats, independently of the other threads."""
         while not ended.wait(BEAT):
             try:
                 sender.write(self.session.beat())
-            except TransportError:  # the reading thread finds out too, and says it
+            except TransportError:  # the reading thread notices this too and reports it
                 return
 
     # Listening
 
     def _listen(self, sender: Sender) -> None:
-        """Read and do what the session asks for, until the host has ended."""
+        """Read and execute the session's actions until the host has finished."""
         while True:
             data = sender.stream.read(READ)
             if data == b"":
@@ -210,7 +217,7 @@ class HostDriver:
             self._answer(sender)
 
     def _received(self, data: bytes) -> Iterator[actions.Action]:
-        """Yield the actions that bytes lead to; the session is locked between them only."""
+        """Yield the actions that follow from bytes. The session is not locked while the caller executes an action."""
         following = self.session.receive(data)
         while True:
             with self.lock:
@@ -235,7 +242,7 @@ class HostDriver:
                 self.gate_pass.wait()
 
     def _silence(self, stream: Stream) -> Broken:
-        """Return why the output ended. The exit status and stderr may arrive after the end of the output."""
+        """Return why the output ended; wait for the exit status and stderr, which may arrive later."""
         deadline, errors = time.monotonic() + LINGER, b""
         status: int | None = None
         before: bytes | None = None
@@ -249,7 +256,7 @@ class HostDriver:
     # Answers
 
     def _answer(self, sender: Sender) -> None:
-        """Pass on that the user stops the run, and let the host go on with its plan or not."""
+        """Tell the host that the user stops the run, or whether it may apply its plan."""
         if self.outbox is not None and self.outbox.cut is not None:
             sender.break_off(self.outbox.cut)
         if self.cancel.is_set():
@@ -267,7 +274,7 @@ class HostDriver:
             sender.send([data])
 
     def _permitted(self) -> bool | None:
-        """Return whether the host may apply its plan, None if that is not known yet."""
+        """Return whether the host may apply its plan, None if this is not known yet."""
         yes = self.gate_pass.answer
         if yes and self.events is not None and self.session.request.order.mode == Mode.DESTROY:
             if self.permit is None:
@@ -276,7 +283,7 @@ class HostDriver:
         return yes
 
     def _call_hook(self, action: actions.CallHook, sender: Sender) -> None:
-        """Call a hook in a thread; the session goes on meanwhile."""
+        """Call a hook in a thread, so that the session continues."""
         events, frame = self.events, action.frame
         if events is None:
             raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
@@ -287,7 +294,7 @@ class HostDriver:
         def call() -> None:
             try:
                 answer = events.hook(self.host, frame.to_json(), self.over.is_set, begun)
-            except Exception as problem:  # a bug of ours: the host learns that the hook failed, and why
+            except Exception as problem:  # a bug of statecfg: tell the host that the hook failed, and why
                 answer = {"ok": False, "error": f"statecfg failed: {problem!r}"}
             with self.lock:
                 data = self.session.hooked(frame.id, answer)
@@ -296,7 +303,7 @@ class HostDriver:
         threading.Thread(target=call, daemon=True).start()
 
     def _try_login(self, sender: Sender) -> None:
-        """Try a new login beside this connection, in a thread."""
+        """Try a new login in a thread, in addition to this connection."""
 
         def answer(wrong: str) -> None:
             with self.lock:
@@ -307,7 +314,7 @@ class HostDriver:
         aside(request.target, request.order.settings, command(request.host.python), answer)
 
     def _tell_units(self, action: actions.TellUnits, sender: Sender) -> None:
-        """Pass a frame of the host's units to their coordinator, whose answers go by the outbox."""
+        """Pass a frame of the host's units to their coordinator. The outbox sends the coordinator's answers."""
         if self.events is None:
             raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
         if self.outbox is None:

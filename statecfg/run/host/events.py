@@ -1,4 +1,4 @@
-"""Who follows the hosts of a run, and what is looked up while they are being connected to."""
+"""The interface that follows the hosts of a run, and the data that is looked up while statecfg connects to them."""
 
 from __future__ import annotations
 
@@ -8,40 +8,43 @@ from typing import Any, Protocol
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.errors import StatecfgError
 
-Json = dict[str, Any]  # of reports, and of what hooks and units say
+Json = dict[str, Any]  # of reports, and of the frames of hooks and units
 
 
 class Events(Protocol):
-    """Follows the hosts of a run and calls the controller's hooks. Called from many threads."""
+    """Follows the hosts of a run and calls the controller's hooks. Many threads call it."""
 
     def planned(self, host: str, report: Json) -> None:
-        """Take in that a host has planned: `facts` and `ledger` are in its report."""
+        """Note that a host has planned; its report contains `facts` and `ledger`."""
 
     def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Json:
-        """Call a hook that runs here.
+        """Call a hook that runs on the controller.
 
         :param question: `hook`, `event`, `resource`, `seconds`
-        :param gone: returns whether the host no longer waits
-        :param begun: called when it is the hook's turn
-        :returns: `ok`, `error` and what else the hook returned
+        :param gone: returns whether the host no longer waits for the hook
+        :param begun: called when the hook starts
+        :returns: `ok`, `error` and the other data that the hook returned
         """
 
     def may_go(self, host: str) -> str:
-        """Return why a host, planned, must not go on, "" if it may; called once, before anything is done there."""
+        """Return why a planned host must not continue, "" if it may. Called once, before the host changes anything."""
 
     def going(self, host: str) -> None:
-        """Take in that a host, planned, goes on to apply its plan."""
+        """Note that a planned host now applies its plan."""
 
     def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
-        """Take in what a host says of its units; `tell` sends it a frame. Source: `units.coordinator`."""
+        """Process a frame of a host's units; see `units.coordinator`.
+
+        :param tell: sends a frame to the host
+        """
 
     def finished(self, host: str, report: Json) -> None:
-        """Take in how a run ended on a host; it may complete the report."""
+        """Note how a run ended on a host; this may add to the report."""
 
 
-# The definition with the content of hooks, what else the executor gets, and who follows the hosts.
+# The definition with the content of hooks, additional data for the executor, and the interface that follows the hosts.
 Late = tuple[Definition, Mapping[str, Any], Events | None]
 
 
 class Unjoined(StatecfgError):
-    """What was looked up could not be found: the run ends, and nothing was done on any host."""
+    """The look-up during the connection failed. The run ends, and no host was changed."""

@@ -1,4 +1,4 @@
-"""Reads the bytes of a host: the greeting behind the output of a login shell, then frames within limits."""
+"""Reads the bytes of a host: the output of its login shell, the greeting, then frames within limits."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.strict import weigh
 
-VOLUME = 256 << 20  # bytes that a host may send, the output of programs aside
+VOLUME = 256 << 20  # maximum number of bytes that a host may send, without the output of programs
 MEMORY = 64 << 20  # bytes of memory that the report of one host may take
-NODE = 16 << 10  # bytes of memory that it may take in addition for each node that was sent to the host
+NODE = 16 << 10  # additional bytes of memory for each node that was sent to the host
 FRAME = 48 << 20  # bytes of memory that decoding one frame may take
-_TOKEN = 100  # bytes of memory that a value takes at most, per token of JSON
+_TOKEN = 100  # maximum number of bytes of memory that a value takes per token of JSON
 _NOT_KEPT = (frames.Hello, frames.Beat, frames.Need, frames.Output, frames.UnitLog, frames.UnitAsk)
 
 HOOKS = "Let the shell's start-up files on the host print nothing when nobody is there to read it."
 
 
 class Decoder(wire.Decoder):
-    """Decodes the frames of a host that may be under the control of anybody."""
+    """Decodes the frames of a host that an attacker may control."""
 
     def weigh(self, header: bytes) -> None:
-        """Refuse a header that would take too much memory once it is decoded.
+        """Refuse a header that would take too much memory after decoding.
 
-        :raises wire.ProtocolError: if it would
+        :raises wire.ProtocolError: if the header would take too much memory
         """
-        room = FRAME - 4 * len(header)  # a single emoji makes every character of a text take four bytes
+        room = FRAME - 4 * len(header)  # if a text contains an emoji, each of its characters takes four bytes
         if _tokens(header) * _TOKEN > room and _tokens(wire.without_texts(header)) * _TOKEN > room:
             raise wire.ProtocolError(f"a frame would take more than {FRAME >> 20} MiB of memory")
 
 
 def _tokens(text: bytes) -> int:
-    """Return the number of JSON tokens that are part of every value."""
+    """Return the number of separators and opening brackets in JSON text: a measure of its number of values."""
     return text.count(b",") + text.count(b":") + text.count(b"[") + text.count(b"{")
 
 
 class FrameReader:
     """Turns bytes into frames.
 
-    :param nonce: what the executor repeats in its greeting
+    :param nonce: the text that the executor must repeat in its greeting
     :param nodes: the number of nodes that were sent to the host
     :param read: returns the frame that a header describes
-    :param decoding: entered while one frame is decoded, which takes many times its size for a moment
+    :param decoding: entered while one frame is decoded; decoding briefly takes many times the frame's size
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class FrameReader:
     def feed(self, data: bytes) -> Iterator[frames.Frame]:
         """Yield the frames that `data` completes.
 
-        :raises Broken: if these are not frames of the protocol, or exceed a limit
+        :raises Broken: if a frame does not follow the protocol, or the frames exceed a limit
         """
         headers = self.decoder.take(data) if data else iter(())
         while True:
@@ -101,7 +101,7 @@ class FrameReader:
         return frame
 
     def greet(self, data: bytes) -> bytes:
-        """Look for the greeting; return the bytes behind it.
+        """Look for the greeting; return the bytes after it.
 
         :raises Broken: if the login shell printed too much before it
         """

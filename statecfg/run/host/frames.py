@@ -1,7 +1,7 @@
-"""What a host may say: every frame as a frozen class, read strictly. The executor's half is `remote/wire/frames.py`.
+"""The frames that a host may send, each as a frozen class, read strictly. See `remote/wire/frames.py` for the executor.
 
-Controller and executor are the same version, since the executor comes from the controller; so an unknown key is not
-news from another version but a host that does not run our executor.
+Controller and executor have the same version, because the controller sends the executor. So an unknown key never
+comes from another version: it means that the host does not run our executor.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from statecfg.remote.units.settings import MOST as MOST_SETTINGS
 from statecfg.run.strict import Free, OneOf, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host
-HOOK = 8 << 20  # bytes of memory for what one hook says, and for the attributes of the resource it is about
-SETTINGS = 4 * MOST_SETTINGS  # bytes of memory for what a unit's hook changes: its limit counts JSON
+HOOK = 8 << 20  # bytes of memory for the result of one hook, and for the attributes of its resource
+SETTINGS = 4 * MOST_SETTINGS  # bytes of memory for the changes of a unit's hook; `MOST_SETTINGS` counts bytes of JSON
 ARGUMENTS = 4 << 20  # bytes of memory for the arguments of an action, and for each side of a change
-HELD_BY = 16 << 10  # bytes of memory for what the holder of a host's lock wrote of itself
+HELD_BY = 16 << 10  # bytes of memory for the data that the holder of a host's lock wrote about itself
 
 Part = Literal["removals", "layers", "left"]
 Where = Literal["host", "controller"]
@@ -26,7 +26,7 @@ Where = Literal["host", "controller"]
 
 @dataclass(frozen=True)
 class Action(Strict):
-    """An action of a node: planned, or with how it ended."""
+    """An action of a node, planned or finished."""
 
     op: str
     args: Annotated[Mapping[str, Any], Free(ARGUMENTS, map=True)]
@@ -37,7 +37,7 @@ class Action(Strict):
 
 @dataclass(frozen=True)
 class Shutdown(Action):
-    """An action that was taken before all others, and of which node."""
+    """A shutdown-first action and its node."""
 
     node: str = ""
 
@@ -55,7 +55,7 @@ class Change(Strict):
 
 @dataclass(frozen=True)
 class Node(Strict):
-    """What a host plans to do about a node, or has done."""
+    """A node with the actions that a host plans or has executed."""
 
     name: str
     type: str
@@ -75,7 +75,7 @@ class Node(Strict):
 
 @dataclass(frozen=True)
 class Debt(Strict):
-    """A trigger that an earlier run left undone."""
+    """A trigger that an earlier run owes."""
 
     node: str
     cause: str
@@ -85,7 +85,7 @@ class Debt(Strict):
 
 @dataclass(frozen=True)
 class Firing(Strict):
-    """A hook that would fire."""
+    """A hook that an apply would call."""
 
     hook: str
     event: str
@@ -95,7 +95,7 @@ class Firing(Strict):
 
 @dataclass(frozen=True)
 class Past(Strict):
-    """A run that the host remembers."""
+    """An earlier run, from the host's ledger."""
 
     run: str
     started: float
@@ -111,7 +111,7 @@ class Past(Strict):
 
 @dataclass(frozen=True)
 class PastAction(Strict):
-    """An action of a run that the host remembers."""
+    """An action of an earlier run, from the host's ledger."""
 
     node: str
     op: str
@@ -142,7 +142,7 @@ class Beat(Frame):
 
 @dataclass(frozen=True)
 class Need(Frame):
-    """The host lacks the executor, content, or node types: one of them."""
+    """The host requests the executor, content or node types; exactly one of them."""
 
     bundle: str | None = None
     blobs: tuple[str, ...] | None = None
@@ -185,7 +185,7 @@ class ActionEvent(Frame):
 
 @dataclass(frozen=True)
 class Output(Frame):
-    """Something that a program of a node printed."""
+    """Output of a node's program."""
 
     node: str
     text: str
@@ -193,7 +193,7 @@ class Output(Frame):
 
 @dataclass(frozen=True)
 class Finished(Frame):
-    """A node has come to its end."""
+    """A node run has ended."""
 
     node: str
     outcome: Annotated[str, OneOf(Outcome.ALL)]
@@ -201,7 +201,7 @@ class Finished(Frame):
 
 @dataclass(frozen=True)
 class Layer(Frame):
-    """What became of a layer, or of a piece of it."""
+    """The results of a layer, or of a piece of it."""
 
     layer: int
     nodes: tuple[Node, ...]
@@ -211,7 +211,7 @@ class Layer(Frame):
 
 @dataclass(frozen=True)
 class Fired(Frame):
-    """A hook was fired."""
+    """A hook was called."""
 
     hook: str
     event: str
@@ -226,7 +226,7 @@ class Fired(Frame):
 
 @dataclass(frozen=True)
 class Resource(Strict):
-    """A resource as a hook is told of it."""
+    """A resource in the form that hooks receive."""
 
     name: str
     type: str
@@ -240,7 +240,7 @@ class Resource(Strict):
 
 @dataclass(frozen=True)
 class Hook(Frame):
-    """The host asks for a hook that runs on the controller."""
+    """The host asks the controller to call a hook."""
 
     id: int
     hook: str
@@ -251,7 +251,7 @@ class Hook(Frame):
 
 @dataclass(frozen=True)
 class Calling(Frame):
-    """The host calls a hook that runs there."""
+    """The host calls a hook that runs on the host."""
 
     hook: str
     event: str
@@ -261,12 +261,12 @@ class Calling(Frame):
 
 @dataclass(frozen=True)
 class Login(Frame):
-    """sshd was restarted, and the host wants to know whether a new login works."""
+    """The host restarted sshd, and asks the controller to test a new login."""
 
 
 @dataclass(frozen=True)
 class Amended(Frame):
-    """A node whose layer was reported has failed after all."""
+    """A node failed after its layer was reported."""
 
     node: str
     reason: str
@@ -300,7 +300,7 @@ class UnitPort(Frame):
 
 @dataclass(frozen=True)
 class UnitStatus(Frame):
-    """A unit's hook says how the unit is."""
+    """A unit's hook sets the status of the unit."""
 
     id: int
     status: str
@@ -309,7 +309,7 @@ class UnitStatus(Frame):
 
 @dataclass(frozen=True)
 class UnitLog(Frame):
-    """A line of a unit's hook."""
+    """A log line of a unit's hook."""
 
     unit: str
     hook: str
@@ -348,7 +348,7 @@ class UnitDone(Frame):
 
 @dataclass(frozen=True)
 class End(Frame):
-    """The run is over on this host. Only this makes a result."""
+    """The run has ended on this host. Only this frame gives the host a result."""
 
     status: Annotated[str, OneOf(HostStatus.OF_HOST)]
     warnings: tuple[str, ...] = ()

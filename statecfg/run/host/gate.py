@@ -10,7 +10,7 @@ from statecfg.run.host.events import Events
 class Gate:
     """Holds planned hosts until the user has read the plan and answered.
 
-    :param slots: a host needs one of these again to go on
+    :param slots: a host must acquire a slot again before it applies its plan
     """
 
     def __init__(self, slots: threading.Semaphore) -> None:
@@ -19,9 +19,9 @@ class Gate:
 
 
 class Pass:
-    """One host's way through the gate.
+    """One host's pass through the gate.
 
-    :param gate: None if the user is not asked
+    :param gate: None if the user need not confirm the plan
     """
 
     def __init__(self, gate: Gate | None) -> None:
@@ -31,11 +31,11 @@ class Pass:
 
     @property
     def answer(self) -> bool | None:
-        """The user's answer, None if there is none yet."""
+        """The user's answer, None if the user has not answered yet."""
         return True if self.gate is None else self.gate.answer
 
     def enter(self) -> bool:
-        """Take a slot if there is a gate; return whether the host may go on."""
+        """Acquire a slot if there is a gate; return whether the host may continue."""
         if self.gate is not None:
             if not self.gate.slots.acquire(blocking=False):
                 return False
@@ -48,7 +48,7 @@ class Pass:
             self.waiting.set()
 
     def leave(self) -> None:
-        """Give up the slot: the host is done, or waits for other hosts."""
+        """Release the slot, because the host has finished or waits for other hosts."""
         self.waiting.set()
         if self.entered and self.gate is not None:
             self.entered = False
@@ -56,7 +56,7 @@ class Pass:
 
 
 class Permit:
-    """Asks in a thread whether hooks let a host go on; `answer` is None until that is known."""
+    """Asks hooks in a thread whether a host may continue; `answer` is None until they have answered."""
 
     def __init__(self, events: Events, host: str) -> None:
         self.answer: str | None = None
@@ -65,5 +65,5 @@ class Permit:
     def _ask(self, events: Events, host: str) -> None:
         try:
             self.answer = events.may_go(host)
-        except Exception as problem:  # a bug of ours: the host stays as it is, and its report says so
+        except Exception as problem:  # a bug of statecfg: the host stays as it is, and its report says so
             self.answer = f"statecfg failed: {problem!r}"

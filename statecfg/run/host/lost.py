@@ -1,4 +1,4 @@
-"""The outcomes of nodes whose layers a host never reported."""
+"""Sets the outcomes of nodes whose layers a host did not report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LOST = "not started: the connection was lost"
 
 
 def nothing_begun(plan: HostPlan, why: str) -> None:
-    """Give the nodes of a plan that was not applied the outcome that they were skipped.
+    """Mark the nodes of a plan that was not applied as skipped.
 
-    :param why: the reason
+    :param why: the reason, in words
     """
     for layer in plan.removals:
-        for node in layer:  # the record of a removal that needs no action stays, too
+        for node in layer:  # a removal without actions would only delete its record: it is skipped, too
             if node["outcome"] in (*Outcome.ACTS, Outcome.UNCHANGED):
                 _skip(node, why)
     for layer in plan.layers:
@@ -30,9 +30,9 @@ def _skip(node: Node, why: str) -> None:
 
 
 def account(progress: HostProgress, heard_all: bool) -> None:
-    """Give each node of the unfinished layers the outcome that is known of it.
+    """Give each node of the unfinished layers its outcome, as far as it is known.
 
-    :param heard_all: everything that the host sent has arrived
+    :param heard_all: whether everything that the host sent has arrived
     """
     for position, (part, number) in enumerate(progress.unfinished()):
         for node in progress.plan.parts[part][number]:
@@ -40,15 +40,15 @@ def account(progress: HostProgress, heard_all: bool) -> None:
 
 
 def _conclude(node: Node, progress: HostProgress, uncertain: bool) -> None:
-    """Give one node its outcome: what was in progress is unknown, never ok and never failed.
+    """Give one node its outcome. A node that was in progress is unknown, never changed and never failed.
 
-    :param uncertain: its layer was being processed, and the frames that say so may be lost
+    :param uncertain: whether the host was processing its layer, and frames about that may be lost
     """
     begun = progress.begun.get(node["name"], {})
     if "shutdown_first" in node:
         node["shutdown_first"] |= begun.get(SHUTDOWN_FIRST, {"status": ActionStatus.NOT_ATTEMPTED})
     planned = dict(enumerate(node["actions"]))
-    unplanned: Node = {"args": {}}  # an action that was decided only while the host acted
+    unplanned: Node = {"args": {}}  # an action that the host decided on only during the apply
     node["actions"] = [
         {**planned.get(index, unplanned), "status": ActionStatus.NOT_ATTEMPTED, **begun.get(index, {})}
         for index in sorted({*planned, *begun} - {SHUTDOWN_FIRST})

@@ -1,4 +1,4 @@
-"""The controller's half of the lock-out guard: a login beside the one that a run goes over."""
+"""The controller's half of the lock-out guard: a second login, in addition to the connection of the run."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Callable, Sequence
 from statecfg.remote.wire import frames as wire
 from statecfg.transport import LOCAL, AuthenticationFailed, HostKeyRejected, Settings, Target, TransportError, connect
 
-WAIT = 30.0  # seconds in which a login has to succeed: sshd may just be starting
-PAUSE = 0.5  # seconds between two tries
+WAIT = 30.0  # seconds in which a login must succeed; sshd may still be starting
+PAUSE = 0.5  # seconds between two attempts
 
 
 def by_ssh(target: Target) -> bool:
-    """Tell whether a host is reached over SSH, so that a new login tells whether sshd lets us in."""
+    """Return whether statecfg reaches a host over SSH. Only then does a new login test sshd."""
     return target.transport != "local" and target.name != LOCAL
 
 
 def aside(target: Target, settings: Settings | None, argv: Sequence[str], answer: Callable[[str], None]) -> None:
-    """Try a login in a thread of its own, and pass on what `try_login` returns."""
+    """Call `try_login` in its own thread, and pass its result to `answer`."""
 
     def run() -> None:
         try:
             wrong = try_login(target, settings, argv)
-        except Exception as problem:  # our own mistake: the host takes its change back, and says why
+        except Exception as problem:  # a bug of statecfg: the host reverts its change and reports why
             wrong = f"statecfg failed: {problem!r}"
         answer(wrong)
 
@@ -32,10 +32,13 @@ def aside(target: Target, settings: Settings | None, argv: Sequence[str], answer
 
 
 def try_login(target: Target, settings: Settings | None, argv: Sequence[str], seconds: float = WAIT) -> str:
-    """Log in once more by the same way, as the same user, and start a program.
+    """Log in again with the same connection options, and start a program.
 
-    Parameters: `argv` the program, which has to greet as our executor does; `seconds` in which it has to succeed. A
-    refused key is final: trying it again could lock the account. Returns why it failed, "" where it did not.
+    A refused login is final, because another attempt could lock the account. A refused host key is final, too.
+
+    :param argv: the program; it must print the executor's greeting
+    :param seconds: time in which the login must succeed
+    :returns: why the login failed, "" if it succeeded
     """
     deadline = time.monotonic() + seconds
     while True:

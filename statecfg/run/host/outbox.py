@@ -1,4 +1,4 @@
-"""The queue of answers to a host, so that no other host waits for one that does not read."""
+"""The queue of answers to a host, so that a host that does not read never delays other hosts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from statecfg.transport import TransportError
 
-MOST = 4 << 20  # bytes that may be queued before the host may ask for more
-LATEST = 60.0  # seconds that the host has to read them
+MOST = 4 << 20  # bytes; while this many are queued, the host may not ask for more
+LATEST = 60.0  # seconds in which the host must have read enough of them
 
 
 class Outbox:
-    """Sends to one host, in order, what many threads put here.
+    """Sends bytes from many threads to one host, in order.
 
-    :param write: sends bytes, and returns when they are sent; raises TransportError
+    :param write: sends bytes and returns when they are sent; raises TransportError
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -24,11 +24,11 @@ class Outbox:
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._over = False
-        self.cut: TransportError | None = None  # why nothing can be sent any more
+        self.cut: TransportError | None = None  # why sending has become impossible
         threading.Thread(target=self._work, daemon=True).start()
 
     def put(self, data: bytes) -> None:
-        """Queue bytes. They are dropped if the connection has ended."""
+        """Queue bytes, or drop them if the connection has ended."""
         with self._changed:
             if not self._over:
                 self._waiting.append(data)
@@ -41,7 +41,7 @@ class Outbox:
             return self._changed.wait_for(lambda: self._over or self._size < MOST, LATEST)
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Drop the queue and send nothing more."""
         with self._changed:
             self._over = True
             self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Frames that the controller sends: in the bootstrap's plain form, and nodes in pieces that fit."""
+"""Frames that the controller sends: uncompressed frames for the bootstrap, and nodes split to fit into frames."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Json = dict[str, Any]
 
 
 def plain(header: Json, body: bytes = b"") -> bytes:
-    """Return a frame that is not packed, for the bootstrap, which does not unpack."""
+    """Return an uncompressed frame for the bootstrap, which cannot decompress."""
     text = json.dumps(header, separators=(",", ":")).encode()
     return wire.HEAD.pack(len(text), len(body), 0) + text + body
 
 
 def node_frames(number: int, nodes: list[Json]) -> Iterator[bytes]:
-    """Yield frames with these nodes of a layer, split where one would be too large."""
+    """Yield frames with these nodes of a layer, split if one frame would be too large."""
     try:
         yield wire.encode({"type": "nodes", "layer": number, "nodes": nodes})
     except wire.ProtocolError:
@@ -30,9 +30,9 @@ def node_frames(number: int, nodes: list[Json]) -> Iterator[bytes]:
 
 
 def told(answer: Json) -> bytes:
-    """Return the frame of what a host is told about its units; settings too large to be sent are told as an error.
+    """Return the frame with an answer to a host's units. If requested settings are too large, return an error instead.
 
-    They may be another host's: only the hook that asks for them fails.
+    The settings may be another host's. So only the hook that requests them fails.
     """
     try:
         return wire.encode(answer)

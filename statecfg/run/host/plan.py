@@ -1,4 +1,4 @@
-"""The plan of one host, taken in part by part and layer by layer, and compared with the nodes that were sent."""
+"""The plan of one host. It arrives part by part and layer by layer, and is compared with the nodes that were sent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 Node = dict[str, Any]  # of the report, format 1
 
 PARTS = ("removals", "layers", "left")  # of a plan, in the order in which a host sends them
-MOST = 250_000  # orphans of one host
+MOST = 250_000  # maximum number of orphans of one host
 
 
 class HostPlan:
-    """The nodes of one host: as planned at first, and with their outcomes later.
+    """The nodes of one host: first as planned, later with their outcomes.
 
     :param mode: one of `Mode`
     """
@@ -41,14 +41,14 @@ class HostPlan:
         return self.parts["removals"]
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the nodes that a run processes: the removals first."""
+        """Yield the nodes that a run processes, removals first."""
         for layer in (*self.removals, *self.layers):
             yield from layer
 
     def take(self, frame: frames.Planned) -> None:
-        """Take in a piece of the plan.
+        """Add a piece of the plan.
 
-        :raises Broken: if it is out of order, or about nodes that were not sent
+        :raises Broken: if the piece is out of order, or about nodes that were not sent
         """
         part, number = frame.part, frame.layer
         layers = self.parts[part]
@@ -63,7 +63,7 @@ class HostPlan:
         self.fingerprints.update({self.known(name): text for name, text in (frame.fingerprints or {}).items()})
 
     def _placed(self, node: frames.Node, part: str, number: int) -> Node:
-        """Return the report of a planned node. Its type and position come from what was sent."""
+        """Return the report of a planned node, with the type and position that were sent to the host."""
         sent = self.sent[number].get(node.name) if part == "layers" else None
         if node.name in self.places or (part == "layers") != (sent is not None):
             raise Broken(f"it planned {quoted(node.name)}, which was not asked for", SUSPICIOUS)
@@ -76,16 +76,16 @@ class HostPlan:
         return planned
 
     def complete(self) -> None:
-        """Check that each node that was sent is in the plan.
+        """Check that the plan contains every node that was sent.
 
-        :raises Broken: if one is missing
+        :raises Broken: if a node is missing
         """
         missing = sum(map(len, self.sent)) - sum(map(len, self.layers))
         if missing:
             raise Broken(f"it left {missing} of the nodes out of its plan", SUSPICIOUS)
 
     def known(self, name: str) -> str:
-        """Return the name of a node of this run.
+        """Return `name` if it is the name of a node of this run.
 
         :raises Broken: if the run has no such node
         """

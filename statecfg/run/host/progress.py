@@ -1,4 +1,4 @@
-"""What one host has done of its plan: actions, ended nodes and reported layers."""
+"""The progress of one host: its actions, finished nodes and reported layers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from statecfg.run.host.plan import HostPlan, Node
 
 Action = dict[str, Any]  # of the report, format 1
 
-ACTIONS = 10_000  # of one node
+ACTIONS = 10_000  # maximum number of actions of one node
 SHUTDOWN_FIRST = -1  # the index of a shutdown-first action
 
 
 class HostProgress:
     """The actions and outcomes of the nodes of a plan, as the host reports them.
 
-    :param plan: gets the outcomes
+    :param plan: the plan whose nodes receive the outcomes
     """
 
     def __init__(self, plan: HostPlan) -> None:
@@ -27,7 +27,7 @@ class HostProgress:
         self.begun: dict[str, dict[int, Action]] = {}  # node → index → action
         self.ended: dict[str, str] = {}  # node → outcome
         self.reported = {"removals": 0, "layers": 0}  # the number of reported layers of each part
-        self.pieces: list[Node] = []  # of a layer whose report is not complete yet
+        self.pieces: list[Node] = []  # the nodes of a layer whose report is not complete yet
 
     @property
     def started(self) -> bool:
@@ -45,29 +45,29 @@ class HostProgress:
             yield from ((part, number) for number in range(self.reported[part], len(self.plan.parts[part])))
 
     def check_turn(self, name: str) -> None:
-        """Check that a node belongs to the layer that is being processed.
+        """Check that a node belongs to the current layer.
 
-        :raises Broken: if it does not
+        :raises Broken: if it belongs to another layer
         """
         if self.plan.places[self.plan.known(name)] != next(self.unfinished(), None):
             raise Broken(f"it acts on {quoted(name)} before or after its layer", SUSPICIOUS)
 
     def action(self, frame: frames.ActionEvent) -> bool:
-        """Take in that an action started or ended; return whether it is the first of its node.
+        """Record that an action started or ended; return whether the node's first action started.
 
         :raises Broken: if the node can't act now
         """
         name, index = self.plan.known(frame.node), frame.index
         if not SHUTDOWN_FIRST <= index < ACTIONS:
             raise Broken(f"{quoted(name)} takes more than {ACTIONS:,} actions", SUSPICIOUS)
-        if index != SHUTDOWN_FIRST:  # these come before all layers
+        if index != SHUTDOWN_FIRST:  # shutdown-first actions run before all layers
             self.check_turn(name)
         if name in self.ended:
             raise Broken(f"it acts on {quoted(name)}, which has finished", SUSPICIOUS)
         begun = self.begun.setdefault(name, {})
         before = begun.get(index, {}).get("status")
         if frame.event == "started":
-            # An action that failed as part of a joint action is tried again alone.
+            # The host retries an action alone if it failed as part of a joint action.
             if before not in (None, ActionStatus.ERROR):
                 raise Broken(f"an action of {quoted(name)} begins twice", SUSPICIOUS)
             first = not begun
@@ -81,7 +81,7 @@ class HostProgress:
         return False
 
     def node(self, frame: frames.Finished) -> None:
-        """Take in that a node run ended.
+        """Record that a node run ended.
 
         :raises Broken: if it can't have ended
         """
@@ -93,9 +93,9 @@ class HostProgress:
         self.ended[frame.node] = frame.outcome
 
     def layer(self, frame: frames.Layer) -> None:
-        """Take in the report of a layer, or a piece of it.
+        """Record the report of a layer, or a piece of it.
 
-        :raises Broken: if it is not the layer that is being processed, or contradicts earlier frames
+        :raises Broken: if it is not about the current layer, or contradicts earlier frames
         """
         part, number = frame.part, frame.layer
         if next(self.unfinished(), None) != (part, number):
@@ -123,7 +123,7 @@ class HostProgress:
             raise Broken(f"{quoted(node.name)} finished as {ended}, and is reported as {node.outcome}", SUSPICIOUS)
 
     def amended(self, frame: frames.Amended) -> None:
-        """Take in that a node of a reported layer has failed after all.
+        """Record that a node failed after its layer was reported.
 
         :raises Broken: if its layer was not reported
         """

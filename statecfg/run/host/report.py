@@ -1,6 +1,6 @@
-"""The report of one host, made of its frames. Each frame is checked against what was asked and said before.
+"""The report of one host, built from its frames. Each frame must fit the request and the earlier frames.
 
-A host may be under the control of anybody. Only data of the right shape, about nodes of this run, enters a report.
+An attacker may control the host. So a report accepts only data of the right shape about nodes of this run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statecfg.run.strict import Invalid
 Json = dict[str, Any]  # of the report, format 1
 Emit = Callable[[str, Json], None]
 
-LOGINS = 20  # that a host may ask for in one run
+LOGINS = 20  # maximum number of logins that a host may request in one run
 _HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
 _STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
 _REFUSED = {"hint": "Nothing was done on this host."}
@@ -37,10 +37,10 @@ _OF_END = ("shutdown", "holder", "differs", "facts", "declined", "halted", "refu
 
 
 class HostReport:
-    """Takes in the frames of one host.
+    """Builds the report of one host from its frames.
 
     :param mode: one of `Mode`
-    :param emit: takes each event: its name, one of `HostEvent`, and its data
+    :param emit: called for each event with its name (one of `HostEvent`) and its data
     """
 
     def __init__(self, definition: Definition, mode: str, emit: Emit) -> None:
@@ -62,13 +62,13 @@ class HostReport:
 
     @property
     def acting(self) -> bool:
-        """Whether the host has the permission to apply its plan, and has not ended."""
+        """Whether the host has permission to apply its plan and has not finished."""
         return self.state in ACTING
 
     def read(self, header: Json) -> frames.Frame:
         """Return the frame that a header describes.
 
-        :raises Broken: if it is not a frame of the protocol
+        :raises Broken: if the protocol has no such frame
         """
         fields = dict(header)
         frame_type = fields.pop("type")
@@ -80,9 +80,9 @@ class HostReport:
             raise Broken(f"its {frame_type} frame makes no sense: {problem!s:.300}", SUSPICIOUS) from problem
 
     def take(self, frame: frames.Frame) -> None:
-        """Take in one frame.
+        """Process one frame.
 
-        :raises Broken: if it does not fit what was asked and said before
+        :raises Broken: if the frame does not fit the request or the earlier frames
         """
         if isinstance(frame, frames.UNITS):
             self._may_act()
@@ -91,7 +91,7 @@ class HostReport:
             taker(frame)
 
     def go(self, yes: bool) -> None:
-        """Note that the host got or did not get the permission to apply its plan."""
+        """Note whether the host got permission to apply its plan."""
         self.state = State.ACTING if yes else State.DECLINED
 
     # Planning
@@ -155,7 +155,7 @@ class HostReport:
         self.emit(HostEvent.NODE_FINISHED, {"name": frame.node, "outcome": Outcome.FAILED})
 
     def _login(self, frame: frames.Login) -> None:
-        """Take in that sshd was restarted, and that the host asks for a new login."""
+        """Process a request for a new login, which the host sends after it restarted sshd."""
         self._may_act()
         self.logins += 1
         if self.logins > LOGINS:
@@ -174,7 +174,7 @@ class HostReport:
             raise Broken(f"it gives a hook {seconds:g} s, and not at most {ALL_HOOKS:g} s", SUSPICIOUS)
 
     def _calling(self, frame: frames.Calling) -> None:
-        """Take in that the host calls a hook."""
+        """Note that the host calls a hook."""
         self._may_act()
         self._check_seconds(frame.seconds)
         self.plan.known(frame.name)
@@ -190,7 +190,7 @@ class HostReport:
     # The end
 
     def _end(self, frame: frames.End) -> None:
-        """Take in the `end` frame. Nothing else makes a result."""
+        """Process the `end` frame. Only this frame gives the host a result."""
         status, error, fields = frame.status, frame.error, frame.to_json()
         if status == HostStatus.OK and self.mode not in Mode.ASKING and self.state not in PLANNED:
             raise Broken("it says that it is done, and never planned", SUSPICIOUS)
@@ -218,7 +218,7 @@ class HostReport:
         self.data["status"] = HostStatus.UNKNOWN if unknown else status
 
     def _explain(self, end: frames.End, holder: Json) -> None:
-        """Enter the error of an end, if there is one."""
+        """Put the error of the `end` frame, if there is one, into the report."""
         if end.error:
             self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": ""}
         elif end.refusal:
@@ -228,7 +228,7 @@ class HostReport:
             self.data["error"] = {**error, "detail": _holder(holder)}
 
     def _contradiction(self, end: frames.End) -> str:
-        """Return what in an end can't be true after all that the host said before, "" if nothing."""
+        """Return how the `end` frame contradicts itself or the earlier frames, "" if it does not."""
         outcomes = {node["outcome"] for node in self.plan.nodes()}
         begun, changes, planned = self.progress.started, self.mode in Mode.ACTING, self.state in PLANNED
         failing, open_work = outcomes & set(Outcome.STOPPED), outcomes & set(Outcome.ACTS)
@@ -252,10 +252,10 @@ class HostReport:
         return next((text for broken, text in rules if broken), "")
 
     def lost(self, text: str, detail: str, hint: str, heard_all: bool) -> None:
-        """Conclude that the session ended before the host did.
+        """Report that the session ended before the host finished.
 
         :param text: what happened, in one line
-        :param heard_all: everything that the host sent has arrived
+        :param heard_all: whether everything that the host sent has arrived
         """
         self.data["error"] = {"summary": text, "detail": detail, "hint": hint}
         self.data["status"] = HostStatus.UNKNOWN if self.acting else HostStatus.UNREACHABLE
@@ -265,7 +265,7 @@ class HostReport:
             lost.nothing_begun(self.plan, lost.LOST)
 
     def conclude(self) -> None:
-        """Finish the report: count the nodes, and list what was stopped first and is down."""
+        """Finish the report: count the nodes, and list the nodes that are still down after a shutdown-first action."""
         self.data["summary"] = self.count()
         acted, self.state = self.acting, State.FINISHED
         if not acted:
@@ -285,7 +285,7 @@ class HostReport:
 
 
 def _holder(holder: Json) -> str:
-    """Return who holds a host's lock. The text is the holder's own."""
+    """Return who holds a host's lock, in words. The values come from the host."""
     since = holder.get("since")
     when = ""
     if isinstance(since, int | float) and 0 < since < 1e11:

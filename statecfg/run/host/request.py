@@ -1,4 +1,4 @@
-"""What one host is asked for, and the frames that say so."""
+"""The request to one host, and the frames that carry it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from statecfg.run.host.outgoing import node_frames, plain
 from statecfg.transport import Settings, Target
 from statecfg.transport.become import Become
 
-PATIENCE = 1800.0  # seconds without progress, heartbeats aside, beside what the nodes themselves may take
-EXPECTED = 5_000  # fingerprints in one frame
-NODES = 200  # nodes in one frame
+PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
+EXPECTED = 5_000  # maximum number of fingerprints in one frame
+NODES = 200  # maximum number of nodes in one frame
 
 
 @dataclass(frozen=True)
 class Order:
-    """What every host of a run is asked for. See `fleet.Options`."""
+    """The part of the request that is the same for every host of a run. See `fleet.Options`."""
 
     run: str
     mode: str
@@ -37,13 +37,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Request:
-    """What one host is asked for.
+    """The request to one host.
 
-    :param playbook: the name under which the host remembers whose resources they are
-    :param expect: node → fingerprint of a saved plan, None for none
-    :param asks: the user sees the plan and is asked before it is applied
-    :param more: what else the executor gets (see `fleet.Job`)
-    :param peer: the host key of a saved plan, "" for none
+    :param playbook: the name of the owning playbook in the host's ledger
+    :param expect: node → fingerprint of a saved plan, None without a saved plan
+    :param asks: whether the user must confirm the plan before the host applies it
+    :param more: additional data for the executor (see `fleet.Job`)
+    :param peer: the host key in a saved plan, "" without a saved plan
     """
 
     host: Host
@@ -58,15 +58,15 @@ class Request:
 
     @property
     def target(self) -> Target:
-        """The host as the transports take it."""
+        """The host in the form that transports use."""
         return Target.of(self.host)
 
     @property
     def become(self) -> Become | None:
-        """Whom to become: what the command line says, else the inventory."""
+        """Which user to become: from the command line, otherwise from the inventory."""
         if self.order.become is not None or self.host.become is None:
             return self.order.become
-        # doas takes no password without a terminal; if it asks for one, it says so itself.
+        # doas takes no password without a terminal; if it needs one, it reports that itself.
         password = None if self.host.become == "doas" else self.order.password
         return Become(self.host.become, self.host.become_user, password)
 
@@ -82,16 +82,16 @@ class Request:
 
     @property
     def patience(self) -> float:
-        """How long, in seconds, the host may go without progress."""
+        """Maximum number of seconds that the host may take without progress."""
         spans = [node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer]
         spans.append((self.more.get("units") or {}).get("longest"))
         longest = max((span for span in spans if isinstance(span, int | float)), default=0.0)
         return self.order.patience + longest
 
     def opening(self, nonce: str) -> Iterator[bytes]:
-        """Yield the frames that can be sent before the host has answered.
+        """Yield the frames to send before the host has answered.
 
-        :param nonce: what the executor repeats in its greeting
+        :param nonce: the text that the executor must repeat in its greeting
         """
         yield plain({"type": "hello", "nonce": nonce, "bundle": self.bundle.sha256})
         yield wire.encode(
@@ -121,6 +121,6 @@ class Request:
     def begin(self, parts: list[str]) -> bytes:
         """Return the frame that completes the request.
 
-        :param parts: digests of the parts of the executor that this host needs in addition
+        :param parts: digests of the additional parts of the executor that this host needs
         """
         return wire.encode({**self.more, "type": "begin", "parts": parts})

@@ -1,4 +1,4 @@
-"""Sends bytes to a host from several threads, and remembers when that became impossible."""
+"""Sends bytes to a host from several threads, and remembers when sending became impossible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from statecfg.run.host.deadlines import DEAD
 from statecfg.transport import Stream, TransportError
 
-LINGER = 1.0  # seconds for which a host that no longer listens may still say why
+LINGER = 1.0  # seconds to wait for a reason after a host stopped reading
 
 
 class Sender:
@@ -19,19 +19,19 @@ class Sender:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.lock = threading.Lock()
-        self.cut: TransportError | None = None  # why nothing can be sent any more
+        self.cut: TransportError | None = None  # why sending has become impossible
         self.cut_at = 0.0
 
     def write(self, data: bytes) -> None:
         """Send bytes.
 
-        :raises TransportError: if that is impossible
+        :raises TransportError: if the bytes can't be sent
         """
         with self.lock:
             self.stream.write(data)
 
     def send(self, pieces: Iterable[bytes]) -> None:
-        """Send bytes. If the host no longer listens, what it has sent already may say why: go on reading that."""
+        """Send bytes. If the host no longer reads, only note that: its earlier output may contain the reason."""
         if self.cut is None:
             try:
                 for piece in pieces:
@@ -40,20 +40,20 @@ class Sender:
                 self.break_off(problem)
 
     def try_to_send(self, data: bytes) -> None:
-        """Send bytes from another thread; the reading thread finds out itself if the connection broke."""
+        """Send bytes from another thread. The reading thread notices a broken connection itself."""
         with contextlib.suppress(TransportError):
             self.write(data)
 
     def break_off(self, problem: TransportError) -> None:
-        """Note that nothing can be sent any more."""
+        """Note that sending has become impossible."""
         if self.cut is None:
             self.cut, self.cut_at = problem, time.monotonic()
 
     def check(self, heard: float) -> None:
-        """Raise what broke the connection, once the host has had its time to say why.
+        """Raise the error that broke the connection, after the host had time to send a reason.
 
-        :param heard: when bytes arrived last, as of `time.monotonic`
-        :raises TransportError: if nothing can be sent
+        :param heard: when bytes last arrived, in seconds of `time.monotonic`
+        :raises TransportError: if sending has become impossible
         """
         now = time.monotonic()
         if self.cut is not None and (now - heard > LINGER or now - self.cut_at > DEAD):

@@ -1,4 +1,4 @@
-"""The session with one host as a state machine without I/O: bytes and results go in, bytes and actions come out.
+"""The session with one host as a state machine without I/O: it takes bytes and results, and returns bytes and actions.
 
 Threads, an event loop or workers can drive it, with one call at a time. `driver` drives it with threads.
 """
@@ -42,9 +42,9 @@ Json = dict[str, Any]  # of frames and events
 class HostSession:
     """The session with one host.
 
-    :param emit: takes each event: its name, one of `HostEvent`, and its data
+    :param emit: called for each event with its name (one of `HostEvent`) and its data
     :param clock: returns seconds
-    :param decoding: entered while one frame is decoded; sessions that share it take turns
+    :param decoding: entered while one frame is decoded; sessions that share it decode one at a time
     """
 
     def __init__(
@@ -73,15 +73,15 @@ class HostSession:
     # To the host
 
     def opening(self) -> bytes:
-        """Return what can be sent before the host has answered."""
+        """Return the bytes to send before the host has answered."""
         return b"".join(self.request.opening(self.nonce))
 
     def begin(self, definition: Definition, more: Mapping[str, Any]) -> bytes:
         """Complete the request.
 
-        :param definition: with the content of hooks
-        :param more: what else the executor gets
-        :returns: what is to be sent
+        :param definition: the definition with the content of hooks
+        :param more: additional data for the executor
+        :returns: the bytes to send
         """
         self.request = replace(self.request, definition=definition, more=more)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience)
@@ -94,22 +94,22 @@ class HostSession:
         return wire.encode({"type": "beat"})
 
     def cancel(self) -> bytes:
-        """Return what tells the host that the user stops the run; nothing if it was told before."""
+        """Return the frame that tells the host that the user stops the run; no bytes if it was sent before."""
         if self.cancelled:
             return b""
         self.cancelled = True
         return wire.encode({"type": "cancel"})
 
     def go(self, yes: bool) -> bytes:
-        """Permit the host to apply its plan, or refuse that. The session must be WAITING."""
-        # From here on, the state of the host is unknown until it reports it.
+        """Return the frame that allows or forbids the host to apply its plan. The session must be WAITING."""
+        # From here on, the state of the host is unknown until the host reports it.
         self.report.go(yes)
         return wire.encode({"type": "go" if yes else "no"})
 
     def hooked(self, id: int, answer: Mapping[str, Any]) -> bytes:
         """Return the frame with the result of a hook, for which the host waits.
 
-        :param answer: `ok`, `error` and what else a hook returns
+        :param answer: `ok`, `error` and the other data that the hook returned
         """
         self._answered()
         return wire.encode({**answer, "type": "hooked", "id": id})
@@ -144,7 +144,7 @@ class HostSession:
     # From the host
 
     def receive(self, data: bytes) -> Iterator[actions.Action]:
-        """Take in bytes; yield what is to be done, in order. Each action must be done before the next is asked for.
+        """Process bytes; yield actions in order. Execute each action before you ask for the next one.
 
         :raises Broken: if the host breaks the protocol
         """
@@ -163,10 +163,10 @@ class HostSession:
                 self.deadlines.progressed()
         if not self.reader.incomplete:
             self.deadlines.frame_came()
-        self.deadlines.bytes_came()  # what arrived meanwhile counts from now
+        self.deadlines.bytes_came()  # bytes may have arrived meanwhile, so the silence is measured from now
 
     def _follow(self, frame: frames.Frame) -> Iterator[actions.Action]:
-        """Yield what a frame asks for."""
+        """Yield the actions that a frame asks for."""
         match frame:
             case frames.Need():
                 for pieces in self.supplies.answer(frame, self.request.definition):
@@ -211,7 +211,7 @@ class HostSession:
         return actions.TellUnits(fields, waits_for_others=last)
 
     def warn(self, text: str) -> None:
-        """Enter a warning for the user."""
+        """Add a warning for the user to the report."""
         self.report.data.setdefault("warnings", []).append(text)
         self.emit(HostEvent.WARNING, {"text": text})
 
@@ -225,20 +225,20 @@ class HostSession:
     def check(self) -> None:
         """Check that no deadline has passed. Call it every second or more often.
 
-        :raises Broken: if one has
+        :raises Broken: if a deadline has passed
         """
         serving = self.state is State.SERVING_UNITS and not self.unit_hooks
         if serving or self.state in (State.ASKING, State.WAITING):
-            self.deadlines.progressed()  # the host waits for us
+            self.deadlines.progressed()  # the host waits for the controller
         self.deadlines.check(self.reader.incomplete, "what it does" if self.state in PLANNED else "its plan")
 
     # The end
 
     def silence(self, status: int | None, errors: str) -> Broken:
-        """Return what is known about why the host's output ended.
+        """Return the error that says why the host's output ended.
 
         :param status: the exit status of the executor (negative: the signal), None if unknown
-        :param errors: what it wrote to stderr
+        :param errors: the executor's output to stderr
         """
         greeted = self.reader.greeted
         printed = errors or ("" if greeted else self.reader.printed())
@@ -254,7 +254,7 @@ class HostSession:
         return Broken(text, hint, heard_all=True)
 
     def broke(self, summary: str, hint: str, heard_all: bool = False) -> None:
-        """Conclude that the session ended before the host did."""
+        """Report that the session ended before the host finished; see `HostReport.lost`."""
         acting = self.report.acting
         if acting:
             hint = hint if hint == SUSPICIOUS else AGAIN
@@ -262,22 +262,23 @@ class HostSession:
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 
     def refuse(self, status: str, error: Json) -> None:
-        """Conclude that nothing was asked of the host.
+        """Set the status and the error in the report, for a host that is refused, cancelled or held back.
 
         :param status: one of `HostStatus`
+        :param error: its `summary`, `detail` and `hint`
         """
         self.report.data.update(status=status, error=dict(error))
 
     def hold_back(self, why: str) -> None:
-        """Conclude that a hook keeps the playbook on the host.
+        """Report that a hook keeps the playbook on the host.
 
-        :param why: the reason of the hook
+        :param why: the hook's reason
         """
         if not self.report.data.get("error"):
             self.refuse(HostStatus.FAILED, {"summary": why, "detail": "", "hint": AGAIN_LATER})
 
     def failed(self, problem: Exception) -> None:
-        """Conclude that a bug of statecfg ended the session."""
+        """Report that a bug of statecfg ended the session."""
         trace = "".join(traceback.format_exception(problem))
         self.report.lost(f"statecfg failed: {problem!r}", trace, BUG, heard_all=False)
         self.report.data["summary"] = self.report.count()

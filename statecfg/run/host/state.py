@@ -10,11 +10,11 @@ class State(Enum):
 
     CONNECTING = auto()  # the executor has not greeted yet
     PLANNING = auto()
-    PLANNED = auto()  # the plan is complete, and the host ends without changes
+    PLANNED = auto()  # the plan is complete, and the host finishes without changes
     WAITING = auto()  # the plan is complete, and the host waits for permission to apply it
-    DECLINED = auto()  # the permission was refused
+    DECLINED = auto()  # the host must not apply its plan
     ACTING = auto()
-    ASKING = auto()  # while it acts, the host waits for the result of a hook or of a login
+    ASKING = auto()  # the host applies its plan and waits for the result of a hook or of a login
     SERVING_UNITS = auto()  # the host waits for orders for its units, or runs their hooks
     FINISHED = auto()
 

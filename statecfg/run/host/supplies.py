@@ -1,4 +1,4 @@
-"""What a host may ask for while it prepares: the executor, content and node types, each once."""
+"""What a host may request while it prepares: the executor, content and node types, each once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statecfg.run.host.outgoing import plain
 from statecfg.run.host.report import Emit
 
 PIECE = 128 << 10  # bytes of the bundle in one frame
-TYPES = 1000  # node types that a host may ask for
+TYPES = 1000  # maximum number of node types that a host may request
 
 
 class Supplies:
@@ -29,9 +29,9 @@ class Supplies:
         self.sent: set[str] = set()  # digests of parts and of content
 
     def answer(self, frame: frames.Need, definition: Definition) -> Iterator[Iterator[bytes]]:
-        """Yield what the host asks for, as frames. Reading content from its file may raise Broken.
+        """Yield what the host requests, as frames. Iterating over content reads a file and may raise Broken.
 
-        :raises Broken: if it asks twice, or for something that does not belong to this run
+        :raises Broken: if the host requests something twice, or something that does not belong to this run
         """
         if [frame.bundle, frame.blobs, frame.types].count(None) != 2:
             raise Broken("it asks for nothing that there is", SUSPICIOUS)
@@ -59,7 +59,7 @@ class Supplies:
         return map(partial(_piece, data), starts)
 
     def _types(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Return the node types of orphans, as far as they still exist here."""
+        """Return those node types of orphans that still exist in the project."""
         if self.sent_types:
             raise Broken("it asks for node types that it can't need", SUSPICIOUS)
         self.sent_types = True
