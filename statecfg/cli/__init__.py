@@ -1,1 +1,1 @@
-"""The command line: parse, do, show; the only part that ends the process."""
+"""The command line: parse, execute, show. Only this package ends the process."""

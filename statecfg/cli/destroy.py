@@ -58,7 +58,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store, name) as events:
         if hosts is None:
             work = session.prepare(Path(playbook), chosen, store=store)
-            # What is still defined goes as well: of the definition the hosts need only the secrets that undo it.
+            # Resources that are still defined are removed as well. The hosts need only the secrets for the undo.
             jobs = [replace(job, definition=for_undoing(job.definition)) for job in work.jobs]
         else:
             work = session.of_hosts(hosts, chosen)

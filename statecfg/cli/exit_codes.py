@@ -1,4 +1,4 @@
-"""What the exit status says, and which says most when several things happened."""
+"""The exit codes, and which of several applies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BAD_INPUT = 5
 STALE = 6
 LOCKED = 7
 STORE = 8
-# What happened could not be written down (EX_IOERR). Source: sysexits.h.
+# The report could not be written. Source: EX_IOERR in sysexits.h.
 UNWRITTEN = 74
 HANGUP = 129
 INTERRUPTED = 130
@@ -37,21 +37,22 @@ _BY_STATUS = {
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code that matters most: an unknown outcome first, nothing at all last."""
+    """Return the most important exit code, by the order of WORST_FIRST. Return DONE if there are none."""
     return min(codes, key=WORST_FIRST.index, default=DONE)
 
 
 def of_report(report: Mapping[str, Any], detailed: bool = False) -> int:
     """Return the exit code for a report of format 1.
 
-    Parameters: `report` as the fleet returned it; `detailed` whether pending changes of a plan count (exit 2).
+    :param report: the report of all hosts
+    :param detailed: return 2 if a plan has pending changes
     """
     mode = report["mode"]
     planned = mode in (Mode.PLAN, Mode.VERIFY)
     detailed = mode == Mode.VERIFY or (detailed and planned)
     codes = []
     for host in report["hosts"].values():
-        # A refusal that no plan is behind is one of what was asked for.
+        # `refusal`: the host refused what the user asked for. Otherwise it refused a saved plan as stale.
         codes.append(BAD_INPUT if host.get("refusal") else _BY_STATUS[host["status"]])
         for layer in (*(host.get("removals") or ()), *(host.get("layers") or ())):
             codes.extend(_of_node(node["outcome"], planned, detailed) for node in layer)
@@ -63,7 +64,7 @@ def of_report(report: Mapping[str, Any], detailed: bool = False) -> int:
 
 
 def _more_pending(host: Mapping[str, Any], mode: str) -> bool:
-    """Say whether there is something to do beside what the nodes say; what stays behind is drift, and nothing to do."""
+    """Return whether anything is pending besides the nodes' outcomes. Kept orphans count as drift for verify only."""
     unresolved = any(
         node.get("state", State.RESOLVED) != State.RESOLVED for layer in host.get("layers") or () for node in layer
     )
@@ -76,6 +77,6 @@ def _of_node(outcome: str, planned: bool, detailed: bool) -> int:
     if outcome == Outcome.FAILED:
         return FAILED
     if planned:
-        # In a plan, "unknown" is "known after …": honest, and something that may have to be done.
+        # In a plan, `unknown` means "known after …": a change that may be needed.
         return PENDING if detailed and outcome in Outcome.ACTS else DONE
     return UNKNOWN if outcome == Outcome.UNKNOWN else DONE

@@ -1,4 +1,4 @@
-"""The open store and the inventory side by side, as the verbs of `statecfg hosts` use them."""
+"""The store and the inventory for the commands of `statecfg hosts`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """Where hosts are looked up: the store's address and the inventory, as the options gave them."""
+    """The options that say where to look up hosts: the store's address and the inventory file. None is the default."""
 
     store: str | None
     inventory: str | None
 
 
 class HostStore:
-    """The open store and the inventory side by side."""
+    """The inventory and, while entered, the open store."""
 
     def __init__(self, place: Place) -> None:
         from statecfg.playbook import project
@@ -43,12 +43,15 @@ class HostStore:
         self.store.close()
 
     def groups(self, name: str) -> Sequence[str]:
-        """Return the groups that a host has in the inventory."""
+        """Return the groups of a host in the inventory."""
         host = self.inventory.hosts.get(name)
         return host.groups if host is not None else ()
 
     def name(self, name: str) -> str:
-        """Return the name of a host that the store or the inventory knows. Raises InvalidInput for any other."""
+        """Return the name of a host.
+
+        :raises InvalidInput: neither the store nor the inventory has it
+        """
         from statecfg.playbook.inventory import LOCAL
         from statecfg.store import hosts
 
@@ -57,7 +60,10 @@ class HostStore:
         raise self._unknown(f"neither the inventory nor the store has a host `{name}`", name, self.inventory.hosts)
 
     def stored(self, name: str) -> HostRecord:
-        """Return a host of the store. Raises InvalidInput where it is not there."""
+        """Return a host in the store.
+
+        :raises InvalidInput: the store does not have it
+        """
         from statecfg.store import hosts
 
         record = hosts.get(self.store, name)

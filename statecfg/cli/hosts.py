@@ -33,7 +33,7 @@ _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 
 
 def _text(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return an argument that a database takes: what the command line could not decode is none."""
+    """Return the argument. Refuse bytes that are not UTF-8, because databases don't accept them."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -133,7 +133,7 @@ def _pair(text: str) -> tuple[str, Any]:
     try:
         return key, json.loads(value)
     except ValueError:
-        # What the command line could not decode is no text that a database takes.
+        # Replace bytes that are not UTF-8, because databases don't accept them.
         return key, value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -175,7 +175,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
     failed: Sequence[Mapping[str, Any]] = ()
     with HostStore(place) as known:
         record = known.stored(name)
-        if playbook in record.playbooks:  # as it is shown, also from elsewhere
+        if playbook in record.playbooks:  # the name as it is shown, also that of another project
             bound = playbook
         there = bound in record.playbooks
         if there:

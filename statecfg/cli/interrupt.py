@@ -1,4 +1,4 @@
-"""Ctrl-C: the first lets what runs end and starts nothing new, the second leaves at once."""
+"""Ctrl-C: the first starts nothing new and lets running actions finish; the second exits immediately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from statecfg.cli import exit_codes
 
-# Signal → the exit status of a run that it stopped, as shells have it.
+# Signal → the exit status of a run that it stopped: 128 and its number, as in shells.
 _SIGNALS = {
     signal.SIGINT: exit_codes.INTERRUPTED,
     signal.SIGTERM: exit_codes.TERMINATED,
@@ -24,16 +24,16 @@ _CURSOR = b"\x1b[?25h"
 
 
 class Interrupts:
-    """While entered, turns SIGINT, SIGTERM and SIGHUP into `cancel`, and a second one into the end of the process."""
+    """While entered, set `cancel` on the first SIGINT, SIGTERM or SIGHUP, and end the process on the second."""
 
     def __init__(self) -> None:
         self.cancel = threading.Event()
-        self.code = exit_codes.INTERRUPTED  # of a run that was stopped
+        self.code = exit_codes.INTERRUPTED  # exit status of a run that a signal stopped
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         for number in _SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP on purpose
                 self._before[number] = signal.signal(number, self._take)
         return self
 
@@ -43,7 +43,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
-        """While entered, Ctrl-C answers the question that is being asked, by KeyboardInterrupt."""
+        """While entered, let Ctrl-C raise KeyboardInterrupt, which answers the open question."""
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             yield
@@ -52,20 +52,20 @@ class Interrupts:
 
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.cancel.is_set():
-            # Threads may be stuck in reads from dead hosts: no clean-up of theirs may hold us.
+            # Threads may be stuck in reads from dead hosts, so don't wait for their clean-up.
             shown = _CURSOR if os.isatty(2) else b""
             _tell(shown + b"\nInterrupted again: left at once; what was under way is unknown.\n")
             os._exit(_SIGNALS[signal.Signals(number)])
         self.code = _SIGNALS[signal.Signals(number)]
         self.cancel.set()
-        # Written at once, past any lock: this runs in the middle of whatever the main thread was doing.
+        # Written with os.write, which takes no lock: a signal handler interrupts the main thread anywhere.
         _tell(b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")
 
 
 def confirmed(question: str) -> bool:
-    """Ask on stderr, and return whether the answer on stdin is yes; its end, Ctrl-C and an empty line mean no.
+    """Ask on stderr and return whether the answer on stdin is yes. End of input, Ctrl-C and an empty line mean no.
 
-    What is typed is waited for in short turns: a Ctrl-C that comes while a line editor sets itself up would be lost.
+    It waits for input in short intervals, because a Ctrl-C would be lost while a line editor sets itself up.
     """
     try:
         while True:
@@ -85,10 +85,10 @@ def confirmed(question: str) -> bool:
 
 
 def _tell(text: bytes) -> None:
-    with contextlib.suppress(OSError):  # of a terminal that is gone, nobody reads it
+    with contextlib.suppress(OSError):  # the terminal may be closed
         os.write(2, text)
 
 
 def interactive() -> bool:
-    """Say whether someone sits there to be asked."""
+    """Return whether a user can answer questions: stdin and stderr are terminals, and CI is not set."""
     return sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")

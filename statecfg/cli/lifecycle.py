@@ -1,4 +1,4 @@
-"""What the verbs that change hosts, and those that show what would change, have to do with hooks and the store."""
+"""Hooks and the store during commands that change hosts or show what would change."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 
 class Later:
-    """An event bus, or a preview of one, that is opened while the hosts are being connected to.
+    """An event bus, or a preview of one, that opens while statecfg connects to the hosts.
 
-    For a project without hooks of its own nothing needs it earlier, and the store takes its time to open.
+    Opening the store takes time. A project without its own hooks does not need it earlier.
 
-    :param run: the run's id, "" for a plan
+    :param make: opens the event bus or preview
+    :param run: the id of the run; "" for a plan
     """
 
     reconciler = None
@@ -41,47 +42,51 @@ class Later:
         self.run, self._make = run, make
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, Sequence[Job]]:
-        """Open it, and return as it does. Raises StoreError, InvalidInput."""
+        """Open the bus or preview and call its `join`.
+
+        :raises StoreError: the store can't be used
+        :raises InvalidInput: a hook is wrong
+        """
         self._found = self._make()
         joined: tuple[Options, Sequence[Job]] = self._found.join(options, jobs)
         return joined
 
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
-        """Return as it does."""
+        """Call `at_once` of the bus or preview."""
         called: tuple[str, list[dict[str, Any]]] = self._found.at_once(host)
         return called
 
     def enter(self, report: Mapping[str, Any]) -> None:
-        """Do as it does."""
+        """Call `enter` of the bus or preview."""
         self._found.enter(report)
 
     def due(self, host: str) -> list[dict[str, Any]]:
-        """Return as it does."""
+        """Call `due` of the bus or preview."""
         found: list[dict[str, Any]] = self._found.due(host)
         return found
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
-        """Return as it does."""
+        """Call `failed_events` of the bus or preview."""
         found: dict[str, list[dict[str, str]]] = self._found.failed_events()
         return found
 
     def left_hosts(self, work: Work) -> list[dict[str, Any]]:
-        """Return as it does."""
+        """Call `left_hosts` of the bus or preview."""
         found: list[dict[str, Any]] = self._found.left_hosts(work)
         return found
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong with the store while hosts were being changed."""
+        """The problems with the store during the run."""
         return self._found.problems if self._found is not None else []
 
     @property
     def left(self) -> int:
-        """How many invocations of hooks are still queued at the end."""
+        """The number of hook invocations that are still queued at the end."""
         return self._found.left if self._found is not None else 0
 
     def close(self) -> None:
-        """Close it, where it was opened."""
+        """Close the bus or preview if it was opened."""
         if self._found is not None:
             self._found.close()
 
@@ -94,11 +99,14 @@ if TYPE_CHECKING:
 def bus(
     start: Path, chosen: Selection, mode: str, no_hooks: bool, store: str | None = None, name: str = ""
 ) -> Iterator[Bus | Later]:
-    """Yield the event bus of a run that changes hosts; at the end, it waits for the hooks that are still queued.
+    """Yield the event bus of a run that changes hosts. On exit, wait for queued hooks, at most two minutes.
 
-    Parameters: `start` the playbook; `no_hooks` whether no hook is to be called; `store` where the store is; `name`
-    what hosts know the playbook by, where that is not to be had from the file.
-    Raises InvalidInput, and StoreError where the store can't be used before the run.
+    :param start: the playbook
+    :param no_hooks: call no hooks
+    :param store: the address of the store; None for the default
+    :param name: the name under which hosts record the playbook; "" derives it from the file
+    :raises InvalidInput: a hook or the inventory is wrong
+    :raises StoreError: the store can't be used before the run
     """
     from statecfg.playbook import project as projects
     from statecfg.remote.hooks import run as hook_run
@@ -121,13 +129,16 @@ def bus(
     found: Bus | Later = make() if early else Later(make, run)
     with contextlib.closing(found):
         yield found
-    if found.left and hook_run.RUNNING not in os.environ:  # whoever runs that hook goes on with the queue
+    if found.left and hook_run.RUNNING not in os.environ:  # inside a hook, the outer run processes the queue
         queued = "1 invocation of a hook is" if found.left == 1 else f"{found.left} invocations of hooks are"
         click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
 
 
 def preview(start: Path, chosen: Selection, store: str | None = None, services: bool = False) -> Preview | Later | None:
-    """Return the hooks that would be called, None where there can be none; `services` tells whether any is declared."""
+    """Return a preview of the hooks that would be called, or None if there can't be any.
+
+    :param services: the playbook declares services
+    """
     from statecfg.playbook import project as projects
     from statecfg.run import prepare
     from statecfg.store import address
@@ -150,19 +161,19 @@ def preview(start: Path, chosen: Selection, store: str | None = None, services: 
 
 
 def _absolute(path: str | None) -> Path | None:
-    """Return where a file is, also for whoever looks from another directory."""
+    """Return the absolute path, which stays valid after a change of the working directory."""
     return Path(path).absolute() if path else None
 
 
 def _warn(found: Bus | Preview) -> None:
-    """Show what in the registrations of hooks is probably not meant."""
+    """Print warnings about probable mistakes in the registrations of hooks."""
     for warning in found.warnings:
         place = f"{warning.places[0]}: " if warning.places else ""
         click.echo(f"warning: {place}{warning.detail}", err=True)
 
 
 def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Later | None) -> dict[str, Any]:
-    """Return a report with what hooks did before the hosts were talked to, or would do."""
+    """Add to a report the hooks that were or would be called, and the hosts that the playbook no longer names."""
     from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
@@ -173,7 +184,7 @@ def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Late
 
 
 def owner(playbook: Path) -> str:
-    """Return the name by which hosts know a playbook."""
+    """Return the name under which hosts record a playbook."""
     from statecfg.playbook import project as projects
     from statecfg.run import prepare
 
@@ -182,7 +193,10 @@ def owner(playbook: Path) -> str:
 
 @contextlib.contextmanager
 def read(playbook: Path, store: str | None) -> Iterator[Store | None]:
-    """Yield the store of a playbook's project, None if there is none yet. Raises StoreError."""
+    """Yield the store of a playbook's project, or None if it does not exist yet.
+
+    :raises StoreError: the store can't be used
+    """
     from statecfg.playbook import project as projects
     from statecfg.store import address, opened
 

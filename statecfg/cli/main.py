@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMPLETION = "_STATECFG_COMPLETE"
 VERSION = "0.4.0"
 
-# Verb → (module, what it says in the overview). A module is imported when its verb is used, so that help stays quick.
+# Verb → (module, its text in the overview). A module is imported only when its verb is used, so that help is fast.
 VERBS = {
     "init": ("init", "Create a project: an inventory and a playbook that works immediately."),
     "validate": ("validate", "Check playbooks for every host without contacting any host."),
@@ -50,14 +50,14 @@ VERBS = {
 
 
 class Verbs(click.Group):
-    """The verbs, each loaded when it is used."""
+    """The group of all verbs. It imports the module of a verb when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order in which people meet them."""
+        """Return the verbs in the order of the overview."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command for a verb, or None for an unknown one."""
+        """Return the command of a verb, or None if the verb is unknown."""
         if cmd_name not in VERBS:
             return None
         command: click.Command = import_module(f"statecfg.cli.{VERBS[cmd_name][0]}").command
@@ -66,7 +66,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown verb gets a suggestion."""
+        """Find the command. The error for an unknown verb suggests a similar one."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from statecfg.remote.graph.suggestions import did_you_mean
 
@@ -74,12 +74,12 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the overview without importing a single command."""
+        """Write the overview without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(verb, text) for verb, (_, text) in VERBS.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a first walk through the verbs, and what the exit status says."""
+        """Write the first steps and the meanings of the exit status."""
         with formatter.section("Start here"):
             formatter.write_dl(
                 [
@@ -108,12 +108,11 @@ def statecfg() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit status.
+    """Run the command line and end the process with its exit status (see `exit_codes`).
 
-    Parameters: `arguments` without the program's name, None for the process's own. What
-    the statuses mean is in `exit_codes`.
+    :param arguments: the arguments without the program's name; None for those of the process
     """
-    # What is imported stays, and so does nearly all that is made: looking through it all the time finds no garbage.
+    # Modules and nearly all objects live until the process ends, so frequent collections would find no garbage.
     gc.set_threshold(100_000, 20, 20)
     _open_all()
     for stream in (sys.stdout, sys.stderr):
@@ -125,12 +124,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         code = _quiet_pipe()
     sys.stderr.flush()
-    # All is closed and written by now; taking the interpreter apart would take as long as a host's whole exchange.
+    # Everything is closed and written. A normal interpreter shutdown would take as long as all the work with a host.
     os._exit(code)
 
 
 def _open_all() -> None:
-    """Let the standard streams that the caller closed lead nowhere; else the next file or socket takes their place."""
+    """Open /dev/null for the standard streams that the caller closed, so that no file or socket gets their numbers."""
     while (handle := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(handle)
@@ -140,12 +139,16 @@ def _open_all() -> None:
 
 
 def status(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status. Lets BrokenPipeError through."""
+    """Run the command line and return its exit status.
+
+    :param arguments: the arguments without the program's name; None for those of the process
+    :raises BrokenPipeError: the reader of the output has ended
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if COMPLETION in os.environ:
             statecfg.main(given, "statecfg", COMPLETION)
-        # Not click's own `main`: that one makes a broken pipe exit status 1.
+        # click's own `main` would turn a broken pipe into exit status 1.
         with statecfg.make_context("statecfg", given) as context:
             result = statecfg.invoke(context)
     except click.exceptions.Exit as ended:
@@ -162,11 +165,11 @@ def status(arguments: Sequence[str] | None = None) -> int:
 
 
 def _misused(problem: click.ClickException, given: Sequence[str]) -> int:
-    """Show what is wrong with the command line, like any other mistake of the user's."""
+    """Show what is wrong with the command line in the form of all user errors; return the exit status."""
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
 
-    if type(problem).__name__ == "NoArgsIsHelpError":  # nothing is wrong with what was not written
+    if type(problem).__name__ == "NoArgsIsHelpError":  # without any argument, show the help without an error
         click.echo(problem.format_message(), err=True)
         return exit_codes.BAD_INPUT
     about = " ".join(["statecfg", *given[:1]]) if given and not given[0].startswith("-") else "statecfg"
@@ -181,13 +184,13 @@ def _misused(problem: click.ClickException, given: Sequence[str]) -> int:
 
 
 def _explain(problem: Exception, given: Sequence[str]) -> int:
-    """Show the user's mistakes with their places, and what can't be written; let our own mistakes go up as bugs."""
+    """Show the user's mistakes and failed writes, and return the exit status. Raise any other error again, as a bug."""
     from statecfg.problems import InvalidInput, StalePlan
     from statecfg.store import StoreError
 
     if isinstance(problem, StoreError):
         return _store_failed(problem, given)
-    if type(problem).__name__ == "Unwritten":  # of `show`, which help need not load
+    if type(problem).__name__ == "Unwritten":  # defined in `show`, which is not imported for this
         _nowhere()
         return _say(f"error: can't write {problem}", getattr(problem, "code", exit_codes.UNWRITTEN))
     if isinstance(problem, OSError) and problem.errno in _FULL and problem.filename is None:
@@ -210,7 +213,7 @@ def _explain(problem: Exception, given: Sequence[str]) -> int:
 
 
 def _store_failed(problem: StoreError, given: Sequence[str]) -> int:
-    """Show why the store can't be used, and what to do."""
+    """Show why the store can't be used and what to do; return the exit status."""
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
 
@@ -230,7 +233,7 @@ def _wants_json(given: Sequence[str]) -> bool:
 
 
 def _as_json(problems: list[dict[str, Any]], error: str = "bad-input") -> None:
-    """Tell programs what people read on stderr."""
+    """Write to stdout, for programs, the problems that people read on stderr."""
     from statecfg.views import as_json
 
     sys.stdout.write(as_json.text({"format": 1, "error": error, "problems": problems}))
@@ -238,17 +241,17 @@ def _as_json(problems: list[dict[str, Any]], error: str = "bad-input") -> None:
 
 
 def _say(text: str, code: int) -> int:
-    with contextlib.suppress(OSError):  # the exit status says it, too
+    with contextlib.suppress(OSError):  # the exit status reports it, too
         click.echo(text, err=True)
     return code
 
 
 def _quiet_pipe() -> int:
-    # Whoever read us is gone.
+    # The program that read our output has ended.
     _nowhere()
     return exit_codes.BROKEN_PIPE
 
 
 def _nowhere() -> None:
-    """Let stdout lead nowhere: Python would complain once more when it flushes what is left at exit."""
+    """Redirect stdout to /dev/null. Otherwise Python reports the error again when it flushes the rest at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

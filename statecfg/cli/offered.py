@@ -1,6 +1,6 @@
-"""Words that shells offer while a command is typed: hosts, groups, tags, units and plan files.
+"""Shell completion of hosts, groups, tags, services, units and plan files.
 
-Nothing is run, connected to or made for it, and nothing that goes wrong is shown.
+Completion runs no programs, opens no connections and creates no files. It ignores errors.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from click.shell_completion import CompletionItem
 from statecfg import dialects
 
 _PATTERN = re.compile(r"(?P<before>.*[,:])?(?P<sign>[!&]?)(?P<name>[^,:]*)", re.S)
-# `tags: [a, b]`, `tags=["a"]`, `:tags ["a"]`, `tags: a`, and a list with a line for each.
+# Matches `tags: [a, b]`, `tags=["a"]`, `:tags ["a"]`, `tags: a`, and a list with one tag per line.
 _TAGS = re.compile(r"""\btags["']?[ \t]*[:=]?[ \t]*(?:\[([^\]]*)\]|((?:\n\s*-\s*\S+)+)|([\w.-]+))""")
 _WORD = re.compile(r"[\w.-]*\w")
 _INCLUDE = re.compile(r"\binclude:\s*(?:\[([^\]]*)\]|(\S+))")
-_LARGEST = 1 << 20  # bytes of a playbook that are searched for tags
+_LARGEST = 1 << 20  # maximum number of bytes of a playbook that are searched for tags
 _HEAD = 200
 
 
 def hosts(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the hosts and groups of the inventory that continue a pattern."""
+    """Return completions of a pattern: with the hosts and groups of the inventory."""
     found = _PATTERN.fullmatch(incomplete)
     if found is None:
         return []
@@ -48,9 +48,9 @@ def _hosts(file: str | None) -> list[str]:
 
 
 def tags(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the tags that are written in the playbook and in the files that it includes by name."""
+    """Return the tags that occur in the playbook and in the files that it includes by name."""
     before, comma, word = incomplete.rpartition(",")
-    # While `-t` has no word yet, click leaves the words before it in `args`.
+    # Until `-t` has a value, click leaves the earlier arguments in `args`.
     given = (context.params.get("playbook"), context.params.get("source"), *context.args)
     playbook = next((word for word in given if isinstance(word, str) and os.path.isfile(word)), None)
     found = {tag for text in _texts(playbook) for tag in _tags(text)} if playbook else set()
@@ -81,17 +81,17 @@ def _tags(text: str) -> Iterator[str]:
 
 
 def units(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the units of the project, as the store has them."""
+    """Return the units of the project that the store knows."""
     return [name for name in _known(context)[1] if name.startswith(incomplete)]
 
 
 def services(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the services of the project, as the store has them."""
+    """Return the services of the project that the store knows."""
     return [name for name in _known(context)[0] if name.startswith(incomplete)]
 
 
 def services_and_units(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the services and the units of the project, as the store has them."""
+    """Return the services and the units of the project that the store knows."""
     return services(context, parameter, incomplete) + units(context, parameter, incomplete)
 
 
@@ -112,7 +112,7 @@ def _known(context: click.Context) -> tuple[list[str], list[str]]:
 
 
 def plans(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the saved plans of a directory; if there are none, let the shell offer its files."""
+    """Return the saved plans in a directory. If it has none, let the shell offer its files."""
     folder, name = os.path.split(incomplete)
     try:
         entries = sorted(entry for entry in os.listdir(folder or ".") if entry.startswith(name))

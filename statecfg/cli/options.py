@@ -1,4 +1,4 @@
-"""The options that commands share, and the frozen values they become."""
+"""The options that commands share, and the dataclasses with their values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ExistingFile(click.Path):
-    """The path of a file; one that does not exist gets a suggestion."""
+    """The path of an existing file. The error for a missing file suggests a similar name."""
 
     def __init__(self, allow_dash: bool = False) -> None:
         super().__init__(exists=True, dir_okay=False, allow_dash=allow_dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Raises click.BadParameter."""
+        """Return the path.
+
+        :raises click.BadParameter: the file does not exist, or the path is a directory
+        """
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as wrong:
@@ -31,11 +34,14 @@ class ExistingFile(click.Path):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which hosts and resources, with which variables: what decides what is compiled.
+    """The options that decide what is compiled: hosts, resources and variables.
 
-    `inventory` a file, None for the project's own; `limit` a host pattern; `tags` of resources; `extra_vars` as written
-    on the command line; `prune` whether what left the definition is to go; `prune_hosts` whether the playbook is to be
-    removed from hosts that it no longer names.
+    :param inventory: a file; None for the project's inventory
+    :param limit: a host pattern
+    :param tags: tags of resources
+    :param extra_vars: as written on the command line
+    :param prune: remove orphans: resources that are no longer defined
+    :param prune_hosts: remove the playbook from hosts that it no longer names
     """
 
     inventory: str | None = None
@@ -48,11 +54,17 @@ class Selection:
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """How to talk to the hosts; None is what was not said.
+    """How to connect to hosts and run there. None means that the option was not given.
 
-    `forks` hosts at once; `become` whether to act as another user (`become_user`) on the host; `ask_become_pass`
-    whether to ask for that password; `user` to log in as; `ssh_config` a file or "none"; `accept_new_host_keys`;
-    `keep_going`; `lock_timeout` seconds to wait for another run to end.
+    :param forks: maximum number of concurrent hosts
+    :param become: act as another user on the host
+    :param become_user: that user
+    :param ask_become_pass: ask for the password that becoming requires
+    :param user: the user to log in as
+    :param ssh_config: a file, or "none"
+    :param accept_new_host_keys: trust and record the keys of unknown hosts
+    :param keep_going: after a failure, skip only dependent resources
+    :param lock_timeout: seconds to wait for another run on a host
     """
 
     forks: int | None = None
@@ -66,7 +78,7 @@ class ConnectionOptions:
     lock_timeout: float | None = None
 
     def with_settings(self, settings: Any) -> ConnectionOptions:
-        """Return these options, with the project's settings for those that were not given on the command line."""
+        """Return these options. Options that were not given get the project's settings, or else the defaults."""
         given = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
         configured = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}
         return replace(self, **{**_DEFAULTS, **configured, **given})
@@ -78,10 +90,15 @@ _SETTINGS = ("forks", "become", "become_user", "ssh_config", "accept_new_host_ke
 
 @dataclass(frozen=True)
 class Output:
-    """What to show, where.
+    """What to show, and where.
 
-    `verbose` 0 to 2; `diff` everything in full; `json` the report on stdout; `json_into` and `markdown_into` files;
-    `no_color`; `detailed_exitcode` exit 2 for pending changes.
+    :param verbose: 0 to 2
+    :param diff: show complete differences
+    :param json: write the report to stdout as JSON
+    :param json_into: a file for the report as JSON
+    :param markdown_into: a file for the report as Markdown
+    :param no_color: use no colors
+    :param detailed_exitcode: exit with code 2 if changes are pending
     """
 
     verbose: int = 0
@@ -94,7 +111,11 @@ class Output:
 
 
 def take(kind: type[Any], values: dict[str, Any]) -> Any:
-    """Take the fields of a dataclass out of click's values; return the object made of them."""
+    """Remove the fields of a dataclass from click's values, and return an object of the class with these values.
+
+    :param kind: the dataclass
+    :param values: click's values; they are changed
+    """
     return kind(**{field.name: values.pop(field.name) for field in fields(kind) if field.name in values})
 
 
@@ -108,14 +129,17 @@ def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def _option(*flags: str, from_environment: bool = True, **keywords: Any) -> Callable[[F], F]:
-    """Return click's option, with an environment variable of its name: `--forks` is also STATECFG_FORKS."""
+    """Return a click option that an environment variable can set too: `--forks` is STATECFG_FORKS."""
     name = next(flag for flag in flags if flag.startswith("--"))
     variable = "STATECFG_" + name[2:].replace("-", "_").upper() if from_environment else None
     return click.option(*flags, envvar=variable, **keywords)
 
 
 def _user_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a value that cannot be a user name, before any connection. Raises click.BadParameter."""
+    """Return the value.
+
+    :raises click.BadParameter: it cannot be a user name
+    """
     if value is None:
         return None
     from statecfg.remote.graph.values import show
@@ -137,7 +161,7 @@ inventory_option = _option(
 
 
 def _offered(kind: str) -> Callable[..., Any]:
-    """Return what offers words of a kind to shells; it is imported when a shell asks."""
+    """Return a shell completion function from `offered`. It imports that module when a shell calls it."""
 
     def offer(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         from statecfg.cli import offered
@@ -177,7 +201,7 @@ _extra_vars_option = _option(
     help="Variables that override all others: key=value, a JSON object, or @FILE. Repeatable.",
 )
 selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_option)
-# For what makes sense of a whole definition only.
+# For commands that need the whole definition: without --tags.
 selection_of_all = _all(inventory_option, _limit_option, _extra_vars_option)
 prune_option = _option(
     "--prune",
@@ -296,7 +320,7 @@ json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to std
 
 
 class Command(click.Command):
-    """A command whose help ends with examples that keep their lines."""
+    """A command whose help ends with examples. Their line breaks are kept."""
 
     def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -308,20 +332,20 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A verb with verbs of its own, and a help that ends with examples."""
+    """A verb with subcommands. Its help ends with examples."""
 
     def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.examples = examples
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order in which they are defined."""
+        """Return the subcommands in the order of their definition."""
         return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown one gets a suggestion."""
+        """Find the command. The error for an unknown one suggests a similar name."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             from statecfg.remote.graph.suggestions import did_you_mean
 
@@ -335,7 +359,7 @@ class Group(click.Group):
 
 
 def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
-    """Write the examples of a command, each with its line breaks."""
+    """Write the examples of a command, one per line."""
     if examples:
         with formatter.section("Examples"):
             for one in examples.strip().splitlines():

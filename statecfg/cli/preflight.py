@@ -1,4 +1,4 @@
-"""Checks before the first connection: whether there is a key to log in with, and whether enough files can be open."""
+"""Checks before the first connection: usable login keys, a readable ssh_config, and enough open files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from statecfg.transport import Settings
     from statecfg.transport.route import Hop
 
-FILES_PER_HOST = 12  # descriptors that a connection needs at most: its socket, the agent's, pipes of a local process
+FILES_PER_HOST = 12  # most descriptors that a connection needs: its socket, the agent's, pipes of a local process
 FILES = 64  # descriptors that the command itself needs
 
 
 def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
-    """Warn about key files that are skipped.
+    """Check the conditions for connecting to these hosts, and warn about skipped key files.
 
-    :raises InvalidInput: ssh_config can't be read, a host has only keys that cannot be used, or more files are needed
-        than the process may open
+    :param forks: maximum number of concurrent connections
+    :raises InvalidInput: ssh_config can't be read, a host has only unusable keys, or the process may not open enough
+        files
     """
     found = list(_files(min(forks, len(hosts))))
     over_ssh = [host for host in hosts if host.transport == "ssh"]
@@ -37,7 +38,7 @@ def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
 
 
 def _files(at_once: int) -> Iterable[Problem]:
-    """Raise the limit of open files as far as it goes; yield a problem if that is not enough."""
+    """Raise the soft limit of open files if necessary; yield a problem if the hard limit is too low."""
     needed = FILES + FILES_PER_HOST * at_once
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY in (soft, hard) or soft >= needed:
@@ -52,7 +53,7 @@ def _files(at_once: int) -> Iterable[Problem]:
 
 
 def _config(settings: Settings) -> Iterable[Problem]:
-    """Yield a problem if ssh_config can't be read or understood, which would be said of every host."""
+    """Yield a problem if ssh_config can't be read or parsed. Otherwise every host would report it."""
     from statecfg.transport import ssh_config
 
     try:
@@ -91,14 +92,14 @@ def _skipped(hop: Hop) -> dict[str, str]:
         try:
             why = key_files.unusable(path)
         except OSError:
-            continue  # most users have only some of the usual keys; a login that fails tells of the others
+            continue  # most users have only some of the default keys; a failed login reports the others
         if why:
             found[path] = why
     return found
 
 
 def _others(hop: Hop, skipped: dict[str, str]) -> bool:
-    """Return whether there is something left to log in with."""
+    """Return whether an agent or another key is left to log in with."""
     if hop.use_agent and os.environ.get("SSH_AUTH_SOCK"):
         return True
     return any(os.path.exists(path) for path in hop.keys if path not in skipped)

@@ -21,13 +21,19 @@ Json = dict[str, Any]
 
 
 def check(chosen: Selection) -> None:
-    """Raise click.UsageError if hosts are to lose a playbook and --yes does not stand on the command line."""
+    """Refuse --prune-hosts without --yes on the command line.
+
+    :raises click.UsageError: --prune-hosts was given without it
+    """
     if chosen.prune_hosts and not session.agreed():
         raise click.UsageError("--prune-hosts removes a playbook from whole hosts: write --yes beside it.")
 
 
 def planned(work: Work, playbook: Path, store: str | None) -> Work:
-    """Return what is to be planned, with the removal of the playbook from the hosts that left it. Raises StoreError."""
+    """Return the work with added jobs that remove the playbook from hosts that it no longer names.
+
+    :raises StoreError: the store can't be used
+    """
     from statecfg.store import left_hosts
 
     with lifecycle.read(playbook, store) as found:
@@ -39,7 +45,7 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
 
 
 def _jobs(work: Work, playbook: Path, left: Sequence[Json]) -> list[Any]:
-    """Return jobs that define nothing, for the hosts that left the playbook and have an address."""
+    """Return jobs with an empty definition for those hosts in `left` that have an address."""
     from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
 
@@ -61,10 +67,12 @@ def apply(
     no_hooks: bool,
     store: str | None,
 ) -> tuple[Finished, Sequence[str]]:
-    """Remove the playbook from the hosts that left it, once it is applied everywhere else; return what came of both.
+    """Remove the playbook from hosts that it no longer names, after an apply.
 
-    Nothing is removed if the apply did not go well on every host: what takes their place may be missing. Returns what
-    went wrong with the store as well.
+    If the apply did not succeed on every host, nothing is removed, because the replacement may be missing.
+
+    :param finished: the apply
+    :returns: the apply and the removal as one result, and the problems with the store
     """
     report = finished.report
     playbook = work.playbook

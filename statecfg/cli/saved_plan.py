@@ -1,4 +1,4 @@
-"""Saves plans, and applies them to the project they are of, wherever it lies."""
+"""Save plans, and apply them in a copy of their project, in any directory and on any machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _REMEMBERED = ("become", "become_user", "user")
-# Field of a selection → what the command line calls it.
+# Field of a selection → its option on the command line.
 _FLAGS = {"limit": "--limit", "tags": "--tags", "extra_vars": "--extra-vars", "prune": "--prune"}
 
 Json = dict[str, Any]
@@ -45,12 +45,12 @@ def save(
     read: Inputs,
     store: str,
 ) -> None:
-    """Save a plan with all that is needed to see later, on any machine, whether it still holds.
+    """Save a plan with everything needed to check later, on any machine, whether it is still valid.
 
-    :param report: of the plan, redacted
-    :param read: the files that the playbook was made of
-    :param store: the identity of the store, "" for a playbook that needs none
-    :raises InvalidInput: it can't be written, or a variable given in words holds a secret
+    :param report: the report of the plan, redacted
+    :param read: the input files of the compiled playbook
+    :param store: the identity of the store; "" for a playbook that needs none
+    :raises InvalidInput: the file can't be written, or a variable on the command line contains a secret
     """
     from statecfg.run.saved import digests, origin, plan_file
 
@@ -81,7 +81,11 @@ def save(
 
 
 def store_of(work: Work, store: str | None) -> str:
-    """Return the identity of the store that the units of a playbook's services are kept in. Raises StoreError."""
+    """Return the identity of the store with the units of a playbook's services.
+
+    :param store: the address of the store; None for the default
+    :raises StoreError: the store can't be used
+    """
     from statecfg.store import identity
 
     return identity.of(work.project, store)
@@ -113,8 +117,7 @@ def _choices(chosen: Selection, how: ConnectionOptions, project: Project) -> Jso
 
 
 def _portable(text: str, project: Project) -> str:
-    """Return a file named on the command line as any checkout has it: relative to the project, but for absolute paths
-    that lead elsewhere."""
+    """Return a path that is valid in any checkout: relative to the project, unless `text` is absolute and outside."""
     path = Path(os.path.abspath(text))
     if path.is_relative_to(project.root) or not os.path.isabs(text):
         return os.path.relpath(path, project.root)
@@ -129,9 +132,10 @@ def _inside(path: Path, project: Project) -> str:
 
 
 def content(source: str) -> bytes:
-    """Return the content of a plan's file, or of standard input for "-"; at most one byte more than a plan may have.
+    """Return the content of a plan. Read at most one byte more than a plan may have.
 
-    Raises InvalidInput if it can't be read.
+    :param source: a file, or "-" for standard input
+    :raises InvalidInput: the file can't be read
     """
     from statecfg.problems import InvalidInput, problem
     from statecfg.problems.positions import SourceLocation
@@ -148,7 +152,11 @@ def content(source: str) -> bytes:
 
 
 def plan_in(source: str) -> bytes | None:
-    """Return the content of a plan; None for a playbook. Standard input and pipes, which are read once, hold plans."""
+    """Return the content of a plan, or None for a playbook. Standard input and pipes always contain plans.
+
+    :param source: a file, or "-" for standard input
+    :raises InvalidInput: the plan can't be read
+    """
     from statecfg.run.saved import plan_file
 
     if source == STDIN or not os.path.isfile(source):
@@ -161,7 +169,7 @@ def plan_in(source: str) -> bytes | None:
 
 
 def shown(source: str) -> str:
-    """Return what messages call a plan."""
+    """Return the name of a plan in messages."""
     return "standard input" if source == STDIN else source
 
 
@@ -170,11 +178,13 @@ def shown(source: str) -> str:
 
 @dataclass(frozen=True)
 class _Here:
-    """A plan in the project that it is to be applied in.
+    """A plan and the project in which it is applied.
 
-    :param playbook: the file
-    :param selection: the plan's choices, with files as they are called here
-    :param moved: path in the plan → the file here, of files that the command line named
+    :param name: the plan's name in messages
+    :param playbook: the file in this project
+    :param selection: the plan's selection, with paths in this project
+    :param how: the plan's connection options
+    :param moved: path in the plan → the file that the command line names instead
     """
 
     name: str
@@ -198,13 +208,17 @@ def apply(
     store: str | None,
     hooks: Callable[[Path, Selection], Any],
 ) -> tuple[Finished, Sequence[str]]:
-    """Apply a plan. Hosts for which the playbook gives another result now are refused, unvisited; the others go on.
+    """Apply a plan. If the playbook now compiles to another definition for a host, refuse this host unvisited.
 
-    :param given: what the command line chooses, which may not contradict the plan
-    :param directory: the project; None for that of the working directory
+    :param source: the file of the plan, or "-"
+    :param data: its content
+    :param given: the selection on the command line, which must not contradict the plan
+    :param directory: a directory in the project; None for the working directory
+    :param agreed: allow the removal of more than half of a host's resources
+    :param store: the address of the store; None for the default
     :param hooks: opens the event bus for a playbook
-    Returns what came of it, and what went wrong with the store.
-    :raises StalePlan: the plan was made from other inputs; nothing was touched
+    :returns: the result, and the problems with the store
+    :raises StalePlan: the inputs changed since the plan was made; nothing was changed on any host
     :raises click.UsageError: an option contradicts the plan
     """
     from statecfg.run.saved import differences, digests
@@ -246,7 +260,10 @@ def apply(
 
 
 def _opened(source: str, data: bytes, given: Selection, how: ConnectionOptions, directory: str | None) -> _Here:
-    """Return the plan in its project. Raises StalePlan as far as it shows without running anything of the project."""
+    """Read a plan and find its project. Compare the inputs without running any code of the project.
+
+    :raises StalePlan: these inputs differ
+    """
     from statecfg.playbook import project as projects
     from statecfg.run.saved import differences, plan_file
 
@@ -269,9 +286,12 @@ def _opened(source: str, data: bytes, given: Selection, how: ConnectionOptions, 
 
 
 def _selection(plan: Json, project: Project, given: Selection, moved: dict[str, Path]) -> Selection:
-    """Return the plan's choices with files as they are called here. Raises click.UsageError for contradictions.
+    """Return the plan's selection, with paths in this project.
 
-    A file that lies outside the project may be named again: its content must be the same.
+    The command line may name an inventory or a file of variables again. Its content must be the same.
+
+    :param moved: is filled with these files: path in the plan → file
+    :raises click.UsageError: an option contradicts the plan
     """
     choices = plan["choices"]
     inventory = choices.get("inventory")
@@ -309,7 +329,10 @@ def _contradiction(flag: str, planned: Any) -> click.UsageError:
 
 
 def _way(plan: Json, project: Project, given: ConnectionOptions) -> ConnectionOptions:
-    """Return how to reach the hosts: as the plan did. Raises click.UsageError for contradictions."""
+    """Return the connection options with those that the plan contains.
+
+    :raises click.UsageError: an option contradicts the plan
+    """
     choices = plan["choices"]
     values: Json = {}
     for key in _REMEMBERED:
@@ -324,7 +347,7 @@ def _way(plan: Json, project: Project, given: ConnectionOptions) -> ConnectionOp
 
 
 def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[str]:
-    """Return what is different in an inventory that has changed, as far as it can be read."""
+    """Return the differences in a changed inventory; an empty list if the inventory is invalid."""
     from statecfg.playbook import secrets
     from statecfg.problems import InvalidInput
     from statecfg.run.saved import differences
@@ -339,14 +362,17 @@ def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[st
 
 @contextlib.contextmanager
 def _directory(project: Project, plan: Json) -> Iterator[None]:
-    """Work, as the plan did, in a directory of the project: a playbook may open files by relative names."""
+    """Change to the directory of the project where the plan was made: a playbook may open files by relative paths."""
     path = project.root / plan["directory"]
     with contextlib.chdir(path if path.is_dir() else project.root):
         yield
 
 
 def _same_store(here: _Here, store: str | None) -> None:
-    """Raise StalePlan if a playbook with services was planned with another store."""
+    """Check that a playbook with services was planned with the same store.
+
+    :raises StalePlan: it was planned with another store
+    """
     from statecfg.run.saved import differences
     from statecfg.store import address, identity
 
@@ -366,10 +392,11 @@ def _same_store(here: _Here, store: str | None) -> None:
 
 
 def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence[Mapping[str, Any]]) -> Json:
-    """Return the report of a host that was refused without a visit.
+    """Return the report of a host that was refused unvisited.
 
-    :param report: of the host in the plan
-    :param called: the hooks that were asked for the host's graph
+    :param differs: the differences from the plan
+    :param report: the host's report in the plan
+    :param called: the hooks that were called for the host's graph
     """
     from statecfg.run.saved import differences, hosts
 
@@ -384,7 +411,7 @@ def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence
 
 
 def _stale(host: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a host's report; where it refused, with how it differs from the `report` in the plan."""
+    """Return a host's report. If the host refused the plan, add the differences from its `report` in the plan."""
     from statecfg.run.saved import hosts
 
     if host["status"] != HostStatus.REFUSED or host.get("refusal"):

@@ -32,10 +32,13 @@ statecfg serve --bind 0.0.0.0 --tls-cert c.pem --tls-key k.pem --allow-host enti
 
 @dataclass(frozen=True)
 class Serving:
-    """Where and how to serve: what the command line says.
+    """The options of `statecfg serve`.
 
-    `bind` an address or name; `port` 0 for any free one; `tls_cert` and `tls_key` PEM files; `allow_host` further names
-    that clients may call the server by.
+    :param bind: an address or a host name
+    :param port: 0 for any free port
+    :param tls_cert: a PEM file with the certificate and its chain
+    :param tls_key: a PEM file
+    :param allow_host: more host names that clients may use for the server
     """
 
     bind: str
@@ -105,7 +108,7 @@ def _serve(how: Serving, url: str | None) -> int:
 
 
 def _problems(how: Serving) -> tuple[list[Problem], ssl.SSLContext | None]:
-    """Return what is wrong with the command line, and what TLS is spoken with."""
+    """Return the problems of the command line, and the TLS context (None without TLS)."""
     from statecfg.problems import problem
     from statecfg.server import auth, running
 
@@ -134,7 +137,7 @@ def _listener(how: Serving) -> socket.socket:
     try:
         return running.listen(how.bind, how.port)
     except OSError as failed:
-        why = (failed.strerror or str(failed)).partition(" (while attempting")[0]  # the address is said already
+        why = (failed.strerror or str(failed)).partition(" (while attempting")[0]  # the message has the address
         detail = f"{how.bind} port {how.port} can't be listened on: {why}"
         report(problem("SC0450", detail, "Choose another --port, or 0 for any; --bind is an address of this machine."))
         raise

@@ -259,7 +259,7 @@ def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color
         about = {} if name is None else {"of_unit" if "/" in name else "of_service": name}
         entries = services.lines(known.store, known.name, limit=limit, **about)
         if name is not None and not entries:
-            # Services and units that are gone have said something, too.
+            # Refuse unknown names. Removed services and units are known, even if they have no lines.
             service, slash, number = name.partition("/")
             there = known.service(service)
             if slash and not (number.isdecimal() and int(number) < there.next):

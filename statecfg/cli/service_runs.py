@@ -9,11 +9,12 @@ from statecfg.cli.options import ConnectionOptions, Output, Selection
 
 
 def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | None) -> int:
-    """Run the hooks that are due for the units of a playbook; return the exit code.
+    """Run the pending hooks of a playbook's units and return the exit code.
 
-    No resource is touched, and what the playbook says of services by now is left to the next apply.
+    It changes no resources. The next apply takes in changed declarations of services.
 
-    Raises InvalidInput, StoreError.
+    :raises InvalidInput: the playbook is wrong
+    :raises StoreError: the store can't be used
     """
     from statecfg.cli import lifecycle, session
     from statecfg.playbook.compile import Definition
@@ -21,7 +22,7 @@ def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | N
     chosen = Selection()
     with lifecycle.bus(playbook, chosen, "apply", False, store) as events:
         work = session.prepare(playbook, chosen)
-        # Without a definition nothing is made, and as a part of one, nothing has left it.
+        # An empty definition creates nothing. As a part of the definition, it makes no resource an orphan.
         jobs = [
             replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False)
             for job in work.jobs

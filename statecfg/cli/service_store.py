@@ -1,4 +1,4 @@
-"""The open store and the project here, as the verbs of `statecfg service` use them; and what is checked of words."""
+"""The store and the project for the commands of `statecfg service`, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ServiceStore:
-    """The open store, and the services of the project here as they are at first."""
+    """While entered, the open store and the services of the current project, as read on entry."""
 
     def __init__(self, url: str | None) -> None:
         from statecfg.playbook import project
@@ -38,7 +38,10 @@ class ServiceStore:
         self.store.close()
 
     def service(self, name: str) -> ServiceRow:
-        """Return a service. Raises InvalidInput where there is none."""
+        """Return a service.
+
+        :raises InvalidInput: there is no such service
+        """
         from statecfg.problems import InvalidInput
 
         found = self.shown.services.get(name)
@@ -47,7 +50,10 @@ class ServiceStore:
         return found
 
     def unit(self, name: str) -> UnitRow:
-        """Return a unit by its name SERVICE/NUMBER. Raises InvalidInput where there is none."""
+        """Return a unit by its name SERVICE/NUMBER.
+
+        :raises InvalidInput: there is no such unit
+        """
         from statecfg.problems import InvalidInput, problem, suggest
 
         found = self.shown.units.get(name)
@@ -57,15 +63,18 @@ class ServiceStore:
         return found
 
     def playbook(self, service: ServiceRow) -> Path:
-        """Return the file that declares a service."""
+        """Return the path of the playbook that declares a service."""
         return self.project.root / self.file(service)
 
     def file(self, service: ServiceRow) -> str:
-        """Return that file as it is called in the project's directory."""
+        """Return the path of that playbook, relative to the project."""
         return service.playbook.removeprefix(f"{self.name}/")
 
     def ends(self, texts: Sequence[str]) -> list[End]:
-        """Return the ends of a relation, written `web:db`. Raises InvalidInput, with all that is wrong with them."""
+        """Parse the ends of a relation, written as `web:db`.
+
+        :raises InvalidInput: with all mistakes
+        """
         from statecfg.playbook.services import RELATION
         from statecfg.problems import InvalidInput, problem
 
@@ -87,7 +96,11 @@ class ServiceStore:
         return ends
 
     def fit(self, ends: Sequence[End]) -> None:
-        """Check ends of a relation that is to be, as those that a playbook declares. Raises InvalidInput."""
+        """Check that two services can be related at these ends, by the rules for playbooks.
+
+        :param ends: one end for peers, or two
+        :raises InvalidInput: the ends don't fit
+        """
         from dataclasses import replace
 
         from statecfg.playbook.services import Endpoint, Relation
@@ -107,7 +120,7 @@ class ServiceStore:
         return problem("SC0750", f"there is no service `{name}`", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:
-        """Return what says that there is no relation with these ends."""
+        """Return the error that there is no relation with these ends."""
         from statecfg.problems import InvalidInput, problem, suggest
 
         there = [" ".join(f"{name}:{called}" for name, called in each.ends) for each in self.shown.relations]
@@ -117,9 +130,10 @@ class ServiceStore:
 
 
 def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return what KEY=VALUE words set: option → value, and the options to reset.
+    """Parse KEY=VALUE arguments of a service's options.
 
-    :raises InvalidInput: with all that is wrong with them
+    :returns: option → value, and the options to reset (`KEY=`)
+    :raises InvalidInput: with all mistakes
     """
     from statecfg.problems import InvalidInput, problem, suggest
 
@@ -145,9 +159,11 @@ def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any],
 
 
 def _value(key: str, entry: Mapping[str, Any], text: str) -> Any:
-    """Return the value that a word stands for, by the type of its option. Raises ValueError, which says what to write.
+    """Convert an argument to the type of its option.
 
-    A secret is refused: words are seen by others, and the store would keep it.
+    Secrets are refused: other users can see arguments, and the store would contain the secret.
+
+    :raises ValueError: the value is wrong; the text says what to write
     """
     from statecfg.playbook.service_options import Option
 
@@ -155,7 +171,7 @@ def _value(key: str, entry: Mapping[str, Any], text: str) -> Any:
     if option.type == "secret":
         raise ValueError("a secret is set in the playbook, from !secret or secret(…)")
     reads: Mapping[str, Any] = {"int": int, "float": float, "boolean": {"true": True, "false": False}.get}
-    # What the command line could not decode is no text that a hook could read.
+    # Replace bytes that are not UTF-8, because hooks can't read them.
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         value = reads.get(option.type, str)(text)

@@ -1,4 +1,4 @@
-"""One conversation with the hosts, from the playbook to the report; what `plan`, `apply` and `facts` share."""
+"""A run on the hosts, from the playbook to the report. `plan`, `apply`, `facts` and others share it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a conversation ended: the report (redacted), how long it took, and whether the user stopped it.
+    """How a run ended.
 
-    `seconds` is without the time that the user took to answer; `asked` says that the user saw the plan before it was
-    done; `stopped` is the exit code of a run that was cancelled.
+    :param report: the report, redacted
+    :param seconds: the duration, without the time that the user took to answer
+    :param cancelled: a signal stopped the run
+    :param declined: the user answered no
+    :param asked: the user saw the plan and was asked
+    :param stopped: the exit code if the run was cancelled
     """
 
     report: Mapping[str, Any]
@@ -51,9 +55,10 @@ class Finished:
 
 
 def choice(chosen: Selection) -> Choice:
-    """Return the command line's selection as the library takes it.
+    """Convert the command line's selection to a `Choice`.
 
-    Raises click.BadParameter for wrong variables, click.UsageError where only some of a definition is to be pruned.
+    :raises click.BadParameter: a variable is wrong
+    :raises click.UsageError: pruning is combined with an option that selects only a part
     """
     from statecfg.run.prepare import Choice
 
@@ -68,10 +73,12 @@ def choice(chosen: Selection) -> Choice:
 
 
 def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
-    """Return everything that a playbook gives to hosts, compiled; with `events`, as HTTP hooks reshape it.
+    """Compile a playbook for all its hosts.
 
-    `store` is where the store is, which knows of units that were added by hand. Raises InvalidInput with all that is
-    wrong, and StoreError.
+    :param events: calls the HTTP hooks, which may change the graphs; None calls none
+    :param store: the address of the store, which knows the units that a user added; None for the default
+    :raises InvalidInput: with all mistakes
+    :raises StoreError: the store can't be used
     """
     from statecfg.cli import lifecycle
     from statecfg.run import prepare as prepared
@@ -86,7 +93,7 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
 
 
 def warned(work: Work) -> Work:
-    """Print the warnings about a playbook, and about names and paths that are not what they look like; return it."""
+    """Print the warnings about a playbook and about names and paths with misleading characters; return the work."""
     from statecfg.problems.lookalikes import lookalikes
 
     found = dict.fromkeys(work.warnings)
@@ -102,14 +109,17 @@ def warned(work: Work) -> Work:
 
 
 def of_hosts(pattern: str, chosen: Selection) -> Work:
-    """Return the hosts of a pattern, with nothing to do on them. Raises InvalidInput."""
+    """Return jobs without a definition for the hosts of a pattern.
+
+    :raises InvalidInput: the pattern, the inventory or a variable is wrong
+    """
     from statecfg.run import prepare as prepared
 
     return prepared.hosts(pattern, choice(chosen))
 
 
 def owner(playbook: str) -> str:
-    """Return the name by which hosts know a playbook: a file's, or the text itself where there is no such file."""
+    """Return the name under which hosts record a playbook. If the file does not exist, return the text itself."""
     from statecfg.playbook import project as projects
     from statecfg.run import prepare as prepared
 
@@ -118,7 +128,7 @@ def owner(playbook: str) -> str:
 
 
 class _Talk:
-    """What the fleet calls back: progress, and the question before an apply."""
+    """Callbacks of a run: its progress, and the question before an apply."""
 
     def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
@@ -129,7 +139,7 @@ class _Talk:
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
 
     def confirm(self, report: Mapping[str, Any]) -> bool:
-        """Show the plan and ask; a plan with nothing to do needs no answer."""
+        """Show the plan, ask, and return the answer. Return True without asking if nothing would change."""
         clean = self.redactor.report(
             {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
         )
@@ -148,7 +158,7 @@ class _Talk:
 
 
 def _so_far(host: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a host's report in the middle of a run: one that has planned, and waits, is as it should be."""
+    """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
     waits = "fingerprints" in host and not host.get("error")
     return {**host, "status": HostStatus.OK} if waits else dict(host)
 
@@ -168,12 +178,17 @@ def converse(
     events: Bus | Preview | Later | None = None,
     deploys: bool = True,
 ) -> Finished:
-    """Talk to all hosts; return what they said.
+    """Run on all hosts and return the result.
 
-    Parameters: `mode` as of `fleet.Options`; `expect` what a saved plan says of each host, `peers` of its key, and
-    `units` of its units; `asks` whether to show the plan and ask before doing it; `agreed` whether more than half of a
-    host's resources may go; `history` which runs to tell of; `events` what hooks there are, and is told of it;
-    `deploys` whether what the playbook says of services is taken in, and not only the hooks run that are due.
+    :param mode: as in `fleet.Options`
+    :param expect: host → node → fingerprint of a saved plan
+    :param peers: host → host key of a saved plan
+    :param units: host → the unit hooks that a saved plan expects
+    :param asks: show the plan and ask before making the changes
+    :param agreed: allow the removal of more than half of a host's resources
+    :param history: which runs to return, in mode "history"
+    :param events: calls the hooks and stores the run
+    :param deploys: apply the playbook's declarations of services; False only runs the pending hooks of units
     """
     from statecfg.cli import lifecycle
     from statecfg.run import fleet
@@ -214,7 +229,7 @@ def converse(
 
 
 def _deployment(work: Work, deploys: bool) -> Deployment | None:
-    """Return the services of a playbook; None where only some of its resources are looked at."""
+    """Return the services of a playbook, or None if only some of its resources were selected."""
     from statecfg.run import deployment
 
     jobs = work.jobs
@@ -232,9 +247,9 @@ def _settings(how: ConnectionOptions) -> Any:
 
 
 def _as_asked(host: Host, how: ConnectionOptions, settings: Any) -> Host:
-    """Return the host with what the command line says of logging in and becoming: it wins over the inventory.
+    """Return the host with the command line's login and become options, which override the inventory.
 
-    The method stays the host's own. `become_user` of statecfg.toml is for hosts that name none.
+    The host keeps its own method of becoming. `become_user` in statecfg.toml applies to hosts that set none.
     """
     user = how.become_user or (settings.become_user if host.become_user == "root" else None) or host.become_user
     asked = how.become if how.become is not None else settings.become
@@ -244,7 +259,11 @@ def _as_asked(host: Host, how: ConnectionOptions, settings: Any) -> Host:
 
 
 def _password(work: Work) -> str | None:
-    """Ask for the password, or take the first line of stdin where nobody can be asked. Raises click.UsageError."""
+    """Ask for the password, or read the first line of stdin if stdin is not a terminal.
+
+    :returns: None if no host needs a password
+    :raises click.UsageError: stdin has no password
+    """
     if not any(job.host.become for job in work.jobs):
         click.echo("warning: no host is to become another user, so -K has nothing to do (-b lets all do it).", err=True)
         return None
@@ -259,12 +278,15 @@ def _password(work: Work) -> str | None:
 
 
 def detail(output: Output) -> Detail:
-    """Return how much the views show."""
+    """Return the level of detail for the views."""
     return Detail(verbose=output.verbose > 0, full=output.diff)
 
 
 def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
-    """Show what a plan found, and by which `words` behind `statecfg apply` it would be done."""
+    """Show a plan and the command that applies it.
+
+    :param words: the arguments of `statecfg apply` in that command
+    """
     lines = list(plan_lines(finished.report, detail(output)))
     sound = all(host["status"] == HostStatus.OK for host in finished.report["hosts"].values())
     if sound and pending(finished.report):
@@ -277,7 +299,11 @@ def _to_do(words: Sequence[str]) -> Line:
 
 
 def asks(yes: bool) -> bool:
-    """Say whether to ask before anything is done. Raises click.UsageError where nobody can be asked."""
+    """Return whether to ask before making changes.
+
+    :param yes: `--yes` was given
+    :raises click.UsageError: statecfg must ask, but has no terminal
+    """
     if not yes and not interactive():
         raise click.UsageError(
             "Cannot ask for confirmation: stdin is not a terminal. "
@@ -287,13 +313,13 @@ def asks(yes: bool) -> bool:
 
 
 def agreed() -> bool:
-    """Say whether --yes stands on the command line itself: no setting of the environment agrees to losing most."""
+    """Return whether --yes was given on the command line. The environment can't allow the removal of most resources."""
     source = click.get_current_context().get_parameter_source("yes")
     return source is click.core.ParameterSource.COMMANDLINE
 
 
 def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int:
-    """Show what was done, or that nothing was, and what went wrong with the store; return the exit code."""
+    """Show the outcome of a run and the store's problems; return the exit code."""
     for text in problems:
         click.echo(f"error: {text}", err=True)
     if finished.declined:
@@ -307,7 +333,7 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
 
 
 def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]:
-    """Return the arguments that choose the same again. Variables given in words may be secrets: they are left out."""
+    """Return the arguments for the same selection. Values of variables become `…`, because they may be secrets."""
     found = [playbook]
     for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
         found += [flag, value] if value else []
@@ -320,7 +346,7 @@ def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]
 
 
 def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
-    """Return the arguments that go the same way to the hosts; a `saved` plan knows all but how to ask."""
+    """Return the arguments for the same connection options. A saved plan contains all except `-K`."""
     found = [] if saved else [text for flag, value in (
         ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)
     ) if value for text in (flag, value)]  # fmt: skip
@@ -332,6 +358,6 @@ def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
 
 
 def show_outcome(finished: Finished, output: Output) -> None:
-    """Show what an apply did; with the differences, unless the user saw them when asked."""
+    """Show what an apply did. Include the differences unless the user already saw them in the plan."""
     shown = detail(output)._replace(done=not finished.asked)
     show.report(finished.report, list(outcome_lines(finished.report, shown, finished.seconds)), output)

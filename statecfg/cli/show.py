@@ -1,4 +1,4 @@
-"""Shows a report in every form that was asked for."""
+"""Write a report in the requested forms: lines, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from statecfg.views.lines import Line
 
 
 def lines(shown: Iterable[Line], output: Output, target: TextIO | None = None) -> None:
-    """Write lines for people to stdout, or to stderr where stdout is taken by JSON."""
+    """Write lines for people to `target`. Default: stdout, or stderr if stdout receives JSON."""
     to = target or (sys.stderr if output.json else sys.stdout)
     stream.write(shown, to, stream.coloured(to, output.no_color))
 
 
 class Unwritten(StatecfgError):
-    """What there is to say can't be written; `code` is the exit status."""
+    """Output can't be written; `code` is the exit status."""
 
     code = exit_codes.UNWRITTEN
 
 
 @contextlib.contextmanager
 def telling(code: int) -> Iterator[None]:
-    """While entered, what can't be written ends the command: with `code`, unless that is "done"."""
+    """While entered, let a failed write (Unwritten) end the command with `code`, or with UNWRITTEN if `code` is 0."""
     try:
         yield
     except Unwritten as problem:
@@ -42,10 +42,11 @@ def telling(code: int) -> Iterator[None]:
 
 
 def report(document: Mapping[str, Any], shown: Iterable[Line], output: Output) -> None:
-    """Write a report: the files that were asked for, then JSON or lines on stdout.
+    """Write a report to the requested files, then as JSON or lines to stdout.
 
-    Parameters: `document` the report, redacted; `shown` the same for people; `output` what was asked for. Raises
-    Unwritten where one of them can't be written, after the others were.
+    :param document: the report, redacted
+    :param shown: its lines for people
+    :raises Unwritten: one of them can't be written; the others are written first
     """
     failed: list[Unwritten] = []
     for name, text in _files(document, output):
@@ -81,9 +82,10 @@ def _files(document: Mapping[str, Any], output: Output) -> Iterator[tuple[str, s
 
 
 def check_files(*names: str | None) -> None:
-    """Refuse a file that can't be written before anything is done: afterwards it would be too late to say so.
+    """Check before a run that its output files can be written.
 
-    Raises click.FileError.
+    :param names: paths; None and "" are ignored
+    :raises click.FileError: a file can't be written
     """
     for name in filter(None, names):
         path = Path(name)
@@ -96,12 +98,15 @@ def check_files(*names: str | None) -> None:
 
 
 def into_file(name: str, text: str | bytes) -> None:
-    """Write `text` into a file, all of it or nothing. Raises Unwritten."""
+    """Write `text` to a file. A regular file is replaced in one step.
+
+    :raises Unwritten: the file can't be written
+    """
     path = Path(name)
     data = text.encode() if isinstance(text, str) else text
     try:
         if path.exists() and not path.is_file():
-            # /dev/stdout, a pipe or $GITHUB_STEP_SUMMARY's kin: nothing to rename over.
+            # /dev/stdout, a pipe and the like can't be replaced by renaming a file.
             path.write_bytes(data)
         else:
             durable.replace(str(path.resolve()), [data], 0o666)

@@ -42,7 +42,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
 
     found = []
     choice = session.choice(chosen)
-    if len(playbooks) > 1:  # a variable may be meant for one of them
+    if len(playbooks) > 1:  # a variable may be used by only one of them
         choice = replace(choice, given=frozenset())
     for name in playbooks:
         try:

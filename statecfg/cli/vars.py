@@ -12,10 +12,13 @@ from statecfg.problems import inputs
 
 
 def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:
-    """Return the variables of all `-e` arguments, later ones winning.
+    """Return the variables of all `-e` arguments. Later ones override earlier ones.
 
-    Parameters: `given` as written; `base` the directory that `@FILE` starts from. A value of `key=value` is taken as
-    text, never guessed to be a number or a truth value; JSON gives those. Raises click.BadParameter.
+    The value in `key=value` is always a string; JSON provides numbers and booleans.
+
+    :param given: the arguments as written
+    :param base: the directory that `@FILE` is relative to
+    :raises click.BadParameter: an argument is wrong
     """
     found: dict[str, Any] = {}
     for text in given:

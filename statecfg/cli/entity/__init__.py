@@ -1,1 +1,1 @@
-"""The verb `entity`: types, entities and their tasks."""
+"""`statecfg entity`: types, entities and their tasks."""

@@ -140,7 +140,7 @@ def disallow(known: EntityCalls, type: str, behavior: str) -> str:
 
 
 def _behavior(known: EntityCalls, type: str, name: str) -> str:
-    """Return the ref of a behavior of a type, by which grants call it."""
+    """Return the ref of a type's behavior. Grants use it to name the behavior."""
     found = known.all(lambda me, query: known.calls.list_type_behaviors(me, type, query))
     id = known.behavior(name, found)
     return str(next(each.ref for each in found if each.id == id))

@@ -1,4 +1,4 @@
-"""The open store, the calls on it and who makes them, as the verbs of `statecfg entity` use them."""
+"""The entity operations for the commands of `statecfg entity`, and helpers for their input and output."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
     from statecfg.views.lines import Line
 
-VERSION = 39.0  # of the API, whose JSON --json writes
-LONGEST = 86_400.0  # seconds that a task is waited for
+VERSION = 39.0  # version of the API; --json writes its JSON
+LONGEST = 86_400.0  # maximum time to wait for a task, in seconds
 T = TypeVar("T")
 Json = dict[str, Any]
 
 
 class EntityCalls:
-    """The open store and the calls on it, made as the local administrator; what they refuse is the user's mistake.
+    """While entered, the open store and its entity operations, called as the local administrator.
 
-    :param url: where the store is, None for the project's or the default one
+    On exit, an ApiError becomes InvalidInput.
+
+    :param url: the address of the store; None for the project's or the default store
     """
 
     def __init__(self, url: str | None) -> None:
@@ -60,7 +62,10 @@ class EntityCalls:
             raise InvalidInput([problem(code, f"{error.message} ({error.minor_code})", hint)]) from None
 
     def all(self, ask: Callable[[Any, Query], Page[T]]) -> list[T]:
-        """Return all pages of a list; `ask` is a call that takes who asks, and what part."""
+        """Return all values of a list, from all its pages.
+
+        :param ask: an operation that takes the principal and a query
+        """
         from statecfg.entities.model import Query
 
         found: list[T] = []
@@ -72,18 +77,30 @@ class EntityCalls:
                 return found
             number += 1
 
-    # What words stand for
+    # Find objects by name
 
     def interface(self, word: str) -> str:
-        """Return the id of an interface: a URN, `vendor/nss/version`, or its name. Raises InvalidInput."""
+        """Return the id of an interface.
+
+        :param word: its URN, `vendor/nss/version` or name
+        :raises InvalidInput: none or several match
+        """
         return _one("interface", word, self.all(self.calls.list_interfaces))
 
     def type(self, word: str) -> EntityType:
-        """Return a type: by URN, `vendor/nss/version`, or name. Raises InvalidInput."""
+        """Return a type.
+
+        :param word: its URN, `vendor/nss/version` or name
+        :raises InvalidInput: none or several match
+        """
         return self.calls.get_type(self.me, _one("type", word, self.all(self.calls.list_types)))
 
     def entity(self, word: str) -> Entity:
-        """Return an entity: by URN, UUID, or a name that only one has. Raises InvalidInput."""
+        """Return an entity.
+
+        :param word: its URN, UUID or unique name
+        :raises InvalidInput: none or several match
+        """
         from statecfg.entities.model import Query
 
         if word.startswith("urn:"):
@@ -100,7 +117,12 @@ class EntityCalls:
         raise _unknown(f"there is no entity `{word}`", _suggest(word, names))
 
     def behavior(self, word: str, known: Iterable[Any]) -> str:
-        """Return the id of one of these behaviors: by id, ref or name. Raises InvalidInput."""
+        """Return the id of a behavior.
+
+        :param word: its id, ref or name
+        :param known: the behaviors to search
+        :raises InvalidInput: none matches
+        """
         behaviors = list(known)
         for each in behaviors:
             if word in (each.id, each.ref, each.name):
@@ -110,7 +132,10 @@ class EntityCalls:
     # Tasks
 
     def finish(self, task: Task, wait: bool) -> Task:
-        """Return a task as it ends; it is run here unless a server does that. Without `wait`, return it as it is."""
+        """Wait until a task ends and return it. The task runs here unless a server runs it.
+
+        :param wait: False returns the task immediately
+        """
         from statecfg.entities.worker import Worker
 
         if not wait or task.is_finished:
@@ -147,11 +172,15 @@ def _unknown(detail: str, hint: str) -> Exception:
     return InvalidInput([problem("SC0802", detail, hint)])
 
 
-# What is given
+# Input
 
 
 def read(name: str) -> Json:
-    """Return what a file holds, JSON or YAML; `-` is stdin. Raises InvalidInput."""
+    """Return the mapping in a JSON or YAML file.
+
+    :param name: the path; `-` for stdin
+    :raises InvalidInput: the file can't be read, or is not such a mapping
+    """
     from statecfg.dialects import yaml_text, yaml_tree
     from statecfg.problems import InvalidInput, problem
     from statecfg.problems.positions import SourceLocation
@@ -177,9 +206,12 @@ def read(name: str) -> Json:
 
 
 def given(file: str | None, pairs: Sequence[str], base: Mapping[str, Any] | None = None) -> Json:
-    """Return what `--file` and `--set` make up: the pairs on top of the file, or of `base` where there is none.
+    """Return the content that `--file` and `--set` define.
 
-    Raises InvalidInput.
+    :param file: the value of `--file`; None starts from `base`
+    :param pairs: the values of `--set`, which override keys of the file or of `base`
+    :raises InvalidInput: the file is wrong
+    :raises click.BadParameter: a pair is wrong
     """
     found: Json = json.loads(json.dumps(dict(base or {}))) if file is None else read(file)
     for text in pairs:
@@ -206,11 +238,11 @@ def _value(text: str) -> Any:
         return text
 
 
-# What is shown
+# Output
 
 
 def write(lines: Iterable[Line], data: Any, as_json: bool, no_color: bool) -> None:
-    """Write lines for people, or data for programs."""
+    """Write the lines to stdout, or the data as JSON if `as_json`."""
     from statecfg.views import as_json as json_view
     from statecfg.views import stream
 
@@ -221,7 +253,7 @@ def write(lines: Iterable[Line], data: Any, as_json: bool, no_color: bool) -> No
 
 
 def ended(task: Task, as_json: bool, no_color: bool) -> int:
-    """Show a task and return the exit code that it gives."""
+    """Show a task and return its exit code: 1 if it failed."""
     from statecfg.entities import shapes
     from statecfg.entities.model import ERROR
     from statecfg.views import entities as view

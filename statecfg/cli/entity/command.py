@@ -298,7 +298,7 @@ def invoke(
 
 
 def _etag(text: str | None) -> str | None:
-    """Return an ETag as the header has it, with the quotes that a shell takes away."""
+    """Return an ETag in the form of the HTTP header: add the quotes that the shell removed."""
     return f'"{text}"' if text and not text.startswith(('"', "W/", "*")) else text
 
 

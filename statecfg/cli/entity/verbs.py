@@ -1,4 +1,4 @@
-"""Declares a command of `statecfg entity`: a function that gets the open store and returns what the command shows."""
+"""Declare the commands of `statecfg entity` as functions that receive the open store and return their output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JSON, COLOR = options.json_option, options.no_color_option
 
 @dataclass(frozen=True)
 class Shown:
-    """What a command shows: lines for people, data for programs (`--json`), and its exit code."""
+    """The output of a command: lines for people, data for programs (`--json`), and the exit code."""
 
     lines: Iterable[Line]
     data: Any = None
@@ -30,7 +30,7 @@ class Shown:
 
 
 def said(text: str, data: Any = None) -> Shown:
-    """Return what a command shows that has one line for people."""
+    """Return output with one line for people."""
     from statecfg.views.lines import make
 
     return Shown([make(text)], data)
@@ -39,9 +39,10 @@ def said(text: str, data: Any = None) -> Shown:
 def verb(
     group: click.Group, name: str, examples: str, *more: Callable[[Function], Function]
 ) -> Callable[[Function], click.Command]:
-    """Add a command to a group. Its function gets EntityCalls and the arguments, and returns Shown or one line.
+    """Add a command to a group. Its function receives EntityCalls and the arguments, and returns Shown or one line.
 
-    :param more: the options JSON and COLOR that the command takes as well
+    :param examples: lines for the help
+    :param more: the options JSON and COLOR if the command takes them
     """
 
     def add(function: Function) -> click.Command:

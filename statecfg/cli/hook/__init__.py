@@ -1,1 +1,1 @@
-"""The verb `hook`: hook objects, their log and registrations."""
+"""`statecfg hook`: hook objects, their log and their registrations."""

@@ -1,4 +1,4 @@
-"""Check the arguments of `statecfg hook`: name, configuration, and what the hook is called for."""
+"""Check the arguments of `statecfg hook`: name, type, configuration and selector."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _FORMS = "write KEY=VALUE, or a JSON object"
 
 
 def configuration(given: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration that the options -c make up, in their order.
+    """Return the configuration that the -c options define, processed in their order.
 
-    `KEY=VALUE` sets a key: the value is what it says as JSON, or a text; an empty one is null. A JSON object takes the
-    place of all that came before it, as with Razor's own client. Raises InvalidInput.
+    `KEY=VALUE` sets a key: the value is parsed as JSON if possible; otherwise it is a string; an empty value is null.
+    A JSON object replaces everything before it. Source: Razor's client.
+
+    :raises InvalidInput: an option has neither form
     """
     found: dict[str, Any] = {}
     for text in given:
@@ -34,7 +36,10 @@ def configuration(given: Sequence[str]) -> dict[str, Any]:
 
 
 def pair(text: str) -> tuple[str, Any]:
-    """Return the key and the value of `KEY=VALUE`. Raises InvalidInput where it is something else."""
+    """Return the key and the value of `KEY=VALUE`.
+
+    :raises InvalidInput: the text has another form
+    """
     key, equals, value = _clean(text).partition("=")
     if not key or not equals:
         raise InvalidInput([problem("SC0622", f"`{text}` is not KEY=VALUE", _FORMS)])
@@ -61,16 +66,18 @@ def _value(text: str) -> Any:
 
 
 def _clean(text: str) -> str:
-    # What the command line could not decode is no text that a database takes.
+    # Replace bytes that are not UTF-8, because databases don't accept them.
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def checked(
     name: str | None, kind: str | None, spec: Mapping[str, Any], inventory: Inventory
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the fields of a `Spec`, and what is wrong with them, the name and the type.
+    """Check the arguments of a new hook.
 
-    :param spec: the options by their names; those that were not given are None or empty
+    :param kind: the hook's type
+    :param spec: the options by name; options that were not given are None or empty
+    :returns: the fields of a `Spec`, and the problems of all arguments
     """
     from statecfg.hooks.registration.model import EVENTS
     from statecfg.problems import durations
@@ -104,7 +111,7 @@ def _split(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _wrong(name: str) -> str | None:
-    """Return why a hook can't have a name, None where it can. Source: Razor's names of objects."""
+    """Return what is wrong with a hook's name, or None. Source: Razor's rules for names of objects."""
     if len(name) > LONGEST:
         return f"has {len(name)} letters"
     if name != name.strip():

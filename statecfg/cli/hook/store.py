@@ -1,4 +1,4 @@
-"""The open store and the engine of exec hooks, as the verbs of `statecfg hook` use them."""
+"""The store and the engine of exec hooks for the commands of `statecfg hook`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HookStore:
-    """The open store and the engine of the project here."""
+    """While entered, the open store and the engine of the current project."""
 
     def __init__(self, url: str | None) -> None:
         from statecfg.playbook import project
@@ -39,23 +39,35 @@ class HookStore:
         self.store.close()
 
     def hook(self, name: str) -> HookObject:
-        """Return a hook. Raises InvalidInput where there is none."""
+        """Return a hook.
+
+        :raises InvalidInput: there is no such hook
+        """
         return self.engine.hooks.find(name)
 
     def over_http(self, name: str) -> Registration | None:
-        """Return the HTTP hook of this name that the project declares, or None. Raises InvalidInput."""
+        """Return the HTTP hook of this name that the project declares, or None.
+
+        :raises InvalidInput: a declaration is wrong
+        """
         from statecfg.hooks.registration import files
 
         declared = files.load(self.project)
         return next((each for each in declared if each.protocol == "http" and each.name == name), None)
 
     def schema(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return the keys that a hook's configuration may have. Raises InvalidInput."""
+        """Return the keys that a hook's configuration may have, with their rules.
+
+        :raises InvalidInput: there is no such hook, or its type is wrong
+        """
         hook = self.hook(name)
         return self.engine.types.find(hook.type, Path(hook.folder)).schema
 
     def host(self, name: str) -> HostRecord:
-        """Return a host of the store. Raises InvalidInput where it is not there."""
+        """Return a host in the store.
+
+        :raises InvalidInput: the store does not have it
+        """
         from statecfg.problems import InvalidInput, problem, suggest
         from statecfg.store import hosts
 
