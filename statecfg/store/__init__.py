@@ -1,4 +1,4 @@
-"""The controller's database: hosts, hook objects and their settings, events, reconciled objects, history of runs."""
+"""The controller's database: hosts, services, entities, hook objects, reconciled objects and the history of runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Busy", "StoreError", "opened"]
 
 
 class StoreError(StatecfgError):
-    """The store can't be used, so nothing that needs it may go on (exit 8).
+    """The store can't be used. Stop whatever needs it (exit code 8).
 
-    :param detail: what is wrong, with the store's place; never with a password
-    :param help: what to do; "" where there is nothing to say
+    :param detail: what is wrong and where the store is; never contains a password
+    :param help: what to do; "" for no advice
     """
 
     def __init__(self, detail: str, help: str = "") -> None:
@@ -26,17 +26,17 @@ class StoreError(StatecfgError):
 
 
 class Busy(StoreError):
-    """Another process holds the lock, or is writing."""
+    """Another process or thread holds the lock or writes to the store."""
 
 
 def opened(project: Project | None = None, url: str | None = None) -> Store:
-    """Open the store, made on first use; close it by `with` or `.close()`.
+    """Open the store. Create it if it does not exist. Close it with `with` or `.close()`.
 
-    :param project: whose hosts and runs it shows, and whose `store` setting counts where neither `url` nor
-        STATECFG_STORE says otherwise
+    :param project: the project whose hosts and runs are visible. Its `store` setting is used if neither `url` nor
+        STATECFG_STORE is set
     :param url: `sqlite:///PATH`, a path, or `postgresql://USER@HOST:PORT/DATABASE`
-    :raises InvalidInput: the address is none
-    :raises StoreError: it can't be reached, is damaged, or has a newer schema
+    :raises InvalidInput: the address is invalid
+    :raises StoreError: the store can't be reached, is damaged, or has a newer schema
     """
     from statecfg.store import address
     from statecfg.store.database import Store

@@ -1,4 +1,4 @@
-"""Where the store is: an address as people write it, checked, and shown without its password."""
+"""The address of the store: parse and check it, and show it without its password."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 class Address:
     """Where a store is.
 
-    :param shown: as messages name it: a path, or a URL without its password and its parameters
+    :param shown: the address in messages: a path, or a URL without its password and its parameters
     :param path: the SQLite file; None for PostgreSQL
-    :param url: the PostgreSQL URL, password and all; "" for SQLite
-    :param private: whether the file lies in our own directory, which is made when missing
+    :param url: the PostgreSQL URL, including the password; "" for SQLite
+    :param private: whether the file is in statecfg's own directory, which is created if it does not exist
     """
 
     shown: str
@@ -35,14 +35,14 @@ class Address:
     private: bool = False
 
     def there(self) -> bool:
-        """Tell whether there may be a store: a file that is not there has yet to be made."""
+        """Return whether a store may exist. For SQLite: whether the file exists."""
         return self.path is None or self.path.exists()
 
 
 def chosen(project: Project | None, url: str | None = None) -> Address:
-    """Return the address that counts: `url`, else STATECFG_STORE, the project's setting, the default file.
+    """Return the address to use: the first of `url`, STATECFG_STORE, the project's setting and the default file.
 
-    Raises InvalidInput where that is no address.
+    :raises InvalidInput: the address is invalid
     """
     text = url or os.environ.get(VARIABLE)
     if text:
@@ -54,18 +54,22 @@ def chosen(project: Project | None, url: str | None = None) -> Address:
 
 
 def default() -> Path:
-    """Return the file used when nothing else is said: `statecfg/store.db` in the user's state directory."""
+    """Return the default file: `statecfg/store.db` in the user's state directory."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "statecfg/store.db"
 
 
 def parse(text: str, base: Path) -> Address:
-    """Return the address that a text means; relative paths start at `base`. Raises InvalidInput."""
+    """Parse an address.
+
+    :param base: directory that relative paths start at
+    :raises InvalidInput: the address is invalid
+    """
     scheme = _SCHEME.match(text)
     if scheme is None or "/" in scheme[1]:
         return _file(text, base)
     name = scheme[1].lower()
     if name == "sqlite":
-        # As SQLAlchemy has it: three slashes and a relative path, or four and an absolute one.
+        # As in SQLAlchemy: three slashes precede a relative path, four precede an absolute one.
         return _file(re.sub(r"\A[^:]*:(///)?", "", text, count=1), base)
     if name in ("postgresql", "postgres"):
         return _server(text)
@@ -73,16 +77,16 @@ def parse(text: str, base: Path) -> Address:
 
 
 def _file(text: str, base: Path) -> Address:
-    # It is not shown: it may be a URL that lost a sign, password and all.
+    # The message does not show the text: it may be a mistyped URL with a password.
     if not text or text.startswith((":memory:", "//")) or re.search(r"[\0?\ud800-\udfff]|//.*@", text):
         raise InvalidInput([problem("SC0413", "this is not the path of a file", _FORMS)])
-    # Links are followed: the turns lie beside the file, and all who write it have to find the same ones.
+    # Links are resolved: the lock files are beside the file, and all writers must find the same ones.
     path = Path(os.path.realpath(base / os.path.expanduser(text)))
     return Address(str(path), path)
 
 
 def _server(text: str) -> Address:
-    # What can't be taken apart is not shown: the password may stand anywhere in it.
+    # The message does not show a URL that can't be parsed: the password may be anywhere in it.
     wrong = problem("SC0413", "the postgresql URL can't be taken apart", f"{_FORMS}; write @ : / ? # as %40 %3A …")
     try:
         parts = urlsplit(text)

@@ -1,9 +1,9 @@
-"""Conditions of lists as SQL: comparisons of columns and of what is inside a JSON column, on both databases.
+"""Translate filters of lists to SQL for both databases: comparisons of columns and of values inside JSON columns.
 
 A condition is a tree of tuples: `("and", conditions)`, `("or", conditions)`, and comparisons
-`(operator, field, path, value)` where the operator is one of == != < <= > >=, `field` the name of a column, `path` the
-keys inside it, none for the column itself, and `value` a text, a number, or, after == and !=, a tuple of the texts
-between which any other text may stand.
+`(operator, field, path, value)`. The operator is one of == != < <= > >=. `field` is the name of a column. `path` is the
+keys inside its JSON value; it is empty for the column itself. `value` is a text or a number. For == and !=, it can also
+be a tuple of texts: the parts of a pattern, between which any text matches.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# A number as JSON writes it, so that 1e3 in a filter finds 1000; "007" stays a text.
+# A number in JSON notation, so that 1e3 in a filter finds 1000. "007" is a text.
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
 
 def sql(condition: Condition, table: Table, shared: bool) -> Any:
     """Return a condition as an SQL expression.
 
-    :param table: whose columns the fields are
-    :param shared: whether for PostgreSQL
+    :param table: the table that contains the fields
+    :param shared: whether the database is PostgreSQL
     """
     kind = condition[0]
     if kind == "and":
@@ -44,26 +44,26 @@ def sql(condition: Condition, table: Table, shared: bool) -> Any:
     _, field, path, value = condition
     column = table.c[field]
     if kind == "!=":
-        # What is not there is not equal to anything.
+        # A missing value is unequal to every value.
         return not_(func.coalesce(_comparison("==", column, path, value, shared), false()))
     return _comparison(kind, column, path, value, shared)
 
 
 def looks_inside(condition: Condition) -> bool:
-    """Tell whether a condition compares what is inside a JSON column."""
+    """Return whether a condition compares a value inside a JSON column."""
     if condition[0] in ("and", "or"):
         return any(looks_inside(item) for item in condition[1])
     return bool(condition[2])
 
 
 def sort_keys(column: Any, path: tuple[str, ...], shared: bool) -> list[Any]:
-    """Return what a list is sorted by: texts by their characters' numbers, wherever the database is.
+    """Return the expressions to sort a list by. Texts are sorted by code point, whatever the database's locale.
 
-    Inside JSON, what has no such key comes first, then numbers by their size, then texts.
+    With a path into JSON, rows without a value come first, then numbers in numeric order, then texts.
     """
     collation = "C" if shared else "BINARY"
     if path and not shared:
-        # SQLite's own order of values is this one.
+        # This is how SQLite sorts values.
         return [func.json_extract(type_coerce(column, Text), _place(path))]
     if path:
         text, number = _inside(column, path, shared)
@@ -81,7 +81,8 @@ def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, share
         return _compared(kind, text, value, shared)
     is_number = _NUMBER.fullmatch(value) is not None
     if not shared and kind == "==" and value not in _TRUTH and not _is_truth(value, is_number):
-        # The same as below, with the JSON read once: numbers and texts keep apart in SQLite, but truth is 0 or 1 there.
+        # Same result as below, but reads the JSON only once. SQLite distinguishes numbers from texts, but not booleans
+        # from 0 and 1.
         found = func.json_extract(type_coerce(column, Text), _place(path))
         compared = found.in_([literal(value), *([cast(literal(value), Numeric)] if is_number else [])])
     elif is_number:
@@ -91,8 +92,8 @@ def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, share
         compared = _compared(kind, text, value, shared)
     if kind != "==" or is_number or value in _TRUTH:
         return compared
-    # Most rows are told apart by looking for the text alone, which is faster than reading their JSON. It stands in
-    # there as it is, since both are written by the same rules.
+    # Searching the raw text first excludes most rows and is faster than reading their JSON. It finds every match,
+    # because column and needle are serialized by the same rules.
     raw, needle = type_coerce(column, Text), json.dumps(value)
     return and_((func.strpos(raw, needle) if shared else func.instr(raw, needle)) > 0, compared)
 
@@ -114,7 +115,7 @@ def _ordered(kind: str, left: Any, right: Any) -> Any:
 
 
 def _inside(column: Any, path: tuple[str, ...], shared: bool) -> tuple[Any, Any]:
-    """Return what is at a path inside a JSON column, as a text, and as a number where it is one."""
+    """Return the value at a path inside a JSON column, as a text and, if it is a number, as a number."""
     document: Any = type_coerce(column, Text)
     if shared:
         document = cast(document, JSON)

@@ -1,4 +1,4 @@
-"""The store itself: its connections, its transactions, and what becomes of a failure in one."""
+"""The store: its connections, its transactions, and how it handles failures of the database."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BUSY = sqlite.BUSY
 
 
 class Store:
-    """An open store. Threads may share it; a process that was forked from ours opens its own.
+    """An open store. Threads may share it; a forked process must open its own.
 
-    :param address: where it is; made there, or brought forward, where that is needed
-    :param migrate: whether to bring an older PostgreSQL schema forward; a SQLite file always is
-    :param project: whose hosts and runs it shows; other projects' are invisible
-    :raises StoreError: it can't be used
+    :param address: where the store is; it is created or migrated if needed
+    :param migrate: whether to migrate an older PostgreSQL schema; a SQLite file is always migrated
+    :param project: the project whose hosts and runs are visible
+    :raises StoreError: the store can't be used
     """
 
     def __init__(self, address: Address, migrate: bool = False, project: str = "") -> None:
@@ -61,24 +61,26 @@ class Store:
 
     @property
     def shown(self) -> str:
-        """Where the store is, without a password."""
+        """The address of the store, without a password."""
         return self.address.shown
 
     @property
     def place(self) -> str:
-        """Where the store is, for people on other machines: with this machine's name and the user, if it is a file."""
+        """The address for users on other machines: for a file, with the user and the name of this machine."""
         return self.shown if self.shared else f"{self.shown} of {getpass.getuser()}@{socket.gethostname()}"
 
     @property
     def shared(self) -> bool:
-        """Whether it is PostgreSQL's."""
+        """Whether the store is in PostgreSQL."""
         return self.address.path is None
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the store, whatever others write meanwhile.
+        """Provide a connection that sees one consistent state of the store, whatever others write meanwhile.
 
-        Raises StoreError. Keep it short: in SQLite nobody can commit while somebody reads.
+        Keep the block short: in SQLite, no writer can commit while a reader reads.
+
+        :raises StoreError: the store can't be read
         """
         with self._connected() as connection:
             if self.shared:
@@ -89,11 +91,14 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Give a connection that writes: all of it is kept at the end, or, after any error, none.
+        """Provide a connection that writes. Commit at the end; after any error, roll back.
 
-        One transaction writes at a time, over all processes, in PostgreSQL as in SQLite: what it read is still so when
-        it writes. Raises Busy when another one takes longer than 10 s, and StoreError. Nothing inside may wait for
-        anything else. `attempt` also resolves what can go wrong between us and a PostgreSQL server.
+        Only one transaction writes at a time, across all processes, in both databases. So what it has read is still
+        true when it writes. Don't wait for anything else inside the block. Prefer `attempt`: it also handles lost
+        connections to a PostgreSQL server.
+
+        :raises Busy: another process writes for longer than 10 s, or another thread for longer than 60 s
+        :raises StoreError: the store can't be written
         """
         if not self._writer.acquire(timeout=6 * BUSY):
             raise Busy(f"{self.shown}: another thread has written for {6 * BUSY:.0f} s")
@@ -107,12 +112,13 @@ class Store:
             self._writer.release()
 
     def attempt(self, function: Callable[[Connection], T]) -> T:
-        """Run `function` in a transaction, exactly once as far as the store can tell; return what it returns.
+        """Run `function` in a transaction whose changes are stored exactly once; return the function's result.
 
-        :param function: does everything through the connection that it is given, and may be called more than once: a
-            transaction that PostgreSQL took back is tried again, at most 5 times; a commit that got no answer is
-            looked up by its mark before it is
-        :raises StoreError: it failed, or its outcome can't be learned
+        PostgreSQL may roll a transaction back, or the response to a commit may be lost. Then retry, with at most 5
+        attempts in total. A mark in the database tells whether a commit without a response succeeded.
+
+        :param function: works only through the connection it receives; it may be called more than once
+        :raises StoreError: the transaction failed, or its outcome is unknown
         """
         mark = uuid.uuid4().hex
         results: list[T] = []
@@ -132,10 +138,10 @@ class Store:
         return results[-1]
 
     def lock(self, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
-        """Hold the lock of a name: one holder at a time, over all processes and threads.
+        """Hold the lock with this name. It has one holder at a time, across all processes and threads.
 
-        :param wait: seconds to wait for it
-        :raises Busy: another process or thread still holds it then
+        :param wait: seconds to wait for the lock
+        :raises Busy: another process or thread still holds the lock after that time
         """
         from statecfg.store import locks
 
@@ -143,7 +149,7 @@ class Store:
         return locks.taken(self, name, wait)
 
     def schema(self) -> int:
-        """Return the version of the schema that the store has."""
+        """Return the version of the store's schema."""
         with self.reading() as connection:
             return self._version(connection)
 
@@ -154,9 +160,12 @@ class Store:
         return int(found)
 
     def check(self) -> list[str]:
-        """Return what is wrong inside the store, in the database's words; [] where it is sound. Raises StoreError.
+        """Check the store for damage.
 
-        SQLite's pages, indexes and references are looked at; PostgreSQL looks after its own, and every row is read.
+        In SQLite, check pages, indexes and references. In PostgreSQL, which checks its own pages, read every row.
+
+        :returns: the database's messages; [] if it found no damage
+        :raises StoreError: the store can't be read
         """
         path = self.address.path
         if path is not None:
@@ -169,9 +178,9 @@ class Store:
         return []
 
     def backup(self, target: Path) -> None:
-        """Copy a SQLite store into a file, whole, while others write to it.
+        """Copy a SQLite store into a file. Other processes may write to the store meanwhile.
 
-        Raises StoreError: the store can't be read, the file can't be written, or the store is PostgreSQL's.
+        :raises StoreError: the store can't be read, the file can't be written, or the store is in PostgreSQL
         """
         path = self.address.path
         if path is None:
@@ -187,7 +196,7 @@ class Store:
         if self._pid != os.getpid():
             return
         if self.shared and self._wrote:
-            # Where it does not work, the next one who closes the store does it.
+            # If this fails, the next process that closes the store does it.
             with contextlib.suppress(StoreError), self.transaction() as connection:
                 postgresql.forget_marks(connection)
         self._engine.dispose()
@@ -220,7 +229,7 @@ class Store:
                 migrations.forward(connection, found)
 
     def _found(self) -> int:
-        """Return the version of the schema, 0 for none."""
+        """Return the version of the schema; 0 if there is no schema."""
         try:
             return self.schema()
         except postgresql.Unmade:
@@ -233,14 +242,14 @@ class Store:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Turn what the database raises inside into a StoreError."""
+        """Convert the database's exceptions into StoreError."""
         self._same_process()
         try:
             yield
         except exc.TimeoutError:
             raise Busy(f"{self.shown}: no connection came free in 60 s") from None
         except exc.IntegrityError:
-            raise  # a mistake of ours
+            raise  # a bug in statecfg
         except exc.DBAPIError as problem:
             if isinstance(problem.orig, sqlite3.Error):
                 raise sqlite.explain(problem.orig, self.shown) from None
@@ -250,7 +259,7 @@ class Store:
         except UnicodeDecodeError:
             if self.shared:
                 raise
-            # Python can't even read what SQLite says of it.
+            # Python can't decode SQLite's error message.
             raise StoreError(f"{self.shown}: it is damaged", sqlite.RESTORE) from None
 
     def _same_process(self) -> None:

@@ -1,4 +1,4 @@
-"""The state of hosts: how the last run of each of their playbooks ended."""
+"""The state of hosts: how the last run of each playbook ended."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from statecfg.store.hosts import HostRecord
 from statecfg.store.runs import of_project
 from statecfg.store.tables import run, run_host
 
-# Statuses of a host in a run, the worst first.
+# Statuses of a host in a run, worst first.
 WORST_FIRST = ("failed", "unknown", "unreachable", "refused", "locked", "cancelled", "ok")
-_AT_ONCE = 1000  # rows that are read at once
+_AT_ONCE = 1000  # rows per read
 
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
     """The newest run of a playbook on a host.
 
-    :param playbook: relative to its project, "" for none
+    :param playbook: relative to its project; "" for a run without a playbook
     :param started: seconds since 1970
     """
 
@@ -32,7 +32,7 @@ class LastRun:
 
 
 def worst(statuses: Iterable[str]) -> str | None:
-    """Return the worst of some statuses, None of none."""
+    """Return the worst of some statuses; None if there are none."""
     return min(statuses, key=_rank, default=None)
 
 
@@ -41,9 +41,9 @@ def _rank(status: str) -> int:
 
 
 def last_runs(store: Store, hosts: Sequence[HostRecord]) -> Mapping[str, list[LastRun]]:
-    """Return host → its newest run, and the newest run of each other playbook that is bound to it, newest first.
+    """Return for each host its newest run and the newest run of each other playbook bound to it, newest first.
 
-    Runs are read from the newest on, until nothing is missing for a host that was ever met.
+    Read runs from the newest on. Stop when all runs of the hosts that were ever contacted are found.
     """
     last: dict[str, list[LastRun]] = {host.name: [] for host in hosts}
     wanted = {host.name: {_in_project(playbook) for playbook in host.playbooks} for host in hosts}
@@ -67,5 +67,5 @@ def last_runs(store: Store, hosts: Sequence[HostRecord]) -> Mapping[str, list[La
 
 
 def _in_project(owner: str) -> str:
-    """Return a bound playbook, PROJECT/PATH, as runs record it."""
+    """Return a bound playbook (PROJECT/PATH) in the form in which runs record it."""
     return owner if owner.startswith("/") else owner.partition("/")[2] or owner

@@ -1,7 +1,7 @@
-"""Hosts as the store knows them: what they said of themselves, tags, metadata, playbooks bound to them.
+"""Hosts in the store: their facts, tags, metadata and bound playbooks.
 
-Every function works on the hosts of one project, the one that the store was opened for: two projects may have a host of
-the same name.
+Two projects may have a host with the same name. So every function, unless it says otherwise, works on the hosts of the
+project for which the store was opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statecfg.remote.graph.events import NodeEvent
 from statecfg.store.database import Store
 from statecfg.store.tables import binding, host
 
-# Facts that differ from one visit to the next on a host that did not change: who logged in, and since when it runs.
+# Facts that change between runs although the host did not change.
 VOLATILE = frozenset({"boot_id", "user"})
 
 
@@ -25,18 +25,18 @@ VOLATILE = frozenset({"boot_id", "user"})
 class HostRecord:
     """A host in the store.
 
-    :param id: its number; never given again
-    :param name: as the inventory calls it
-    :param facts: what it said of itself when it was last met
+    :param id: its number; never reused
+    :param name: its name in the inventory
+    :param facts: its facts at the last contact
     :param tags: sorted
-    :param metadata: key → JSON value, set by hooks and by hand
-    :param boot_id: of the boot it was last met in, "" where it never said
-    :param ledger: lineage of the ledger on it, "" where it has none
-    :param registered: when it was first met (seconds since 1970); None: it was tagged or bound, and never met
-    :param last_checkin: when it was last met; None: never
-    :param installed: the playbook whose apply last finished; None for none
-    :param installed_at: when that was
-    :param playbooks: those bound to it, sorted
+    :param metadata: key → JSON value, set by hooks and by users
+    :param boot_id: its boot id at the last contact; "" if unknown
+    :param ledger: lineage of its ledger; "" if unknown
+    :param registered: time of the first contact (seconds since 1970); None if it was only tagged or bound
+    :param last_checkin: time of the last contact; None if there was none
+    :param installed: the playbook whose apply finished last; None if there is none
+    :param installed_at: when that apply finished
+    :param playbooks: the playbooks bound to it, sorted
     """
 
     id: int
@@ -54,13 +54,13 @@ class HostRecord:
 
 
 def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boot_id: str) -> list[str]:
-    """Enter that a host was met; return the events that are true now, in their order.
+    """Store that a host was contacted; return the events that this causes.
 
-    :param facts: what it says of itself now
-    :param ledger: lineage of its ledger, "" where that is not known
-    :param boot_id: of the boot it is in, "" where that is not known
-    :returns: node-registered (never met before), node-facts-changed (also with the first facts, as in Razor; not for
-        `VOLATILE` ones alone), node-booted (another boot than the one it was last met in)
+    :param facts: its current facts
+    :param ledger: lineage of its ledger; "" if unknown
+    :param boot_id: its current boot id; "" if unknown
+    :returns: in this order: node-registered (first contact), node-facts-changed (also for the first facts, as in Razor;
+        changes of `VOLATILE` facts don't count), node-booted (booted since the last contact)
     """
     now = time.time()
 
@@ -93,20 +93,20 @@ def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def get(store: Store, name: str) -> HostRecord | None:
-    """Return a host, or None."""
+    """Return a host; None if the store does not have it."""
     with store.reading() as connection:
         return find(connection, store.project, name)
 
 
 def by_number(store: Store, number: int) -> HostRecord | None:
-    """Return the host with this number, of whatever project, or None."""
+    """Return the host with this number, of any project; None if there is none."""
     with store.reading() as connection:
         row = connection.execute(select(host).where(host.c.id == number)).one_or_none()
         return None if row is None else _bound(connection, row)
 
 
 def every(store: Store) -> list[HostRecord]:
-    """Return all hosts, by name."""
+    """Return all hosts, sorted by name."""
     with store.reading() as connection:
         bound: dict[int, list[str]] = {}
         for number, playbook in connection.execute(select(binding.c.host, binding.c.playbook)):
@@ -117,12 +117,12 @@ def every(store: Store) -> list[HostRecord]:
 
 
 def tag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
-    """Give a host tags; return it. A host that was never met is entered."""
+    """Add tags to a host; return the host. Create it if the store does not have it."""
     return _with_tags(store, name, set(tags), set())
 
 
 def untag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
-    """Take tags from a host; return it."""
+    """Remove tags from a host; return the host. Create it if the store does not have it."""
     return _with_tags(store, name, set(), set(tags))
 
 
@@ -139,7 +139,7 @@ def _with_tags(store: Store, name: str, more: set[str], less: set[str]) -> HostR
 def set_metadata(
     store: Store, name: str, update: Mapping[str, Any], remove: Iterable[str] = (), clear: bool = False
 ) -> HostRecord:
-    """Change a host's metadata; return it. See `change_metadata`."""
+    """Change a host's metadata; return the host. See `change_metadata`."""
 
     def change(connection: Connection) -> HostRecord:
         change_metadata(connection, store.project, name, update, remove, clear)
@@ -149,9 +149,10 @@ def set_metadata(
 
 
 def bind(store: Store, name: str, playbook: str) -> bool:
-    """Bind a playbook to a host; return whether it was not bound before. A host that was never met is entered.
+    """Bind a playbook to a host. Create the host if the store does not have it.
 
-    :param playbook: as runs record it: relative to its project
+    :param playbook: PROJECT/PATH
+    :returns: whether it was not bound before
     """
 
     def add(connection: Connection) -> bool:
@@ -165,19 +166,19 @@ def bind(store: Store, name: str, playbook: str) -> bool:
 
 
 def unbind(store: Store, name: str, playbook: str) -> bool:
-    """Take a playbook from a host; return whether it was bound. From then on, it is not installed there either."""
+    """Unbind a playbook from a host; return whether it was bound. It then no longer counts as installed there."""
     return store.attempt(lambda connection: unbind_in(connection, store.project, name, playbook))
 
 
 def bound(store: Store, playbook: str) -> int:
-    """Return the number of hosts to which a playbook is bound."""
+    """Return the number of hosts, of all projects, to which a playbook is bound."""
     with store.reading() as connection:
         asked = select(func.count()).select_from(binding).where(binding.c.playbook == playbook)
         return int(connection.execute(asked).scalar_one())
 
 
 def lineages(store: Store, playbook: str) -> dict[str, str]:
-    """Return host → lineage of the ledger that had a playbook's resources there when a run last ended, where known."""
+    """Return host → lineage of the ledger that contained a playbook's resources after the last run, if known."""
     with store.reading() as connection:
         found = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
         found = found.where(host.c.project.in_(("", store.project)))
@@ -186,7 +187,7 @@ def lineages(store: Store, playbook: str) -> dict[str, str]:
 
 
 def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
-    """Enter which ledger has the resources of a playbook that is bound to a host."""
+    """Store which ledger contains the resources of a playbook that is bound to a host."""
 
     def enter(connection: Connection) -> None:
         known = find(connection, store.project, name)
@@ -198,12 +199,12 @@ def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
 
 
 def installed(store: Store, name: str, playbook: str) -> None:
-    """Enter that an apply of a playbook has finished on a host."""
+    """Store that an apply of a playbook has finished on a host."""
     store.attempt(lambda connection: installed_in(connection, store.project, name, playbook))
 
 
 def forget(store: Store, name: str) -> HostRecord | None:
-    """Remove a host and what is bound to it; return what was known of it, None where it was not."""
+    """Delete a host and its bindings; return the deleted host, or None if the store does not have it."""
 
     def drop(connection: Connection) -> HostRecord | None:
         known = find(connection, store.project, name)
@@ -214,11 +215,11 @@ def forget(store: Store, name: str) -> HostRecord | None:
     return store.attempt(drop)
 
 
-# The same inside a transaction that does more
+# Functions for use inside a transaction of the caller
 
 
 def find(connection: Connection, project: str, name: str) -> HostRecord | None:
-    """Return a host of a project, or None. A host of 0.3.0 whose project nobody knows is every project's."""
+    """Return a host of a project, or None. A host from 0.3.0 whose project is unknown belongs to every project."""
     mine = select(host).where(host.c.name == name, host.c.project.in_(("", project)))
     row = connection.execute(mine.order_by(host.c.project.desc()).limit(1)).one_or_none()
     return None if row is None else _bound(connection, row)
@@ -229,10 +230,10 @@ def _bound(connection: Connection, row: Row[Any]) -> HostRecord:
 
 
 def ensure(connection: Connection, project: str, name: str) -> HostRecord:
-    """Return a host of a project; enter it, as never met, where it is not known."""
+    """Return a host of a project. If the store does not have it, create it as never contacted."""
     known = find(connection, project, name)
     if known is not None:
-        # One of nobody's is the project's from now on.
+        # A host without a project now belongs to this project.
         connection.execute(update(host).where(host.c.id == known.id, host.c.project == "").values(project=project))
         return known
     empty = {"facts": {}, "tags": [], "metadata": {}, "boot_id": "", "ledger": ""}
@@ -241,14 +242,14 @@ def ensure(connection: Connection, project: str, name: str) -> HostRecord:
 
 
 def installed_in(connection: Connection, project: str, name: str, playbook: str) -> None:
-    """Enter that an apply of a playbook has finished on a host."""
+    """Store that an apply of a playbook has finished on a host."""
     known = ensure(connection, project, name)
     values = {"installed": playbook, "installed_at": time.time()}
     connection.execute(update(host).where(host.c.id == known.id).values(values))
 
 
 def unbind_in(connection: Connection, project: str, name: str, playbook: str) -> bool:
-    """Take a playbook from a host; return whether it was bound."""
+    """Unbind a playbook from a host; return whether it was bound."""
     known = find(connection, project, name)
     number = known.id if known is not None else None
     over = update(host).where(host.c.id == number, host.c.installed == playbook)
@@ -268,8 +269,8 @@ def change_metadata(
     """Change the metadata of a host.
 
     :param update: key → JSON value
-    :param remove: keys to remove; absent ones are no error
-    :param clear: remove all; it wins over `update`. Source: Razor
+    :param remove: keys to remove; missing keys are ignored
+    :param clear: remove all keys; overrides `update`. Source: Razor
     """
     known = ensure(connection, project, name)
     gone = set(remove)

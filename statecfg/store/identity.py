@@ -1,4 +1,4 @@
-"""The identity of a store: a random name, given once, by which a saved plan knows it again from any machine."""
+"""The identity of a store: a random name that never changes. A saved plan uses it to recognize the store."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ table = Table(
 
 
 def of(project: Project, url: str | None = None) -> str:
-    """Return the identity of a project's store, 32 hex digits; the store is made if it is not there yet.
+    """Return the identity of a project's store: 32 hex digits. Create the store if it does not exist.
 
-    :param url: where the store is; None for the project's or the default one
-    :raises StoreError: it can't be used
+    :param url: address of the store; None for the project's or the default store
+    :raises StoreError: the store can't be used
     """
     with opened(project, url) as store:
         return store.attempt(_known)

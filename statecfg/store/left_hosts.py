@@ -1,4 +1,4 @@
-"""Hosts that a playbook was applied to and that it no longer names, and hosts of units that were added by hand."""
+"""Find hosts that a playbook was applied to and no longer names, and hosts of manually added units."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
 
 Json = dict[str, Any]
-LOOKED_AT = 20  # runs that are looked through for a host's resources
+LOOKED_AT = 20  # number of runs to search for a host's resources
 
 
 def added(store: Store, playbook: str) -> dict[str, list[str]]:
-    """Return the hosts of units that were added by hand, by service.
+    """Return service → hosts of its manually added units.
 
-    :param playbook: that declares the services, as hosts know it
+    :param playbook: the playbook that declares the services: PROJECT/PATH
     """
     found: dict[str, list[str]] = {}
     with store.reading() as connection:
@@ -34,14 +34,15 @@ def added(store: Store, playbook: str) -> dict[str, list[str]]:
 def find(
     store: Store, playbook: str, file: str, named: Collection[str], inventory: Inventory | None, path: str
 ) -> list[Json]:
-    """Return the hosts that left a playbook, by name, as reports have them.
+    """Return the hosts that a playbook was applied to and no longer names, sorted by name, in the format of reports.
 
-    :param playbook: the name by which hosts know it
-    :param file: the same, relative to the project
-    :param named: the hosts that it names now, whatever the limit of this run
-    :param path: of the playbook, as it is written in a command
-    :returns: `host`; `address`, whether the inventory has it; the names of its `units` and `resources`, as far as the
-        newest runs tell; `command`, what removes them, "" for a host that the inventory does not have
+    :param playbook: PROJECT/PATH
+    :param file: the same playbook, relative to the project
+    :param named: the hosts that the playbook names now, including those outside the limit of this run
+    :param path: the playbook as written in a command
+    :returns: for each host `host`; `address`: whether the inventory contains it; `units`: their names; `resources`:
+        their names, if one of the newest runs lists them; `command`: the command that removes these, "" for a host that
+        is not in the inventory
     """
     units: dict[str, list[str]] = {}
     with store.reading() as connection:
@@ -58,7 +59,7 @@ def find(
 
 
 def _resources(store: Store, file: str, host: str) -> list[str]:
-    """Return the names of the resources that the newest apply of a playbook left on a host; [] if none is known."""
+    """Return the names of the resources on a host after the newest apply of a playbook; [] if unknown."""
     for run in runs.recent(store, LOOKED_AT, host, file):
         report: Mapping[str, Any] = (runs.host_report(store, run.id, host) if run.mode == Mode.APPLY else None) or {}
         nodes = [node for layer in report.get("layers", ()) for node in layer]

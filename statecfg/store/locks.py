@@ -1,4 +1,4 @@
-"""Locks by name: a lock of the kernel beside a SQLite file, or a lease in PostgreSQL."""
+"""Named locks: a kernel lock on a file beside the SQLite file, or a lease in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RENEW = 10.0
 class Lock:
     """A lock that is held.
 
-    :param token: in PostgreSQL, larger than that of every earlier holder; 0 in SQLite, where the kernel has the lock
+    :param token: in PostgreSQL, larger than the token of every earlier holder; in SQLite, 0
     """
 
     def __init__(self, token: int = 0) -> None:
@@ -43,12 +43,12 @@ class Lock:
     def hold(self, connection: Connection) -> None:
         """Ensure, inside a transaction that writes, that this process holds the lock until the transaction ends.
 
-        Raises StoreError if the lock was lost. The transaction must then be rolled back.
+        :raises StoreError: the lock was lost; the transaction must be rolled back
         """
 
 
 def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
-    """Return the lock of a name as a context manager. Entering raises Busy after `wait` seconds."""
+    """Return the lock with this name as a context manager. Entering it raises Busy after `wait` seconds."""
     return _leased(store, name, wait) if store.shared else _locked(store, name, wait)
 
 
@@ -77,11 +77,11 @@ def _locked(store: Store, name: str, wait: float) -> Iterator[Lock]:
                 continue  # the last holder removed the file between our open and our lock
             me = {"who": _who(), "pid": os.getpid(), "since": time.time()}
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(me).encode(), 0)  # for the messages of others only: the lock decides
+            os.pwrite(handle, json.dumps(me).encode(), 0)  # only for messages of other processes
             try:
                 yield Lock()
             finally:
-                os.unlink(path)  # while the lock is held: nobody else can have locked this file
+                os.unlink(path)  # while this process holds the lock: nobody else can have locked this file
             return
         finally:
             os.close(handle)
@@ -140,7 +140,10 @@ class _Lease(Lock):
         self.thread = threading.Thread(target=self._renew, daemon=True)
 
     def take(self) -> bool:
-        """Take the lease if nobody has it, or if this process has it: the response may have been lost."""
+        """Take the lease if it is free or already ours; return whether this succeeded.
+
+        It can be ours already if the response to an earlier attempt was lost.
+        """
         from sqlalchemy.dialects.postgresql import insert
 
         mine = {"holder": self.holder, "who": _who(), "expires": server_time() + LEASE}
@@ -158,7 +161,7 @@ class _Lease(Lock):
         return True
 
     def hold(self, connection: Connection) -> None:
-        """Ensure that nobody took the lease meanwhile; nobody can before the transaction ends."""
+        """Ensure that nobody took the lease meanwhile, and lock its row until the transaction ends."""
         held = select(self.row.c.token).where(self.mine).with_for_update()
         if connection.execute(held).scalar() != self.token:
             raise StoreError(

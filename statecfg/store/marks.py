@@ -1,4 +1,4 @@
-"""What has changed in the store, told by marks: a topic's mark is another one whenever what it is about has changed."""
+"""Detect changes in the store. Each topic has a mark, which changes whenever the topic's data changes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from statecfg.store.tables import binding, event, going, going_host, host, invoc
 
 
 def read(store: Store, dead: float) -> dict[str, str]:
-    """Return each topic's mark. It is cheap: whole rows are read of small tables alone.
+    """Return topic → mark. This is cheap: it reads rows only of small tables, and aggregates of the others.
 
-    :param dead: runs under way that were last heard of before this count as cut off (seconds since 1970)
+    :param dead: unfinished runs with their last sign of life before this time count as interrupted (seconds since 1970)
     """
     with store.reading() as connection:
         return {topic: _digest(connection, queries) for topic, queries in _topics(dead).items()}

@@ -1,11 +1,11 @@
-"""The schema's way forward: from nothing or from any older version to this one, in one transaction."""
+"""Create the schema, or migrate it from any older version to the current one, in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-# Imported for their tables: `metadata` knows those of modules that were imported.
+# Imported for their tables: `metadata` contains only the tables of imported modules.
 from statecfg.store import identity, schema_3, service_tables, tables  # noqa: F401  # see above
 from statecfg.store.entities import tables as entity_tables  # noqa: F401  # see above
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 SCHEMA = 3
 FIND = "SELECT version FROM schema_version"
 
-# Version → table → what it changed in that table, as statements that both databases take. A table that is new in a
-# version says so in its `info` (`info={"since": 2}`), and is made as it is now.
+# Version → existing table → the statements that change it; both databases must accept them. A new table has its version
+# in its `info` (`info={"since": 2}`) and is created in its current form.
 Changes = Mapping[int, Mapping[str, Sequence[str]]]
 CHANGES: Changes = {
     3: {**schema_3.STATEMENTS, "entity_task": ["ALTER TABLE entity_task ADD COLUMN log TEXT DEFAULT '' NOT NULL"]},
@@ -24,11 +24,11 @@ CHANGES: Changes = {
 
 
 def forward(connection: Connection, found: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
-    """Bring the schema forward, inside the transaction of `connection`.
+    """Create or migrate the schema, inside the transaction of `connection`.
 
-    :param found: the version there is, 0 for none
-    :param schema: the version to reach
-    :param changes: what the versions changed in tables that were there before
+    :param found: the current version; 0 if there is no schema
+    :param schema: the target version
+    :param changes: the changes to existing tables, by version
     """
     there = {table.name for table in tables.metadata.sorted_tables if table.info.get("since", 1) <= found}
     for version in range(found + 1, schema + 1):
@@ -36,7 +36,7 @@ def forward(connection: Connection, found: int, schema: int = SCHEMA, changes: C
             for statement in statements if table in there else ():
                 connection.exec_driver_sql(statement)
     new = [table for table in tables.metadata.sorted_tables if table.name not in there]
-    # Unasked whether a table is there already: one that should not be is a reason to stop.
+    # No check whether a table exists: if an unexpected one does, the migration must fail.
     tables.metadata.create_all(connection, new, checkfirst=False)
     if 0 < found < 3 <= schema:
         schema_3.sort_out(connection)

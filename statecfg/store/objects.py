@@ -1,4 +1,4 @@
-"""Reconciled objects: what HTTP hooks know of a playbook on a host, and the calls that are owed."""
+"""Reconciled objects: a playbook on a host as HTTP hooks see it, and the owed calls of these hooks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Reconciled:
     :param spec: what hooks receive, without secrets
     :param digest: SHA-256 of its definition
     :param generation: number of the definition, from 1
-    :param finalizers: those that must be removed before the object is deleted
-    :param status: as hooks and runs set it
+    :param finalizers: those that must be removed before the object can be deleted
+    :param status: set by hooks and runs
     :param created: seconds since 1970
     :param deleted: when its deletion was requested; None if it was not
     """
@@ -47,10 +47,10 @@ class Owed:
     """A failed call of a hook that must be repeated.
 
     :param phase: "pre-reconcile" or "finalize"
-    :param attempts: number of attempts
-    :param since: when it first failed (seconds since 1970)
+    :param attempts: number of failed attempts
+    :param since: when the call first failed (seconds since 1970)
     :param next: time of the next attempt
-    :param error: of the last attempt
+    :param error: error of the last attempt
     """
 
     playbook: str
@@ -66,7 +66,7 @@ class Owed:
 def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> Reconciled:
     """Return the object of a playbook on a host with the current definition. Create it if it does not exist.
 
-    A requested deletion is cancelled, because the playbook is applied.
+    Cancel a requested deletion, because the playbook is applied again.
     """
 
     def enter(connection: Connection) -> Reconciled:
@@ -78,7 +78,7 @@ def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> R
             generation = known.generation + (known.digest != digest)
             change = {"spec": dict(spec), "digest": digest, "generation": generation, "deleted": None}
             connection.execute(update(reconciled).where(reconciled.c.id == known.id).values(change))
-            # Its finalize calls are no longer owed.
+            # Finalize calls are no longer owed.
             ended = and_(requeue.c.object == known.id, requeue.c.phase == "finalize")
             connection.execute(delete(requeue).where(ended))
         found = _find(connection, playbook, host)
@@ -95,7 +95,7 @@ def get(store: Store, playbook: str, host: str) -> Reconciled | None:
 
 
 def of_host(store: Store, host: str) -> list[Reconciled]:
-    """Return the objects on a host, by playbook."""
+    """Return the objects on a host, sorted by playbook."""
     with store.reading() as connection:
         rows = connection.execute(select(reconciled).where(reconciled.c.host == host).order_by(reconciled.c.playbook))
         return [_object(row) for row in rows]
@@ -159,9 +159,9 @@ def forget_owed(store: Store, known: Reconciled, hook: str, phase: str) -> None:
 
 
 def owed(store: Store, due: float | None = None) -> list[Owed]:
-    """Return the calls that are owed for playbooks of the store's project, by when to try again.
+    """Return the owed calls for playbooks of the store's project, sorted by the time of their next attempt.
 
-    :param due: only those to be tried by then (seconds since 1970); None for all
+    :param due: only calls whose next attempt is due by this time (seconds since 1970); None for all
     """
     columns = (reconciled.c.playbook, reconciled.c.host, *(column for column in requeue.c if column.name != "object"))
     query = select(*columns).join(reconciled, reconciled.c.id == requeue.c.object).order_by(requeue.c.next)
@@ -174,15 +174,15 @@ def owed(store: Store, due: float | None = None) -> list[Owed]:
 
 
 def log(store: Store, known: Reconciled, severity: str, entry: Json) -> None:
-    """Write what came of a call into the log of hooks.
+    """Write the result of a call to the log of hooks.
 
     :param severity: "info", "warn" or "error"
-    :param entry: as the log of programs has it, and `hook`, its name: an HTTP hook is no object of the store
+    :param entry: as in the log of program hooks, and `hook`: the name. The store has no objects for HTTP hooks
     """
     row = {"at": time.time(), "playbook": known.playbook, "severity": severity, "detail": ""}
 
     def enter(connection: Connection) -> None:
-        # The first call for a host comes before the host is met.
+        # The first call for a host can precede the first contact with the host.
         number = hosts.ensure(connection, store.project, known.host).id
         connection.execute(insert(event).values(**row, host=number, entry=dict(entry)))
 

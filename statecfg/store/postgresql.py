@@ -1,4 +1,4 @@
-"""The store on a PostgreSQL server: connections that notice a dead peer, one writer at a time, commits resolved."""
+"""The store on a PostgreSQL server: connections that detect a dead peer, one writer at a time, marks of commits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from statecfg.store.address import Address
 
 BUSY = sqlite.BUSY
-IDLE = 30  # seconds after which the server ends a transaction whose client has fallen silent
-MARKS = 86400.0  # seconds for which a commit can be asked after
-_WRITERS = 0x73746174656366  # the advisory lock of those who write: "statecf"
-# Writers queue up; one that waits for ever, or holds the others up for ever, is ended by the server.
+IDLE = 30  # seconds after which the server ends a transaction whose client is silent
+MARKS = 86400.0  # seconds for which the marks of commits are stored
+_WRITERS = 0x73746174656366  # the advisory lock of writers: "statecf"
+# Writers queue up. The server ends a writer that waits too long or blocks the others too long.
 BEGIN = (
     f"SELECT set_config('lock_timeout', '{BUSY:.0f}s', true), "
     f"set_config('idle_in_transaction_session_timeout', '{IDLE}s', true), pg_advisory_xact_lock({_WRITERS})"
 )
-# libpq's words: https://www.postgresql.org/docs/current/libpq-connect.html
+# Parameters of libpq: https://www.postgresql.org/docs/current/libpq-connect.html
 _LIBPQ = {
     "connect_timeout": 10,
     "keepalives_idle": 5,
@@ -36,23 +36,27 @@ _LIBPQ = {
 
 
 class Lost(StoreError):
-    """The connection was lost: what was being written may have been kept, or not."""
+    """The connection was lost. Whether the last change was stored is unknown."""
 
 
 class Again(StoreError):
-    """Two writers were in each other's way; the same may succeed now."""
+    """The transaction conflicted with another one. A retry may succeed."""
 
 
 class Unmade(StoreError):
-    """There is no schema of ours."""
+    """The database does not contain statecfg's schema."""
 
 
 def engine(address: Address, **pool: Any) -> Engine:
-    """Return what makes connections. Raises StoreError without a driver."""
+    """Return the engine, which makes connections.
+
+    :param pool: the settings of its pool
+    :raises StoreError: the driver psycopg is missing
+    """
     try:
         url = make_url(address.url)
         given: dict[str, Any] = {name: value for name, value in _LIBPQ.items() if name not in url.query}
-        # Prepared statements belong to a session, and a pooler between us and the server shares those out.
+        # Prepared statements belong to a session, and a pooler between statecfg and the server shares sessions.
         given["prepare_threshold"] = None
         return create_engine(url, connect_args=given, pool_pre_ping=True, isolation_level="READ COMMITTED", **pool)
     except ModuleNotFoundError:
@@ -63,10 +67,10 @@ def engine(address: Address, **pool: Any) -> Engine:
 
 
 def explain(problem: exc.DBAPIError, address: Address, connected: bool) -> StoreError:
-    """Return what a failure means.
+    """Return the StoreError that explains a failure of the database.
 
-    :param connected: whether there was a connection before: then the address and the password are right, and what
-        fails is the line or the server
+    :param connected: whether an earlier connection succeeded. Then address and password are right, and the network or
+        the server failed
     """
     state = getattr(problem.orig, "sqlstate", None) or ""
     text = _without_password(" ".join(str(problem.orig).split()), address)
@@ -90,19 +94,19 @@ def _without_password(text: str, address: Address) -> str:
 
 
 def empty(connection: Connection) -> bool:
-    """Tell whether a database has no schema of ours."""
+    """Return whether a database does not contain statecfg's schema."""
     return connection.exec_driver_sql("SELECT to_regclass('schema_version')").scalar() is None
 
 
 def server_time() -> Any:
-    """Return the server's own clock, in seconds since 1970: those of its clients differ."""
+    """Return the server's time, in seconds since 1970. The clocks of its clients differ."""
     return func.extract("epoch", func.clock_timestamp())
 
 
 def marked(connection: Connection, mark: str) -> bool:
-    """Enter a transaction's mark; False where it is there already, because the commit that got no answer was done.
+    """Store the mark of a transaction. Wait for an unfinished transaction with the same mark.
 
-    A transaction of the same mark that is still under way is waited for.
+    :returns: False if the mark already exists: the commit whose response was lost has succeeded
     """
     from sqlalchemy.dialects.postgresql import insert
 
@@ -111,5 +115,5 @@ def marked(connection: Connection, mark: str) -> bool:
 
 
 def forget_marks(connection: Connection) -> None:
-    """Remove the marks of commits that nobody asks after any more."""
+    """Delete the marks of commits that are older than `MARKS`."""
     connection.execute(delete(commit_mark).where(commit_mark.c.at < server_time() - MARKS))

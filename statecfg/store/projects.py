@@ -1,4 +1,4 @@
-"""Projects in the store: what tells them from projects of the same name elsewhere."""
+"""Projects in the store. Their marks distinguish them from projects with the same name in other stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statecfg.store.service_tables import project
 
 
 def ensure(connection: Connection, name: str) -> Row[Any]:
-    """Return the row of a project; it is entered where it is not known."""
+    """Return the row of a project. Create it if it does not exist."""
     asked = select(project).where(project.c.name == name)
     found = connection.execute(asked).one_or_none()
     if found is None:
@@ -21,5 +21,5 @@ def ensure(connection: Connection, name: str) -> Row[Any]:
 
 
 def mark(connection: Connection, name: str) -> str:
-    """Return what tells a project from one of the same name in another store; "" for one that has no units yet."""
+    """Return the mark of a project; "" if the project has no units yet."""
     return str(connection.execute(select(project.c.mark).where(project.c.name == name)).scalar_one_or_none() or "")

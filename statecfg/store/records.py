@@ -1,4 +1,4 @@
-"""Rows of a table, by the values of some of its columns; always inside a transaction of the caller's."""
+"""Read and write rows of a table by the values of some columns, inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Row, Table, delete, func, insert, sel
 
 
 def add(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
-    """Enter a row."""
+    """Insert a row."""
     connection.execute(insert(table).values(dict(values)))
 
 
@@ -19,23 +19,23 @@ def find(connection: Connection, table: Table, **key: Any) -> Row[Any] | None:
 
 
 def every(connection: Connection, table: Table, **key: Any) -> Sequence[Row[Any]]:
-    """Return the rows whose columns have these values (a list: one of them), in the order they were entered."""
+    """Return the rows whose columns have these values, in the order of insertion. A list means: one of its values."""
     first: Column[Any] = next(iter(table.primary_key))
     return connection.execute(_where(select(table), table, key).order_by(first)).all()
 
 
 def change(connection: Connection, table: Table, values: Mapping[str, Any], **key: Any) -> int:
-    """Give columns of some rows new values; return how many rows these were."""
+    """Set columns of the rows whose columns have these values; return the number of rows."""
     return connection.execute(_where(update(table), table, key).values(dict(values))).rowcount
 
 
 def drop(connection: Connection, table: Table, **key: Any) -> int:
-    """Remove rows; return how many."""
+    """Delete the rows whose columns have these values; return their number."""
     return connection.execute(_where(delete(table), table, key)).rowcount
 
 
 def count(connection: Connection, table: Table, **key: Any) -> int:
-    """Return how many rows there are."""
+    """Return the number of rows whose columns have these values."""
     return int(connection.execute(_where(select(func.count()).select_from(table), table, key)).scalar_one())
 
 

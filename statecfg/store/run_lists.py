@@ -1,4 +1,4 @@
-"""Lists of runs and of the hosts of a run, filtered by the database, one page at a time."""
+"""Lists of runs and of the hosts of a run, filtered by the database and read in pages."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from statecfg.store.runs import Going, RunRecord, fields_of, of_project, under_w
 from statecfg.store.tables import run, run_host
 
 OK = "ok"
-TROUBLE = "trouble"  # the outcome that means: any other than ok
+TROUBLE = "trouble"  # in a filter: any status but ok
 
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs to list. In a name, `*` matches any text; upper and lower case are equal.
+    """A filter for runs. In a name, `*` matches any text; case is ignored.
 
-    :param host: name of a host of the run, "" for any
-    :param playbook: the run's playbook, "" for any
-    :param outcome: status of one of its hosts, "trouble" for any but ok, "ok" for all ok, "" for any
-    :param since: started at this time or later (seconds since 1970), None for any
-    :param until: started before this time, None for any
+    :param host: name of one of its hosts; "" for any
+    :param playbook: the run's playbook; "" for any
+    :param outcome: status of one of its hosts; "trouble" for any status but ok; "ok" if all are ok; "" for any
+    :param since: started at this time or later (seconds since 1970); None for any time
+    :param until: started before this time; None for any time
     """
 
     host: str = ""
@@ -45,9 +45,10 @@ class Cursor:
 
 
 def page(store: Store, wanted: RunFilter, limit: int, after: Cursor | None = None) -> list[RunRecord | Going]:
-    """Return the newest runs, newest first, including those that are in progress or were cut off.
+    """Return the newest runs, newest first, including those that are in progress or were interrupted.
 
-    :param limit: the maximum number of runs
+    :param limit: maximum number of runs
+    :param after: the end of the previous page; None for the first page
     """
     going = [run for run in under_way(store) if _matches(run, wanted) and (after is None or _is_after(run, after))]
     both: list[RunRecord | Going] = [*going, *_ended(store, wanted, limit, after)]
@@ -87,18 +88,18 @@ def _conditions(wanted: RunFilter) -> Iterable[ColumnElement[bool]]:
 
 
 def like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
-    """Return the condition that a column matches a pattern with `*`, in upper or lower case."""
+    """Return the condition that a column matches a pattern with `*`. Case is ignored."""
     escaped = re.sub(r"([%_\\])", r"\\\1", pattern.lower()).replace("*", "%")
     return func.lower(column).like(escaped, escape="\\")
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Return whether a text matches a pattern with `*`, in upper or lower case; "" matches any."""
+    """Return whether a text matches a pattern with `*`. Case is ignored; "" matches any text."""
     return not pattern or re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, re.I | re.S) is not None
 
 
 def _matches(going: Going, wanted: RunFilter) -> bool:
-    """Return whether a run in progress matches, by the hosts that have finished."""
+    """Return whether an unfinished run matches. Only hosts that have finished have an outcome."""
     statuses = {said["status"] for name, said in going.hosts.items() if matches(name, wanted.host)}
     finished = statuses - {""}
     outcome = {"": True, OK: False, TROUBLE: bool(finished - {OK})}.get(wanted.outcome, wanted.outcome in finished)
@@ -128,7 +129,7 @@ def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, 
 
 
 def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """Return host → its part of the report of a run."""
+    """Return host → its report in a run."""
     query = select(run_host.c.host, run_host.c.report).where(run_host.c.run == id, run_host.c.host.in_(list(hosts)))
     with store.reading() as connection:
         return {row.host: row.report for row in connection.execute(query)}

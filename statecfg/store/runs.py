@@ -1,4 +1,4 @@
-"""The history of runs: who ran what, when, and what became of each host; and the runs that are under way."""
+"""The history of runs: who ran what, when, and with which result on each host. Also the unfinished runs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 from statecfg.store.database import Store
 from statecfg.store.tables import going, going_host, run, run_host
 
-KEPT = 1000
-LARGEST = 4 << 20  # bytes of JSON of one host's report
+KEPT = 1000  # maximum number of runs in the store
+LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
 BEAT = 10.0  # seconds between two signs of life of a run
-CUT_OFF = 45.0  # seconds without one after which it is taken for dead
+CUT_OFF = 45.0  # seconds without a sign of life after which a run counts as interrupted
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run in the store.
+    """A run that has ended.
 
-    :param id: as its report calls it
-    :param started: when (seconds since 1970)
-    :param ended: when
+    :param id: the run's id in its report
+    :param started: seconds since 1970
+    :param ended: seconds since 1970
     :param mode: "plan", "apply", …
     :param who: `user@machine`
-    :param playbook: relative to its project, "" for none
+    :param playbook: relative to its project; "" for a run without a playbook
     :param hosts: name → `status` and `summary` (outcome → count)
     """
 
@@ -45,13 +45,13 @@ class RunRecord:
 class Going:
     """A run that has not ended.
 
-    :param id: as its report will call it
-    :param started: when (seconds since 1970)
-    :param beat: when it last said that it goes on; 0: it was given up
+    :param id: the run's id in its report
+    :param started: seconds since 1970
+    :param beat: time of its last sign of life; 0 if it has ended and could not be recorded
     :param mode: "apply", …
     :param who: `user@machine`
-    :param playbook: relative to its project, "" for none
-    :param hosts: name → `status` ("" while the run goes on there) and `summary`
+    :param playbook: relative to its project; "" for a run without a playbook
+    :param hosts: name → `status` ("" until the run ends on the host) and `summary`
     """
 
     id: str
@@ -63,16 +63,16 @@ class Going:
     hosts: Mapping[str, Mapping[str, Any]]
 
     def cut_off(self, now: float) -> bool:
-        """Return whether the run sent no sign of life for so long that its process must have been killed."""
+        """Return whether the run sent no sign of life for `CUT_OFF` seconds: its process was probably killed."""
         return now - self.beat > CUT_OFF
 
 
 def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: str, hosts: Iterable[str]) -> None:
-    """Store that a run has begun. It counts as running until it is recorded, or until it stops calling `beat`.
+    """Store that a run has begun. It counts as running until `record` is called, or until it stops calling `beat`.
 
     :param started: seconds since 1970
     :param who: `user@machine`
-    :param hosts: names of the hosts it is for
+    :param hosts: names of the run's hosts
     """
     head = {"id": id, "started": started, "beat": time.time(), "mode": mode, "who": who, "playbook": playbook}
     head["project"] = store.project
@@ -109,7 +109,7 @@ def host_finished(connection: Connection, id: str, host: str, status: str, summa
 
 
 def under_way(store: Store) -> list[Going]:
-    """Return the runs that have begun and were not recorded, newest first, including interrupted ones."""
+    """Return the runs that have begun and are not recorded, newest first, including interrupted runs."""
     with store.reading() as connection:
         mine = select(going).where(of_project(store, going.c.project))
         found = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()
@@ -121,19 +121,19 @@ def under_way(store: Store) -> list[Going]:
 
 
 def of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition for the project of this store. Runs of 0.3.0 have no project, and match."""
+    """Return the condition that a run belongs to the store's project. Runs of 0.3.0 have no project, and match."""
     return column.in_(("", store.project))
 
 
 def fields_of(row: Row[Any]) -> dict[str, Any]:
-    """Return the columns of a row of `run` or `going` that are fields of `RunRecord` or `Going`."""
+    """Return the fields of a `RunRecord` or `Going` from a row of `run` or `going`."""
     return {key: value for key, value in row._mapping.items() if key != "project"}
 
 
 def bounded(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a host's report as the store keeps it: without differences and logs, or resources, if it is too large.
+    """Return a host's report as the store keeps it. If it is too large, omit differences and logs, or all resources.
 
-    A warning in it says what was left out.
+    A warning in the report says what was omitted.
     """
     size = len(json.dumps(said))
     if size <= LARGEST:
@@ -149,7 +149,7 @@ def bounded(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _NODES = ("removals", "layers", "left")
-_TEXT = 10_000  # characters of an error that is kept of a report that is too large
+_TEXT = 10_000  # maximum characters of an error in a shortened report
 
 
 def _brief(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,11 +160,11 @@ def _brief(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record(store: Store, report: Mapping[str, Any], started: float, ended: float, who: str) -> None:
-    """Enter a run that has ended. Of all runs the newest 1,000 are kept.
+    """Store a run that has ended. Keep only the newest 1,000 runs.
 
-    :param report: of format 1, redacted
+    :param report: in format 1, with masked secrets
     :param started: seconds since 1970
-    :param ended: the same
+    :param ended: seconds since 1970
     :param who: `user@machine`
     """
     head = {
@@ -203,9 +203,9 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
 def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str | None = None) -> list[RunRecord]:
     """Return the newest runs, newest first.
 
-    :param limit: at most so many
-    :param host: only those that this host was part of
-    :param playbook: only those of this playbook
+    :param limit: maximum number of runs
+    :param host: only runs on this host
+    :param playbook: only runs of this playbook
     """
     mine = select(run).where(of_project(store, run.c.project))
     query = mine.order_by(run.c.started.desc(), run.c.id).limit(limit)
@@ -223,7 +223,7 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
 
 
 def report(store: Store, id: str) -> dict[str, Any] | None:
-    """Return the report of a run, as it was recorded; None where it is not known (any more)."""
+    """Return the recorded report of a run; None if the store does not have it."""
     with store.reading() as connection:
         head = connection.execute(select(run).where(run.c.id == id)).one_or_none()
         if head is None:
@@ -234,7 +234,7 @@ def report(store: Store, id: str) -> dict[str, Any] | None:
 
 
 def head(store: Store, id: str) -> RunRecord | None:
-    """Return a run that has ended, None where it is not known (any more)."""
+    """Return a run that has ended; None if the store does not have it."""
     with store.reading() as connection:
         row = connection.execute(select(run).where(run.c.id == id)).one_or_none()
         if row is None:
@@ -245,7 +245,7 @@ def head(store: Store, id: str) -> RunRecord | None:
 
 
 def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
-    """Return a host's part of the report of a run, None where it is not known (any more)."""
+    """Return a host's report in a run; None if the store does not have it."""
     part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
     with store.reading() as connection:
         found: dict[str, Any] | None = connection.execute(part).scalar_one_or_none()

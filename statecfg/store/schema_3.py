@@ -1,4 +1,4 @@
-"""Version 3 of the schema: hosts, runs, units and numbers of relations belong to a project."""
+"""Migrate to version 3 of the schema, in which hosts, runs and numbers of relations belong to a project."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import text
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-# What both databases take. The table of hosts is changed by `sort_out`: SQLite can't drop its old constraint.
+# Statements for both databases. `sort_out` changes the table of hosts: SQLite can't drop its old constraint.
 STATEMENTS = {
     "run": ["ALTER TABLE run ADD COLUMN project VARCHAR(255) DEFAULT '' NOT NULL"],
     "going": ["ALTER TABLE going ADD COLUMN project VARCHAR(255) DEFAULT '' NOT NULL"],
@@ -34,7 +34,7 @@ _WIDENED = (
     "ALTER TABLE host DROP CONSTRAINT host_name_key",
     "ALTER TABLE host ADD UNIQUE (project, name)",
 )
-# 0.3.0 went on to show a playbook as installed after it was destroyed or unbound.
+# 0.3.0 still showed a playbook as installed after it was destroyed or unbound.
 _UNBOUND = """
 UPDATE host SET installed = NULL, installed_at = NULL WHERE installed IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM binding WHERE binding.host = host.id AND binding.playbook = host.installed)
@@ -42,7 +42,7 @@ UPDATE host SET installed = NULL, installed_at = NULL WHERE installed IS NOT NUL
 
 
 def sort_out(connection: Connection) -> None:
-    """Give each host to the projects that have it, and count the relations of each project on from where they are."""
+    """Assign each host to the projects that use it, and let each project's relations continue at the next number."""
     if connection.dialect.name == "sqlite":
         _rebuild(connection)
     else:
@@ -59,7 +59,7 @@ def sort_out(connection: Connection) -> None:
 
 
 def _rebuild(connection: Connection) -> None:
-    """Make the table of hosts anew, with its rows. Dropping the old one empties what refers to it: that is put back."""
+    """Rebuild the table of hosts with its rows. Restore the references to it, which dropping the old table removes."""
     last = _last(connection, "host")
     bindings = connection.execute(text("SELECT * FROM binding")).mappings().all()
     events = connection.execute(text("SELECT id, host FROM event WHERE host IS NOT NULL")).mappings().all()
@@ -77,7 +77,7 @@ def _rebuild(connection: Connection) -> None:
 
 
 def _last(connection: Connection, table: str) -> int:
-    """Return the highest number that a table ever gave, also to a row that is gone; 0 for none."""
+    """Return the highest id that a table ever assigned, including those of deleted rows; 0 if it never had a row."""
     if connection.dialect.name == "sqlite":
         asked = "SELECT seq FROM sqlite_sequence WHERE name = :table"
     else:
@@ -89,7 +89,7 @@ def _last(connection: Connection, table: str) -> int:
 
 
 def _divide(connection: Connection, row: Any) -> None:
-    """Give a host to the first project that has it, and a copy of it to each other one."""
+    """Assign a host to the first project that uses it, and a copy of the host to each other project."""
     bound = text("SELECT playbook FROM binding WHERE host = :id ORDER BY since, playbook")
     playbooks = list(connection.execute(bound, {"id": row["id"]}).scalars())
     asked = text(
@@ -105,7 +105,7 @@ def _divide(connection: Connection, row: Any) -> None:
 
 
 def _copy(connection: Connection, row: Any, project: str) -> None:
-    """Make a project's own record of a host, and give it what is about playbooks of that project."""
+    """Create a project's own record of a host, and move the rows about the project's playbooks to it."""
     values = {**row, "project": project, "installed": None, "installed_at": None}
     del values["id"]
     names = ", ".join(values)
@@ -122,5 +122,5 @@ def _copy(connection: Connection, row: Any, project: str) -> None:
 
 
 def _project(playbook: str) -> str:
-    """Return the project of a playbook, PROJECT/PATH; "" where the name tells none."""
+    """Return the project of a playbook (PROJECT/PATH); "" if it has none."""
     return playbook.partition("/")[0]
