@@ -21,12 +21,15 @@ def mkdir(
     group: str | None = None,
     parents: bool = False,
 ) -> Result:
-    """Make a directory."""
+    """Create a directory."""
     return machine.mkdir(path, mode, owner, group, parents)
 
 
 def removal(world: World, path: str, recursive: bool) -> list[Action]:
-    """Return what removes the directory. Raises CheckError where that would take more than was asked for."""
+    """Return what removes the directory.
+
+    :raises CheckError: if it is not a directory, or if it is not empty and `recursive` is false
+    """
     stat = world.stat(path)
     if stat is None:
         return []
@@ -40,21 +43,21 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
 
 
 def blobs(node: Node, world: World) -> list[Blob]:
-    """Return the content of those files of the source that the host's files don't have."""
+    """Return the content of the source's files that differ on the host or are missing there."""
     lacking = []
     for name, entry in (node.attrs.get("tree") or {}).items():
         if entry["kind"] == "file":
             try:
                 if world.digest(node.attrs["path"] + "/" + name) == entry["content"].sha256:
                     continue
-            except (OSError, Unknown):  # not there, or not yet to be seen: then it is needed
+            except (OSError, Unknown):  # missing or not known yet: the content is needed
                 pass
             lacking.append(entry["content"])
     return lacking
 
 
 def remember(node: Node, world: World) -> dict[str, Any]:
-    """Take down the directory, and of what is in it all that the node may replace or remove."""
+    """Record the directory and everything in it that the node may replace or remove."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     snap = snapshot.Snapshot(world)
@@ -75,7 +78,7 @@ def remember(node: Node, world: World) -> dict[str, Any]:
 
 
 def undo(node: Node, memory: Mapping[str, Any], world: World, leaving: Mapping[str, Node] | None = None) -> ActionSpec:
-    """Bring back what was there, directories first; then take away what is ours, directories last."""
+    """Restore what was there before, directories first. Then remove what the node created, directories last."""
     restoring = restore.Restore(world, memory, leaving)
     attrs, path, was = node.attrs, memory["path"], memory["was"]
     now = world.stat(path)

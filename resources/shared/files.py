@@ -23,7 +23,7 @@ def write(
     backup: str | None = None,
     validate: list[str] | None = None,
 ) -> Result:
-    """Put a file of this content in place. A link that something else in this run has put there stays."""
+    """Write a file with this content. If this run has created a link at the path, fail and keep the link."""
     found = machine.apparent(path)
     if found is not None and found.kind == "symlink":
         text = "%s is a link to %s, not a file: it was made in this run; follow: true manages the file that it leads to"
@@ -32,7 +32,7 @@ def write(
 
 
 def blobs(node: Node, world: World) -> list[Blob]:
-    """Return the content, unless the host's file has it already."""
+    """Return the content, unless the file on the host already has it."""
     content = node.attrs.get("content")
     if not isinstance(content, Blob):
         return []
@@ -43,7 +43,7 @@ def blobs(node: Node, world: World) -> list[Blob]:
 
 
 def remember(node: Node, world: World) -> dict[str, Any]:
-    """Take down the file; where the node gives it no content, its own only where it is small."""
+    """Record the file. If the node does not set its content, record the content only of a small file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     written = attrs.get("content") is not None
@@ -55,7 +55,7 @@ def remember(node: Node, world: World) -> dict[str, Any]:
 
 
 def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Bring the former file back, or take ours away."""
+    """Restore the former file, or remove the node's file."""
     attrs = node.attrs
     path, was = memory["path"], memory["was"]
     restoring = restore.Restore(world, memory)
@@ -71,13 +71,13 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
 
 
 def to_wire(node: Any, context: Any) -> Any:
-    """Read the source or render the template, so that only content crosses the wire."""
+    """Read the source or render the template, so that only content is sent to the host."""
     attrs = node.attrs
     content = attrs.get("content")
     if attrs.get("template") is not None:
         content = Blob.of(context.render(node, attrs["template"], dict(attrs.get("vars") or {})))
     elif attrs.get("source") is not None:
         content = context.read(node, attrs["source"])
-    elif isinstance(content, (str, bytes, Blob)):  # a secret is none of these, and stays one until it is sent
+    elif isinstance(content, (str, bytes, Blob)):  # a secret has another type and stays a secret until it is sent
         content = Blob.of(content)
     return node.with_attrs(content=content, source=None, template=None, vars=None)

@@ -27,7 +27,10 @@ def set_line(
     backup: str | None = None,
     validate: list[str] | None = None,
 ) -> Result:
-    """Have the line in the file. `made`: the file may be missing, and is made then."""
+    """Make sure that the file contains the line.
+
+    :param made: whether to create the file if it is missing
+    """
     text = "" if made and machine.apparent(path) is None else content(machine, path)
     new = encoded(lines.with_line(text, line, match, after, before))
     return machine.write(path, new, mode, owner, group, backup, validate)
@@ -42,7 +45,7 @@ def remove_line(
     backup: str | None = None,
     validate: list[str] | None = None,
 ) -> Result:
-    """Have no such line in the file."""
+    """Remove all lines of the file that equal `line` or match `match`."""
     new = encoded(lines.without_line(content(machine, path), line, match))
     return machine.write(path, new, backup=backup, validate=validate)
 
@@ -56,18 +59,24 @@ def restore_lines(
     last: str | None = None,
     made: bool = False,
 ) -> Result:
-    """Undo an edit of lines. `line`: what was put in; None: lines were removed. `made`: an empty file goes."""
+    """Undo an edit of lines.
+
+    :param line: the line that was inserted; None: lines were removed
+    :param was: the former lines, see `lines.taken_down`
+    :param last: the former last line, if it had no line end
+    :param made: whether to remove the file if it is empty then
+    """
     new = restored(content(machine, path), line, was, last)
     return machine.write(path, encoded(new)) if new or not made else machine.remove(path)
 
 
 def content(world: World, path: str) -> str:
-    """Return a file's content; bytes that are no UTF-8 come through unharmed."""
+    """Return a file's content as text. Bytes that are not UTF-8 survive `encoded`."""
     return world.read(path).decode("utf-8", "surrogateescape")
 
 
 def encoded(text: str) -> bytes:
-    """Return a text as the bytes it was read from."""
+    """Return the bytes of a text that `content` returned."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -79,7 +88,7 @@ def restored(text: str, line: str | None, was: list[Mapping[str, Any]], last: st
 
 
 def remember(node: Node, world: World) -> dict[str, Any]:
-    """Take down the lines that the node is about, and where they stand."""
+    """Record the lines that the node may change, with their positions."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], True)
     stat = world.stat(path)
@@ -95,7 +104,7 @@ def remember(node: Node, world: World) -> dict[str, Any]:
 
 
 def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Undo the node's own edit, in the file as it is by now."""
+    """Undo the node's own edit and keep all later changes of the file."""
     attrs, path = node.attrs, memory["path"]
     restoring = restore.Restore(world, memory)
     stat = world.stat(path)
@@ -103,7 +112,7 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         text, line = content(world, path), None if attrs.get("absent") else attrs.get("line")
         edit = (line, memory["lines"], memory["last"])
         new = restored(text, *edit)
-        # Of two nodes that may make the file the second finds it made, with nothing in it but the first one's line.
+        # If two nodes may create the file, the second one finds it with only the first one's line in it.
         made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
         masked = line is not None and lines.SECRET.search(line)
         if masked and len(lines.put_in(text, str(line), memory["lines"])) > 1:

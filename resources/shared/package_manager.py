@@ -1,7 +1,7 @@
-"""The package manager, as the node type `package` sees it. Every manager provides these functions; so far, only apt.
+"""The package manager, as the node type `package` uses it. Every manager provides these functions; so far, only apt.
 
-A manager also loads four facets: `packages` (name → version, state), `automatic` (what is installed only because
-other packages need it), `dependencies` (name → the installed packages that it needs) and `asked` (what this run
+A manager also loads four facets: `packages` (name → version, state), `automatic` (packages that are installed only
+because others need them), `dependencies` (name → the installed packages that it needs) and `asked` (what this run
 requests).
 """
 
@@ -15,12 +15,12 @@ from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import apt
 
-if TYPE_CHECKING:  # hosts need no protocol
+if TYPE_CHECKING:  # hosts don't need the protocol
     Entry = dict[str, Any]
     Steps = dict[str, str | None]  # name → the version installed, None for removed
 
     class Manager(Protocol):
-        """What a package manager can be asked."""
+        """The functions of a package manager."""
 
         GONE: Entry
         """An entry of the facet `asked`: the package is to be removed."""
@@ -32,27 +32,36 @@ if TYPE_CHECKING:  # hosts need no protocol
         """Lets the manager know that a package is there only for others that need it."""
 
         def first(self, world: World) -> list[Action]:
-            """Return what has to be done before the manager can do anything."""
+            """Return the actions that the manager needs before it can do anything."""
 
         def stale(self, world: World, age: int | None) -> bool | None:
-            """Tell whether the lists are older than `age` seconds; None if they are going to be fetched before."""
+            """Tell whether the package lists are older than `age` seconds; None if this run fetches them before."""
 
         def together(self, world: World, wanted: Mapping[str, Entry]) -> Steps:
-            """Return what one transaction would do. Raises CheckError if it can't, or would remove another package."""
+            """Return what one transaction would do.
+
+            :raises CheckError: if the manager refuses, or would remove another package
+            """
 
         def transaction(self, world: World, wanted: Mapping[str, Entry], purge: bool = False) -> Steps:
-            """Return what one transaction would do, with the removals that follow from it. Raises CheckError."""
+            """Return what one transaction would do, including the removals that follow from it.
+
+            :raises CheckError: if the manager refuses
+            """
 
         def choice(
             self, world: World, name: str, version: str | None, unpacked: str | None, before: Mapping[str, Entry]
         ) -> Steps:
-            """Return what installing one package would do, after `before`. Raises CheckError with help on the name."""
+            """Return what the installation of one package would do after `before`.
+
+            :raises CheckError: if it is not possible; an unknown name comes with a suggestion
+            """
 
         def excluded(self, problem: CheckError) -> bool:
-            """Tell whether packages exclude each other, whatever newer lists say."""
+            """Tell whether the problem is that packages exclude each other, which newer lists would not change."""
 
         def unneeded(self, world: World, names: Iterable[str]) -> set[str]:
-            """Return the automatic packages that nothing needs once these are gone."""
+            """Return the automatically installed packages that nothing needs after the removal of these."""
 
         def conffiles(self, world: World, name: str) -> list[str]:
             """Return the paths of a package's configuration files."""

@@ -1,4 +1,4 @@
-"""Removal of new packages: which can be removed together, which unneeded dependencies go too, and what stays."""
+"""Undo packages that a node installed: what can be removed together, which dependencies go with them, what stays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statecfg.resources.shared.package_manager import manager
 
 
 def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]) -> Departure:
-    """Return what the packages of the layer do, worked out once for all of them."""
+    """Return the departure of the layer's packages. It is computed once and shared by all of them."""
     if "departure" not in world.memo:
         world.memo["departure"] = Departure(world, leaving, staying)
     found: Departure = world.memo["departure"]
@@ -20,10 +20,10 @@ def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]
 
 
 class Departure:
-    """What the packages of one layer do when they go, after those of the layers before.
+    """The removal of one layer's packages, after the removals of earlier layers.
 
-    :param leaving: all nodes that go in this run, by name, with what the ledger holds of them
-    :param staying: the claims of all that stays under management
+    :param leaving: all nodes that this run removes, by name, with their records in the ledger
+    :param staying: the claims of all nodes that stay managed
     """
 
     def __init__(self, world: World, leaving: Mapping[str, Node], staying: Container[str]) -> None:
@@ -39,17 +39,20 @@ class Departure:
         self.came = {name: package_snapshot.along(world, name, known) for name, known in self.memories.items()}
         layer = [each for each in world.beside if package_snapshot.newcomer(each)] or leaving.values()
         self.here: set[str] = {each.attrs["name"] for each in layer if each.attrs["name"] in self.memories} - self.gone
-        # Those whose turn has passed, and that stayed only because one of these needs them.
+        # Packages that stayed at their turn only because packages of this layer need them.
         needed = {each for name in self.here for each in package_snapshot.needed(self.needs, name)}
         self.here |= {name for name in needed & set(self.memories) - self.gone if world.entry("automatic", name)}
         self.later = set(self.memories) - self.here - self.gone
-        self.kept: dict[str, list[str]] = {}  # what of these has to stay → what needs it
+        self.kept: dict[str, list[str]] = {}  # a package that must stay → the packages that need it
         self.instead: dict[str, str] = {}
         taken = self._settle()
         self.with_them = self._with_them(taken) if self.here else set()
 
     def _settle(self) -> set[str]:
-        """Find out which of the layer's packages can go without taking one that stays; return what goes with them."""
+        """Find which packages of the layer can be removed without a package that stays.
+
+        :returns: the other packages that are removed with them
+        """
         while self.here:
             steps = self._steps(self.here)
             removed = {name for name, version in steps.items() if version is None} - self.here - self.gone
@@ -68,25 +71,22 @@ class Departure:
         return set()
 
     def _steps(self, names: Iterable[str]) -> Mapping[str, Any]:
-        """Return what the manager does if these go after all that went before them."""
+        """Return what the manager does if these packages are removed after all earlier removals."""
         wanted = {**self.asked, **dict.fromkeys(names, self.manager.GONE)}
         try:
             return self.manager.transaction(self.world, wanted, purge=True)
-        except CheckError:  # what this run installs can't be found yet, with the present lists
+        except CheckError:  # the present lists lack a package that this run installs
             gone = {name: entry for name, entry in wanted.items() if entry.get("gone")}
             return self.manager.transaction(self.world, gone, purge=True)
 
     def _ours(self, name: str) -> bool:
-        """Tell whether a package came only with packages that are gone by now, and that no node is about it."""
+        """Tell whether a package came with packages that are now removed, and no node manages it."""
         if "package:" + name in self.staying or name in self.later or not self.world.entry("automatic", name):
             return False
         return any(name in self.came[each] for each in (self.here | self.gone) & set(self.came))
 
     def _with_them(self, taken: set[str]) -> set[str]:
-        """Return what goes with the layer's packages: what came with them and nothing needs any more.
-
-        A package that the manager counts as needed goes, too, if all that need it did without it before.
-        """
+        """Return what is removed with the layer's packages: what came with them and nothing needs any more."""
         going = self.here | self.gone
         unneeded = self.manager.unneeded(self.world, going) - going
         found = taken | {name for name in unneeded if self._ours(name)}
@@ -113,12 +113,12 @@ class Departure:
         return {each for each, found in self.needs.items() if name in found["hard"] or name in found["soft"]}
 
     def _before(self, name: str) -> set[str]:
-        """Return what was there before the packages that brought another one."""
+        """Return the packages that were installed before those that brought this one."""
         lists = [package_snapshot.before(self.memories[each]) for each, came in self.came.items() if name in came]
         return set().union(*(found for found in lists))
 
     def of(self, node: Node) -> ActionSpec:
-        """Return what becomes of one of the layer's packages, and of what came with it."""
+        """Return the actions and messages for one of the layer's packages and for what came with it."""
         name = node.attrs["name"]
         if name in self.gone:
             return ActionSpec()
@@ -141,7 +141,7 @@ class Departure:
         return ActionSpec([*self.manager.first(self.world), action], left=left)
 
     def _last(self, name: str, lists: Mapping[str, Container[str]]) -> str:
-        """Return the package of the layer with which another one goes: the last that brought it."""
+        """Return the package of the layer that takes another package along: the last one that brought it."""
         tellers = sorted(each for each in self.here if name in lists.get(each, ()))
         return (tellers or sorted(self.here))[-1]
 
@@ -149,13 +149,13 @@ class Departure:
         needers = self.kept.get(name, [])
         actions: list[Action] = []
         if not self.world.entry("automatic", name):
-            actions.append(self.manager.mark_automatic(name))  # then it goes with the last package that needs it
+            actions.append(self.manager.mark_automatic(name))  # then it is removed with the last package that needs it
         if needers and all(each in self.later for each in needers):
             return ActionSpec(actions, left=["%s goes with %s, which needs it" % (name, _all(needers))])
         return ActionSpec(actions, left=["%s stays: %s" % (name, _needed_by(needers))])
 
     def _kept(self, name: str) -> Iterable[str]:
-        """Yield what came with a package and stays, and why."""
+        """Yield a message for each package that came with this one and stays, with the reason."""
         going = self.here | self.gone | self.with_them
         later = {each for one in self.later for each in (one, *package_snapshot.needed(self.needs, one))}
         recorded = self.memories[name].get("brought") or ()
@@ -174,7 +174,7 @@ class Departure:
             yield "%s, which came with %s, stays: %s" % (each, name, why)
 
     def _upgraded(self, name: str) -> Iterable[str]:
-        """Yield what was upgraded for a package and stays so."""
+        """Yield a message for each package that was upgraded for this one and keeps its new version."""
         lists = {each: self.memories[each].get("upgraded") or {} for each in self.here if each in self.memories}
         for each, (was, _) in sorted(lists.get(name, {}).items()):
             now = (self.world.entry("packages", each) or {}).get("version")
@@ -200,7 +200,7 @@ def undo(
     leaving: Mapping[str, Node] | None = None,
     staying: Container[str] = (),
 ) -> ActionSpec:
-    """Take a new package away, with what came along; bring back an old one, or the version it had."""
+    """Remove a new package and its dependencies, or restore a former package or its former version."""
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("packages", attrs["name"])
     if attrs.get("absent"):

@@ -1,4 +1,4 @@
-"""Packages before a node was applied: what was installed, what came with a package, and what is restored."""
+"""Packages before a node was applied: record what is installed and what comes with a package, and restore it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from statecfg.resources.shared.package_manager import manager
 Known = tuple[Mapping[str, Any], Mapping[str, Any]]  # the attributes of a node, and its memory
 
 SHIPPED = ".dpkg-dist"
-CONFIGURED = "-"  # in place of a version: only configuration files of the package are there
+CONFIGURED = "-"  # instead of a version: only the package's configuration files exist
 
 
 @op
 def put_back(
     machine: Machine, path: str, content: Blob, mode: int | None, owner: str | None, group: str | None
 ) -> Result:
-    """Put a configuration file back that went with its package; the package brings the directory."""
+    """Restore a configuration file that was purged with its package, in a directory that the package may bring."""
     made = machine.mkdir(posixpath.dirname(path), parents=True)
     return made if made["status"] != "ok" else machine.write(path, content, mode, owner, group)
 
 
 def context(world: World, brought: Container[str]) -> str:
-    """Return what stands beside a package, a line each: name and version.
+    """Return the packages that are installed besides, one line each: name and version.
 
-    :param brought: what came with packages of other nodes: as if it were not there
+    :param brought: packages that came with other nodes' packages; they are left out
     """
     lines = []
     for name, entry in sorted(world.table("packages").items()):
@@ -44,13 +44,13 @@ def context(world: World, brought: Container[str]) -> str:
 
 
 def before(memory: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was there before a package: name → version, "" if a ledger of 0.3.0 knows only the name."""
+    """Return what was installed before a package: name → version, "" if a ledger of 0.3.0 has only the name."""
     lines = memory["context"].read().decode().split("\n")
     return {name: version for name, _, version in (line.partition(" ") for line in lines)}
 
 
 def newcomer(node: Node) -> bool:
-    """Tell whether a node that goes brought a package that was not there before."""
+    """Tell whether a removed node brought a package that was not installed before."""
     if node.type != "package" or node.attrs.get("absent") or getattr(node, "heir", None) is not None:
         return False
     entry = remembered(node).get("entry", {})
@@ -58,18 +58,18 @@ def newcomer(node: Node) -> bool:
 
 
 def remembered(node: Node) -> Mapping[str, Any]:
-    """Return what the ledger remembers of a node that goes."""
+    """Return what the ledger remembers of a node that this run removes."""
     found: Mapping[str, Any] = node.row["memory"] if isinstance(node, Orphan) else {}
     return found
 
 
 def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool = True) -> set[str]:
-    """Return all installed packages that a package needs, directly or not.
+    """Return all installed packages that a package needs, directly or indirectly.
 
-    :param soft: those that are only recommended, too
+    :param soft: include packages that are only recommended
     """
     found: set[str] = set()
-    waiting = [name if name in needs else name.partition(":")[0]]  # of a foreign architecture
+    waiting = [name if name in needs else name.partition(":")[0]]  # a package of a foreign architecture
     while waiting:
         entry = needs.get(waiting.pop(), {})
         more = {*entry.get("hard", ()), *(entry.get("soft", ()) if soft else ())} - found
@@ -79,7 +79,7 @@ def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool =
 
 
 def along(world: World, name: str, memory: Mapping[str, Any]) -> set[str]:
-    """Return the packages that came with one and are only there because others need them."""
+    """Return the packages that came with this one and are installed only because others need them."""
     there = before(memory)
     close = {each for each in needed(world.table("dependencies"), name) if there.get(each, CONFIGURED) == CONFIGURED}
     found = close.union(memory.get("brought") or ())
@@ -87,7 +87,7 @@ def along(world: World, name: str, memory: Mapping[str, Any]) -> set[str]:
 
 
 def brought_by(world: World, others: Iterable[Known]) -> set[str]:
-    """Return all packages that nodes under management have brought, with what came along."""
+    """Return all packages that managed nodes brought, with those that came with them."""
     found: set[str] = set()
     needs = world.table("dependencies")
     for attrs, memory in others:
@@ -99,9 +99,9 @@ def brought_by(world: World, others: Iterable[Known]) -> set[str]:
 
 
 def learned(world: World, name: str, memory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what came along for a package and what was upgraded for it, now that it is installed."""
+    """Return which packages came with an installed package, and which were upgraded for it."""
     brought = along(world, name, memory)
-    if "upgraded" in memory:  # what has another version since its first run has it from elsewhere
+    if "upgraded" in memory:  # a version that changed after its first run has another reason
         return {"brought": sorted(brought)}
     there, table, needs = before(memory), world.table("packages"), world.table("dependencies")
     other = {
@@ -110,16 +110,16 @@ def learned(world: World, name: str, memory: Mapping[str, Any]) -> dict[str, Any
         if version not in ("", CONFIGURED, table.get(each, {}).get("version", version))
     }
     close = needed(needs, name) & set(other)
-    # Packages that are upgraded in step with one that is needed.
+    # Packages that must be upgraded together with a needed one.
     close |= {each for each in other if close.intersection(needs.get(each, {}).get("hard", ()))}
     upgraded = {each: versions for each, versions in sorted(other.items()) if each in close - {name}}
     return {"brought": sorted(brought), "upgraded": upgraded}
 
 
 def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSpec:
-    """Return what installs again what a node removed, with the configuration that it purged.
+    """Return what installs again the packages that a node removed, with the configuration that it purged.
 
-    Configuration comes back before its package: then the package's service starts with it.
+    Configuration files are restored before their package is installed, so that its service starts with them.
     """
     was = memory["entry"] or {}
     gone = memory.get("gone") or ([(name, was["version"])] if "version" in was else [])
@@ -137,7 +137,7 @@ def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSp
                 there = world.entry("users", entry["owner"]) and world.entry("groups", entry["group"])
                 if there and world.stat(path + SHIPPED) is None:
                     first.append(put)
-                    spec.actions.append(paths.remove(path + SHIPPED))  # dpkg puts the package's own beside it
+                    spec.actions.append(paths.remove(path + SHIPPED))  # dpkg writes the package's own file beside it
                 else:
                     spec.actions.append(put)
             else:
@@ -149,10 +149,12 @@ def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSp
 
 
 def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Sequence[str]) -> ActionSpec:
-    """Return what brings packages back to versions; where apt has one no more, a missing package gets the newest.
+    """Return what restores packages in their former versions.
+
+    If apt no longer has the version of a missing package, the newest version is installed.
 
     :param wanted: pairs of name and version
-    :param automatic: those that were there only for others
+    :param automatic: the packages that were installed only because others need them
     """
     items: list[dict[str, Any]] = []
     left: list[str] = []
@@ -176,7 +178,7 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
 
 
 def _item(world: World, name: str, version: str, there: str | None) -> tuple[dict[str, Any] | None, str]:
-    """Return what to install, and what to say about it where it is not the version that was."""
+    """Return the item to install (None: nothing), and a message if that is not the former version."""
     try:
         return _chosen(world, name, version), ""
     except Unknown:
@@ -199,7 +201,7 @@ def _chosen(world: World, name: str, version: str | None) -> dict[str, Any]:
 
 
 def remember(node: Node, world: World, others: Sequence[Known] = ()) -> dict[str, Any]:
-    """Remember the package, what is installed beside it, and what goes with it if it is to be absent."""
+    """Record the package, the other installed packages and, for `absent`, everything that is removed with it."""
     attrs = node.attrs
     name = attrs["name"]
     apt = manager(world)
@@ -207,9 +209,9 @@ def remember(node: Node, world: World, others: Sequence[Known] = ()) -> dict[str
     entry = world.entry("packages", name)
     brought = brought_by(world, others)
     known: dict[str, Any] = {"entry": entry, "auto": world.entry("automatic", name) is not None}
-    if name in brought:  # it came with another node's package: once nothing needs it, it goes
+    if name in brought:  # it came with another node's package: remove it once nothing needs it
         known["entry"] = None
-    # Only what is around it: of the package itself it says nothing.
+    # The context lists the other packages, not the package itself.
     known["context"] = Blob.of(context(world, brought))
     if attrs.get("absent") and entry is not None:
         gone = [name]
@@ -224,5 +226,5 @@ def remember(node: Node, world: World, others: Sequence[Known] = ()) -> dict[str
 
 
 def learn(node: Node, memory: Mapping[str, Any], world: World) -> dict[str, Any]:
-    """Record which packages came along for this one, and which were upgraded for it."""
+    """Record which packages came with this one, and which were upgraded for it."""
     return {} if node.attrs.get("absent") else learned(world, node.attrs["name"], memory)

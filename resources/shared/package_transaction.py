@@ -1,4 +1,4 @@
-"""Packages of one run, planned together: each layer is one transaction, on top of those of the earlier layers."""
+"""Plan the packages of one run together: each layer is one transaction on top of the earlier layers."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ SHOWN = 8  # packages that a message names
 
 
 def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
-    """Return the packages that nodes want to be there, each with the name of its node."""
+    """Return the packages that nodes want installed: name → name of the node."""
     kept = [node for node in nodes.values() if node.type == "package" and not node.attrs.get("absent")]
     return {node.attrs["name"]: node.provides for node in kept}
 
 
 def asked(world: World) -> dict[str, Entry]:
-    """Return what the nodes of earlier layers ask for, and what earlier removals take: name → entry."""
+    """Return the packages that earlier layers install and remove: name → entry."""
     try:
         return dict(world.table("asked"))
-    except Unknown:  # a required command may do anything: it is decided when that is done
+    except Unknown:  # a required command may change anything: decide after it has run
         return {}
 
 
 def beside(world: World, node: Node, absent: bool) -> list[Node]:
-    """Return the package nodes of the layer, this one included, that are to be there, or not to be there."""
+    """Return the layer's package nodes, including this one, that have this value of `absent`."""
     others = [each for each in world.beside if each.type == "package" and each.provides != node.provides]
     found = [each for each in (node, *others) if bool(each.attrs.get("absent")) is absent]
     return sorted(found, key=lambda each: str(each.attrs["name"]))
 
 
 def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | None, satisfied: Any) -> Entry:
-    """Return the item that installs a node's package, with what comes along for it.
+    """Return the item that installs a node's package, with the packages that come with it.
 
-    :param unpacked: the version of the package if it is unpacked already
-    :param satisfied: tells whether a package node has nothing to do
-    :raises CheckError: if the package can't be installed together with the others of this run
+    :param unpacked: the version of the package if it is already unpacked
+    :param satisfied: a function that tells whether a package node has nothing to do
+    :raises CheckError: if the package cannot be installed together with the others of this run
     """
     apt = manager(world)
     name, before = node.attrs["name"], asked(world)
@@ -52,7 +52,7 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
     steps = alone if len(asks) == 1 else _joint(world, asks, before, name)
     base = apt.transaction(world, before) if before else {}
     mine = dict(alone)
-    if len(asks) > 1 and name == min(asks):  # what comes only because all come together is told by the first
+    if len(asks) > 1 and name == min(asks):  # the first node reports what comes only because of the combination
         apart = [_quietly(world, each, entry, before) for each, entry in asks.items()]
         mine.update((each, steps[each]) for each in steps if not any(each in one for one in apart))
     own = wanted(nodes)
@@ -65,13 +65,16 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
 
 
 def _asks(world: World, node: Node, satisfied: Any) -> dict[str, Entry]:
-    """Return what the layer asks for: name → version wanted."""
+    """Return the packages that the layer installs: name → wanted version."""
     peers = [each for each in beside(world, node, absent=False) if each is node or not satisfied(world, each)]
     return {each.attrs["name"]: {"version": each.attrs.get("version")} for each in peers}
 
 
 def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node], satisfied: Any) -> None:
-    """Raise CheckError if the package and others of this run exclude each other by the lists that are there now."""
+    """Check that the package and others of this run do not exclude each other, according to the present lists.
+
+    :raises CheckError: if they do
+    """
     apt = manager(world)
     try:
         apt.together(world, {**asked(world), **_asks(world, node, satisfied)})
@@ -88,7 +91,10 @@ def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node], satisfi
 
 
 def _alone(world: World, name: str, entry: Entry, unpacked: str | None, before: Mapping[str, Entry]) -> Steps:
-    """Return what installing one package does after the layers before. Raises CheckError, naming what is in its way."""
+    """Return what the installation of one package does after the earlier layers.
+
+    :raises CheckError: if it is not possible; if an earlier package prevents it, the error names that package
+    """
     apt = manager(world)
     try:
         return apt.choice(world, name, entry["version"], unpacked, before)
@@ -99,7 +105,11 @@ def _alone(world: World, name: str, entry: Entry, unpacked: str | None, before: 
 
 
 def _joint(world: World, asks: Mapping[str, Entry], before: Mapping[str, Entry], name: str) -> Steps:
-    """Return what installing a layer's packages does; one that can't come with those before it fails."""
+    """Return what the installation of a layer's packages does. Leave out packages that conflict with those before them.
+
+    :param name: the package of the node being checked
+    :raises CheckError: if this package conflicts with those before it
+    """
     apt = manager(world)
     try:
         return apt.together(world, {**before, **asks})
@@ -140,7 +150,10 @@ def _quietly(world: World, name: str, entry: Entry, before: Mapping[str, Entry])
 
 
 def taken(world: World, node: Node, purge: bool) -> set[str]:
-    """Return which further packages go with a node's package that is to be absent. Raises CheckError."""
+    """Return the other packages that are removed with the package of a node with `absent`.
+
+    :raises CheckError: if apt refuses
+    """
     apt = manager(world)
     before = asked(world)
     gone = {each.attrs["name"]: apt.GONE for each in beside(world, node, absent=True)}
@@ -154,7 +167,10 @@ def taken(world: World, node: Node, purge: bool) -> set[str]:
 
 
 def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: dict[str, Any] | None) -> ActionSpec:
-    """Return what removes the package. Raises CheckError if others would go that should stay."""
+    """Return what removes the package.
+
+    :raises CheckError: if this would also remove a package that must stay
+    """
     name, purge = node.attrs["name"], bool(node.attrs.get("purge"))
     if entry is None or (entry.get("state") == "config-files" and not purge):
         return ActionSpec()

@@ -11,9 +11,9 @@ from typing import Any
 
 from statecfg.remote.graph.nodetype import table
 
-# Run by the host's Python in a process of its own: the executor has threads, so it must not fork. It detaches the
-# program, reports a failed start (an exec that fails writes to a pipe that an exec that succeeds closes), and keeps
-# the record: who it is (pid and start time, since pids are used again), and what it was started with.
+# The host's Python runs this in a separate process, because the executor has threads and must not fork. It detaches the
+# program and reports a failed start: a failed exec writes to a pipe that a successful exec closes. It keeps a record of
+# what was started, with pid and start time, because pids are reused.
 PROGRAM = r"""
 import hashlib, json, os, signal, sys, time
 order = json.load(sys.stdin)
@@ -106,12 +106,12 @@ else:
             "exit status %d" % (status >> 8) if status >> 8 else "ended by signal %d" % (status & 127)))
     keep(order["fields"])
 """
-ROUNDS = 200_000  # of the digest of an environment with a secret: about 0.1 s
+ROUNDS = 200_000  # of PBKDF2 for the digest of an environment with a secret: about 0.1 s
 LAUNCHER = [sys.executable, "-I", "-S", "-c", PROGRAM]
 
 
 def place() -> str:
-    """Return where the records of processes are kept."""
+    """Return the directory with the records of processes."""
     from statecfg.remote.ledger.state import directory
 
     return os.path.join(directory(), "processes")
@@ -126,9 +126,10 @@ def fields(
     once: bool | None,
     secret: bool | None = None,
 ) -> dict[str, Any]:
-    """Return what is known of a process that is as it should be; of its environment the names and a digest.
+    """Return the fields of a process in its wanted state. Of its environment, they have the names and a digest.
 
-    :param secret: its environment holds a secret: the digest, which plans show, is slow to guess from
+    :param once: whether the program runs once to its end, instead of in the background
+    :param secret: whether its environment holds a secret. Plans show the digest, so it is made slow to guess from
     """
     text = json.dumps([pathname, list(args), dict(env), user, group, bool(once)], sort_keys=True)
     if secret:
@@ -146,7 +147,7 @@ def fields(
 
 @table("processes")
 def processes(host: Any) -> dict[str, dict[str, Any]]:
-    """Return the processes by the names of their nodes, and every one that runs, by its number (`pid 123`)."""
+    """Load the recorded processes by the names of their nodes, and all running ones as `pid 123`."""
     found: dict[str, dict[str, Any]] = {}
     folder = place()
     if host.stat(folder) is not None:
@@ -182,7 +183,7 @@ def _running(pid: int) -> dict[str, Any] | None:
             uids = next(line for line in stream if line.startswith(b"Uid:"))
     except OSError:
         return None
-    # Who started it: a set-user-id program runs as root for anybody, under any name and arguments.
+    # The real user, who started it: a set-user-id program runs as root for anybody, with any name and arguments.
     owner = int(uids.split()[1])
     if not words or _started(pid) is None:
         return None
@@ -190,7 +191,7 @@ def _running(pid: int) -> dict[str, Any] | None:
 
 
 def find(known: Mapping[str, Mapping[str, Any]], key: str, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the process of a node: the one on record, else one that runs and is the same; None for neither."""
+    """Return a node's process: the recorded one, else an equal running one, else None."""
     if key in known:
         return known[key]
     if not wanted["running"]:
@@ -202,28 +203,34 @@ def find(known: Mapping[str, Mapping[str, Any]], key: str, wanted: Mapping[str, 
 
 
 def same(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a process is as wanted. Of one that statecfg did not start, group and environment are not known."""
+    """Tell whether a process is as wanted. If statecfg did not start it, its group and environment are unknown."""
     return "definition" not in now or now["definition"] == wanted["definition"]
 
 
 def absolute(path: str) -> str:
-    """Return an absolute path. Raises ValueError for another."""
+    """Return the path unchanged.
+
+    :raises ValueError: if it is not absolute
+    """
     if not path.startswith("/"):
         raise ValueError("the path of a program starts with /")
     return path
 
 
 def texts(env: Mapping[Any, Any]) -> dict[str, str]:
-    """Return an environment with its names and values as text; secrets stay secrets.
+    """Return an environment with names and values as text. Secrets stay secrets.
 
-    Raises ValueError for what has no text of its own.
+    :raises ValueError: if a value is neither text nor a number
     """
     named = {str(getattr(name, "name", name)): value for name, value in env.items()}
     return {name: value if hasattr(value, "reveal") else _text(value) for name, value in named.items()}
 
 
 def words(args: Sequence[Any]) -> list[str]:
-    """Return arguments as text. Raises ValueError for a secret, and for what has no text of its own."""
+    """Return arguments as text.
+
+    :raises ValueError: if one is a secret, or neither text nor a number
+    """
     if any(hasattr(value, "reveal") for value in args):
         raise ValueError("a secret among the arguments, which every user of a host can read; put it into env")
     return [_text(value) for value in args]

@@ -1,4 +1,4 @@
-"""Bring paths back to their snapshots when a node is removed."""
+"""Restore paths from their snapshots when a node is removed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from statecfg.resources.shared import lines, paths, tree
 
 @op
 def remove_empty(machine: Machine, path: str) -> Result:
-    """Remove a directory, unless something is still in it: then whoever empties it removes it."""
+    """Remove a directory if it is empty. If not, the last node that manages something in it removes it."""
     result = machine.remove(path)
     empty = result["status"] == "ok" or not machine.listdir(path)
     return result if empty else ok("%s is not empty yet" % path)
 
 
 class Restore:
-    """Works out what brings paths back to what they were.
+    """Compute the actions that restore paths.
 
-    :param memory: what the type remembered
-    :param leaving: the nodes that go in this run
-    :param users: names that will be known by then although the host does not know them yet
+    :param memory: what `remember` returned for the node
+    :param leaving: the nodes that this run removes
+    :param users: accounts that earlier actions create, so that the host does not know them yet
     """
 
     def __init__(
@@ -41,17 +41,17 @@ class Restore:
         self.actions: list[Action] = []
         self.left: list[str] = []
         self.gone: set[str] = set()
-        self.emptied: set[str] = set()  # directories that go with the last of what is in them
+        self.emptied: set[str] = set()  # directories that are removed together with their last entry
         self.made: set[str] = set()
 
     def spec(self) -> ActionSpec:
-        """Return the actions, and what they leave."""
+        """Return the actions and messages about what stays."""
         return ActionSpec(self.actions, left=[*self.left, *self.lost])
 
     def back(self, path: str, was: Mapping[str, Any] | None, ours: tuple[str, ...]) -> None:
-        """Bring a path back to what it was.
+        """Restore a path, or remove it if it did not exist.
 
-        :param ours: kinds that the node may have put there; anything else is somebody's own and stays
+        :param ours: file types that the node may have created there; a path of another type stays
         """
         now = self.world.stat(path)
         if now is not None and now.kind not in ours and (was is None or now.kind != was["kind"]):
@@ -63,7 +63,7 @@ class Restore:
             self._restore(path, was, now)
 
     def back_if_missing(self, path: str, was: Mapping[str, Any]) -> None:
-        """Bring back what the node removed; what somebody has put there since stays."""
+        """Restore a path that the node removed. If something is there again, it stays."""
         now = self.world.stat(path)
         if now is None:
             self._restore(path, was, None)
@@ -71,12 +71,12 @@ class Restore:
             self.left.append("%s is there again, as somebody made it: it stays as it is" % path)
 
     def remove(self, path: str, now: Stat) -> None:
-        """Remove what the node made; of a directory what others put there stays, and the directory with it."""
+        """Remove what the node created. A directory stays if it contains something that others created."""
         if now.kind == "directory":
             inside = {posixpath.join(path, name): name for name in self.world.listdir(path)}
             others = [name for place, name in inside.items() if place not in self.gone]
             if others and not self.world.acted and self.leaving.issuperset(set(inside) - self.gone):
-                # They go in this run as well, perhaps at the same moment: whoever comes last empties it.
+                # This run removes these as well, perhaps concurrently. The last removal empties the directory.
                 self.emptied.add(path)
                 self.actions.append(remove_empty(path))
                 return
@@ -88,7 +88,7 @@ class Restore:
         self.actions.append(paths.remove(path))
 
     def remove_above(self, path: str, above: Iterable[str]) -> None:
-        """Remove the directories above `path` that were made for it, the nearest first, up to one that is in use."""
+        """Remove the directories that were created for `path`, the nearest first, up to one that is in use."""
         for place in above:
             now = self.world.stat(place)
             if now is not None and now.kind == "directory" and self._goes(path):
@@ -99,7 +99,7 @@ class Restore:
         return self.world.stat(path) is None or path in self.gone or path in self.emptied
 
     def attributes(self, path: str, now: Stat, was: Mapping[str, Any], fields: Container[str]) -> None:
-        """Bring mode, owner and group back, those of them that are in `fields`."""
+        """Restore mode, owner and group, as far as they are in `fields`."""
         owner, group = self._owners(path, was)
         owner = owner if "owner" in fields and owner != now.owner else None
         group = group if "group" in fields and group != now.group else None
@@ -107,12 +107,12 @@ class Restore:
             self.actions.append(paths.chown(path, owner, group))
         if now.kind == "symlink" or "mode" not in fields:
             return
-        # A change of owner takes the set-user-id and set-group-id bits away.
+        # A change of owner clears the set-user-id and set-group-id bits.
         if was["mode"] != now.mode or ((owner or group) and was["mode"] & 0o6000):
             self.actions.append(paths.chmod(path, was["mode"]))
 
     def restore_attributes(self, path: str, was: Mapping[str, Any], fields: Container[str]) -> None:
-        """Bring those of mode, owner and group back that are in `fields`, where the same kind of thing still stands."""
+        """Restore mode, owner and group, as far as they are in `fields`, if the path still has the same file type."""
         now = self.world.stat(path)
         if now is not None and now.kind == was["kind"]:
             self.attributes(path, now, was, fields)
@@ -141,7 +141,7 @@ class Restore:
             self.attributes(path, now, was, ("mode", "owner", "group"))
 
     def _differs(self, path: str, was: Mapping[str, Any], now: Stat) -> bool:
-        """Tell whether something of the same kind is another link, or has another content."""
+        """Tell whether a path of the same file type has another target or other content."""
         if now.kind == "symlink":
             return bool(now.target != was["target"])
         if now.kind == "file":
@@ -157,7 +157,7 @@ class Restore:
         return stat is not None and stat.kind == "directory" and parent not in self.gone
 
     def _owners(self, path: str, was: Mapping[str, Any]) -> tuple[str | None, str | None]:
-        """Return the former owner and group; None, and a word about it, for one that the host has no more."""
+        """Return the former owner and group. For one that the host no longer has, return None and add a message."""
         found: list[str | None] = []
         for table, field in (("users", "owner"), ("groups", "group")):
             name = was[field]
@@ -175,10 +175,10 @@ class Restore:
 
 
 def bring_back(restoring: Restore, memory: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
-    """Bring what is in a directory back to what it was.
+    """Restore the content of a directory.
 
-    :param memory: `inside`, what was in it by relative path; `complete`, whether that is all; `source`, what the
-        node's source had at first
+    :param memory: with `path`; `inside`, the former entries by relative path; `complete`, whether these are all; and
+        `source`, the entries of the node's source at the first apply
     """
     root, inside = memory["path"], memory["inside"]
     ours = set() if attrs.get("absent") else {*(attrs.get("tree") or ()), *memory["source"]}
@@ -208,7 +208,7 @@ def bring_back(restoring: Restore, memory: Mapping[str, Any], attrs: Mapping[str
 
 
 def back_up(restoring: Restore, memory: Mapping[str, Any], suffix: str | None) -> None:
-    """Bring back what stood where the node kept the old file."""
+    """Restore what was at the path of the node's backup."""
     kept = memory.get("backup")
     if suffix and kept is not None and kept["suffix"] == suffix:
         restoring.back(memory["path"] + suffix, kept["was"], ("file",))
@@ -217,7 +217,7 @@ def back_up(restoring: Restore, memory: Mapping[str, Any], suffix: str | None) -
 
 
 def masked(value: Any) -> bool:
-    """Tell whether a secret stood somewhere in an attribute: the ledger keeps a mask in its place."""
+    """Tell whether an attribute contained a secret. The ledger stores a mask in its place."""
     if isinstance(value, str):
         return lines.SECRET.search(value) is not None
     items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -225,7 +225,7 @@ def masked(value: Any) -> bool:
 
 
 def _with_parents(node: Node) -> set[str]:
-    """Return the paths that a node keeps in being, and the directories above them."""
+    """Return the paths that a node manages, and all directories above them."""
     found: set[str] = set()
     for path in tree.managed(node):
         while path not in found and path != "/":
@@ -235,5 +235,5 @@ def _with_parents(node: Node) -> set[str]:
 
 
 def given(attrs: Mapping[str, Any]) -> list[str]:
-    """Return which of mode, owner and group a node was given."""
+    """Return which of mode, owner and group the node sets."""
     return [field for field in ("mode", "owner", "group") if attrs.get(field) is not None]

@@ -14,23 +14,20 @@ from statecfg.resources.shared import paths
 Entry = dict[str, Any]
 
 REMEMBERED = 64 << 20  # bytes of content that are kept for one node
-SMALL = 1 << 20  # bytes of a file that are kept although its content is not the node's to change, yet
+SMALL = 1 << 20  # bytes of content that are kept of a file whose content the node does not set
 DEEPEST = 200  # levels of directories that are kept for one node
 ENTRIES = 10000  # files, directories and links that are kept for one node
 
 
 class Snapshot:
-    """Takes down what stands at paths, up to the limits for one node.
-
-    :param room: bytes of content that may be kept
-    """
+    """Records what is at paths, up to the limits for one node."""
 
     def __init__(self, world: World, room: int = REMEMBERED) -> None:
         self.world, self.room, self.entries = world, room, 0
         self.lost: list[str] = []
 
     def entry(self, path: str) -> Entry | None:
-        """Return what stands at a path, with its content; None where nothing does."""
+        """Return what is at a path, with its content, or None."""
         stat = self.world.stat(path)
         return None if stat is None else self._full(path, stat)
 
@@ -51,7 +48,7 @@ class Snapshot:
             self.lost.append("the content of %s is not remembered: %d bytes are too much" % (path, size))
             return None
         try:
-            # What is large is read again when it is put away, and never stands in memory.
+            # A large file is never in memory: it is read again when its content is stored.
             large = size > DIFFED
             content = Blob(self.world.digest(path), size, path=path) if large else Blob.of(self.world.read(path))
         except PermissionError:
@@ -61,9 +58,10 @@ class Snapshot:
         return content
 
     def inside(self, root: str, wanted: Container[str] | None = None) -> dict[str, Entry]:
-        """Return what is in a directory and below it: relative path → entry; raises LookupError where it is too much.
+        """Return everything below a directory: relative path → entry.
 
-        :param wanted: the paths of which all is taken down; of the others only that they are there
+        :param wanted: paths to record in full; of the others, only the file type is recorded (None: all in full)
+        :raises LookupError: if there are too many entries or levels
         """
         found: dict[str, Entry] = {}
         waiting = [""]
@@ -93,16 +91,16 @@ class Snapshot:
             return []
 
     def kept(self, path: str, suffix: str) -> Entry:
-        """Return what stands where a node keeps the old file."""
+        """Return what is at the path of the node's backup."""
         return {"suffix": suffix, "was": self.entry(path + suffix)}
 
     def memory(self, **known: Any) -> dict[str, Any]:
-        """Return what a type remembers, with what it does not."""
+        """Return what a node type remembers, with messages about what it does not."""
         return dict(known, lost=self.lost) if self.lost else known
 
 
 def missing_above(world: World, path: str) -> list[str]:
-    """Return the directories above a path that are not there, the nearest first."""
+    """Return the missing directories above a path, the nearest first."""
     found = []
     above = posixpath.dirname(path)
     while world.stat(above) is None:
@@ -112,7 +110,7 @@ def missing_above(world: World, path: str) -> list[str]:
 
 
 def followed(world: World, path: str, follow: bool) -> str:
-    """Return the path that a node manages; the path itself where its link can't be followed."""
+    """Return the path that a node manages, or the path itself if its link cannot be followed."""
     try:
         return paths.followed(world, path) if follow else path
     except CheckError:

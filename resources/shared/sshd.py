@@ -8,13 +8,13 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine
 from statecfg.remote.run.login_guard import UNITS
 
-LINES = 12  # of what sshd says
+LINES = 12  # lines of sshd's output that an error shows
 
 
 @op
 def check_config(machine: Machine, unit: str) -> Result:
-    """Let sshd look at its configuration, which it is going to read."""
-    if unit.endswith(".socket"):  # its service makes this directory, and may not run; without it, sshd looks at nothing
+    """Let sshd validate the configuration that it will read."""
+    if unit.endswith(".socket"):  # sshd needs this directory, which only its running service creates
         machine.run(["install", "-d", "-m", "0755", "/run/sshd"], {})
     result = machine.run(["/usr/sbin/sshd", "-t"], {}, timeout=60.0)
     if result["status"] == "ok":
@@ -24,5 +24,5 @@ def check_config(machine: Machine, unit: str) -> Result:
 
 
 def guarded(unit: str) -> bool:
-    """Return whether a unit is sshd, or what starts it."""
+    """Return whether a unit is sshd's service or socket."""
     return unit in UNITS

@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 
 TIMEOUT = 300.0
 UP = unit_health.UP
-RUNNING = "/run/systemd/system"  # exists exactly where systemd is process 1: sd_booted(3)
+RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
 PLACES = tuple(place + "/systemd/system" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 KINDS = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
 _ASKED = (
@@ -29,10 +29,12 @@ _ASKED = (
 
 @table("units")
 def units(host: World) -> dict[str, Entry]:
-    """Load the units: name → `active`, `enabled`.
+    """Load the units: name → `active`, `enabled`, or only `alias`.
 
-    `reload` where systemd has not read its changed file; `refuses` where it is not to be stopped by hand; `starts`: the
-    services of a socket; `sockets`: those of a service.
+    Some units also have `reload` (systemd has not read its changed file), `refuses` (systemd refuses to stop it by
+    hand), `starts` (the services of a socket) or `sockets` (the sockets of a service).
+
+    :raises CheckError: if the host does not run systemd, or systemd does not answer
     """
     if host.stat(RUNNING) is None:
         raise CheckError("this host does not run systemd, and services are managed through it")
@@ -44,7 +46,7 @@ def units(host: World) -> dict[str, Entry]:
         shown = dict(line.partition("=")[::2] for line in block.splitlines())
         if shown.get("LoadState", "not-found") == "not-found" or shown["Id"].endswith((".device", ".scope")):
             continue
-        # A service that ends and is started over and over is not running.
+        # A service that ends and is restarted again and again is not running.
         active = "failed" if shown["SubState"] == "auto-restart" else shown["ActiveState"]
         entry: Entry = {"active": active, "enabled": shown.get("UnitFileState", "")}
         if shown.get("NeedDaemonReload") == "yes":
@@ -85,7 +87,7 @@ def _target(host: World, name: str) -> str:
 
 
 def _instances(host: World) -> list[str]:
-    """Return the enabled instances of templates; systemd does not list those that it has not loaded."""
+    """Return the enabled instances of templates. systemd lists only those that it has loaded."""
     found: list[str] = []
     for directory in host.listdir(PLACES[0]) if host.stat(PLACES[0]) is not None else ():
         if directory.endswith((".wants", ".requires")):
@@ -94,15 +96,17 @@ def _instances(host: World) -> list[str]:
 
 
 def unit_name(name: str) -> str:
-    """Return the whole name of a unit; one without a kind is a service."""
+    """Return the full name of a unit. Without a suffix, it is a service."""
     return name if name.rpartition(".")[2] in KINDS else name + ".service"
 
 
 def find(world: World, name: str) -> Entry | None:
-    """Return how a unit stands, with its own `name` where the one asked for is an alias; None where there is none.
+    """Return the state of a unit with its own `name` (`name` may be an alias), or None if it does not exist.
 
-    `alias` is the name asked for if that alias can be masked alone: an alias of the administrator's or of `enable`,
-    in /etc, stands where the mask would be. Raises Unknown where a required node may still bring it.
+    The state has `alias` if `name` is an alias that can be masked alone. An alias in /etc cannot, because the mask
+    would have the same path: the administrator or `enable` made it.
+
+    :raises Unknown: if a required node may still create the unit
     """
     asked, entry = name, world.entry("units", name)
     for _ in range(8):
@@ -123,13 +127,13 @@ def find(world: World, name: str) -> Entry | None:
 
 
 def file_of(name: str) -> str:
-    """Return the name of a unit's file: its template's where it is an instance."""
+    """Return the name of a unit's file. For an instance, this is the file of its template."""
     return name.partition("@")[0] + "@." + name.rpartition(".")[2] if "@" in name else name
 
 
 @table("unit_packages")
 def unit_packages(host: World) -> dict[str, Entry]:
-    """Load which packages the files of units belong to: name of a unit → `packages`; empty without dpkg."""
+    """Load which packages own the files of units: name of a unit's file → `packages`. Without dpkg, it is empty."""
     patterns = [posixpath.join(place, "*") for place in PLACES if place.startswith(("/usr/lib", "/lib"))]
     found: dict[str, Entry] = {}
     for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
@@ -140,29 +144,29 @@ def unit_packages(host: World) -> dict[str, Entry]:
 
 
 def goes(world: World, unit: str) -> bool:
-    """Return whether the plan removes the package that brought a unit."""
-    if "packages" not in TABLES:  # no node of this run is about packages
+    """Return whether the plan removes the package that owns a unit's file."""
+    if "packages" not in TABLES:  # no node of this run manages packages
         return False
     owners = (world.entry("unit_packages", file_of(unit)) or {}).get("packages", ())
     return any((world.entry("asked", name) or {}).get("gone") for name in owners)
 
 
 def listening(world: World, state: Entry) -> list[str]:
-    """Return the sockets that are up and start a service when somebody connects."""
+    """Return the running sockets that start a service when a client connects."""
     return [name for name in state.get("sockets", ()) if (find(world, name) or {}).get("active") in UP]
 
 
 def served(world: World, state: Entry) -> list[str]:
-    """Return the services of a socket that are up: systemd doesn't start the socket before they are stopped."""
+    """Return the running services of a socket. systemd starts the socket only after they are stopped."""
     if not state["name"].endswith(".socket"):
         return []
-    # Of a socket that is down, systemd tells nothing but its name.
+    # Of a stopped socket, systemd reports only the name.
     services = state.get("starts") or [state["name"][: -len("socket")] + "service"]
     return [name for name in services if (find(world, name) or {}).get("active") in UP]
 
 
 def file_goes(unit: str, going: Iterable[Node]) -> bool:
-    """Return whether one of these nodes was about the unit's file or one of its drop-ins."""
+    """Return whether one of these removed nodes managed the unit's file or one of its drop-ins."""
     return any(_of_unit(unit, node.attrs.get("path")) for node in going)
 
 
@@ -178,7 +182,10 @@ def file_changes(unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequ
 
 
 def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
-    """Raise CheckError where a node makes the unit's file and is not required: it might come before or after."""
+    """Check that the node requires the node that creates the unit's file. Otherwise their order would be accidental.
+
+    :raises CheckError: if it does not
+    """
     for place in PLACES:
         name = "file:" + posixpath.join(place, file_of(unit))
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
@@ -190,7 +197,7 @@ def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
 
 
 def _up(machine: Machine, verb: str, unit: str) -> Result:
-    """Let a unit come up; where it does not, say what systemd knows of it."""
+    """Start a unit; if that fails, add what systemd knows about it to the error."""
     result = _change(machine, verb, unit, active="active")
     if result["status"] == "error":
         result = error("%s\n%s" % (result["reason"], unit_health.account(machine, unit)), result.get("log"))
@@ -199,44 +206,47 @@ def _up(machine: Machine, verb: str, unit: str) -> Result:
 
 @op(turn="systemd")
 def daemon_reload(machine: Machine, unit: str) -> Result:
-    """Let systemd read the units' files again."""
+    """Make systemd read the unit files again."""
     return machine.run(["systemctl", "daemon-reload"], {"units": {unit: {"reload": None}}}, timeout=TIMEOUT)
 
 
 @op
 def enable(machine: Machine, unit: str) -> Result:
-    """Have the unit started at boot."""
+    """Make the unit start at boot."""
     return _change(machine, "enable", unit, enabled="enabled")
 
 
 @op
 def disable(machine: Machine, unit: str) -> Result:
-    """Have the unit not started at boot."""
+    """Prevent the unit from starting at boot."""
     return _change(machine, "disable", unit, enabled="disabled")
 
 
 @op
 def mask(machine: Machine, unit: str) -> Result:
-    """Have the unit not started by anything."""
+    """Prevent every start of the unit."""
     return _change(machine, "mask", unit, enabled="masked", alias=None)
 
 
 @op
 def unmask(machine: Machine, unit: str, enabled: str = "disabled") -> Result:
-    """Let the unit be started again; `enabled`: how it is to be started at boot under the mask."""
+    """Allow starts of the unit again.
+
+    :param enabled: the unit file state under the mask, for the plan
+    """
     return _change(machine, "unmask", unit, enabled=enabled)
 
 
 @op(name="unmask")
 def unmask_alias(machine: Machine, unit: str, target: str) -> Result:
-    """Take the mask from a name that is an alias of the unit `target`."""
+    """Unmask a name that is an alias of the unit `target`."""
     effect = {"units": {unit: {"alias": target, "enabled": None, "active": None}}}
     return machine.run(["systemctl", "unmask", "--", unit], effect, timeout=TIMEOUT)
 
 
 @op(name="unmask")
 def unmask_nothing(machine: Machine, unit: str) -> Result:
-    """Take a mask away that no unit stands under."""
+    """Unmask a name that has no unit."""
     return machine.run(["systemctl", "unmask", "--", unit], {"units": {unit: None}}, timeout=TIMEOUT)
 
 
@@ -254,18 +264,18 @@ def stop(machine: Machine, unit: str) -> Result:
 
 @op
 def restart(machine: Machine, unit: str) -> Result:
-    """Restart the unit, or start it."""
+    """Restart the unit; start it if it is stopped."""
     return _up(machine, "restart", unit)
 
 
 @op
 def reload(machine: Machine, unit: str) -> Result:
-    """Let the unit read its configuration again; restart it where it can't."""
+    """Reload the configuration of the unit; restart a unit that cannot reload."""
     return _up(machine, "reload-or-restart", unit)
 
 
 def known_names(world: World) -> list[str]:
-    """Return the names of the units there are, as far as they are known."""
+    """Return the names of the existing units, or an empty list if they are unknown."""
     try:
         return list(world.table("units"))
     except Unknown:

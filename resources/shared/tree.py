@@ -12,7 +12,7 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths
 
-# Emptying one of these leaves no host behind; whoever means it can name what is inside.
+# A host does not survive if one of these is emptied. To do it anyway, name the entries inside.
 VITAL = frozenset(
     """
     bin boot dev etc home lib lib64 opt proc root run sbin srv sys tmp usr var
@@ -23,24 +23,24 @@ VITAL = frozenset(
 
 @op(name="mkdir")
 def make(machine: Machine, path: str, mode: int | None, owner: str | None, group: str | None) -> Result:
-    """Make a directory of the tree."""
+    """Create a directory of the tree."""
     return machine.mkdir(path, mode, owner, group)
 
 
 @op(name="write")
 def put(machine: Machine, path: str, content: Blob, mode: int | None, owner: str | None, group: str | None) -> Result:
-    """Put a file of the tree in place."""
+    """Write a file of the tree."""
     return machine.write(path, content, mode, owner, group)
 
 
 @op(name="link")
 def link(machine: Machine, path: str, target: str, owner: str | None, group: str | None) -> Result:
-    """Make a link of the tree."""
+    """Create a link of the tree."""
     return machine.symlink(path, target, owner=owner, group=group)
 
 
 def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
-    """Return what brings the tree under `root` to the content of the node's source, directories first."""
+    """Return what makes the tree under `root` match the node's source, directories first."""
     tree = node.attrs.get("tree") or {}
     actions = []
     for name in sorted(tree, key=lambda name: (tree[name]["kind"] != "directory", name)):
@@ -79,7 +79,7 @@ def _mode(entry: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:
 
 
 def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> list[Action]:
-    """Return what removes everything under `root` that neither comes from the node's source nor is managed."""
+    """Return what removes everything under `root` that neither the node's source contains nor another node manages."""
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
     others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
     return _unmanaged(world, root, own, others, {parent for path in own | others for parent in _parents(path)})
@@ -89,7 +89,7 @@ def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: 
     actions: list[Action] = []
     for name in world.listdir(root):
         path = posixpath.join(root, name)
-        if path in others:  # what is in another node's directory is that node's business
+        if path in others:  # another node manages this path and what is in it
             continue
         stat = world.stat(path)
         is_directory = stat is not None and stat.kind == "directory"
@@ -101,7 +101,7 @@ def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: 
 
 
 def managed(node: Node) -> list[str]:
-    """Return the paths that a node keeps in being: its own, those of its tree, and what its command makes."""
+    """Return the paths that a node manages: its own path, those of its tree, and the files of its command."""
     attrs = node.attrs
     if attrs.get("absent"):
         return []

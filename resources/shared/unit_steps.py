@@ -1,4 +1,4 @@
-"""The steps that bring a unit of systemd to a wanted state, and back to its former one."""
+"""The steps that bring a unit of systemd to its wanted state, and back to its former one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statecfg.resources.shared.paths import nearest
 UP = systemd.UP
 
 
-# Units that are started by others or made at boot, and for which enabling has no meaning.
+# Units that other units start or that are created at boot. Enabling them has no meaning.
 STARTED_ANYWAY = ("enabled", "static", "generated", "transient", "alias", "indirect")
 
 
@@ -24,7 +24,10 @@ MASKED = ("masked", "masked-runtime")
 
 
 def missing(node: Node, world: World, name: str) -> list[Action]:
-    """Return what to do where there is no such unit: nothing where none is wanted. Raises CheckError else."""
+    """Return the actions for a unit that does not exist: none, unless the node masks it.
+
+    :raises CheckError: if the node wants it to run or to start at boot
+    """
     attrs = node.attrs
     if attrs.get("masked"):
         return [systemd.mask(name)]
@@ -35,7 +38,12 @@ def missing(node: Node, world: World, name: str) -> list[Action]:
 
 
 def steps(attrs: Mapping[str, Any], state: dict[str, Any], triggered: bool) -> list[Action]:
-    """Return the steps from how a unit stands (`active`, `enabled`; missing: not known) to what is wanted."""
+    """Return the steps from a unit's state to the wanted one.
+
+    :param state: `name`, `active` and `enabled` (missing: unknown), and optionally `reload`, `served` and `alias`
+    :param triggered: whether a node in `restart_on` changes
+    :raises CheckError: if the unit is masked and the node does not allow to unmask it
+    """
     name, active, boot = state["name"], state.get("active"), state.get("enabled")
     running, enabled, masked = attrs.get("running"), attrs.get("enabled"), attrs.get("masked")
     actions: list[Action] = [systemd.daemon_reload(name)] if state.get("reload") else []
@@ -61,24 +69,24 @@ def steps(attrs: Mapping[str, Any], state: dict[str, Any], triggered: bool) -> l
 
 
 def again(name: str, attrs: Mapping[str, Any], state: Mapping[str, Any]) -> list[Action]:
-    """Return the steps that let a unit take on changed settings."""
+    """Return the steps that make a unit use changed settings: a reload or a restart."""
     if attrs.get("on_change") == "reload" and state.get("active") is not None:
         return [*looked_at(name), systemd.reload(name)]
     return [*looked_at(name), *around(state.get("served") or (), systemd.restart(name))]
 
 
 def looked_at(name: str) -> list[Action]:
-    """Return what comes before a unit reads its settings again."""
+    """Return what to check before a unit reads its settings again."""
     return [sshd.check_config(name)] if sshd.guarded(name) else []
 
 
 def around(services: Sequence[str], action: Action) -> list[Action]:
-    """Return an action on a socket, with its services stopped meanwhile: systemd would refuse it."""
+    """Return an action on a socket between the stop and the start of its services, because systemd requires it."""
     return [*map(systemd.stop, services), action, *map(systemd.start, services)]
 
 
 def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Bring back how the unit stood, as far as the node was given it."""
+    """Restore the unit's state, as far as the node sets it."""
     attrs, name = node.attrs, systemd.unit_name(node.attrs["name"])
     state = systemd.find(world, name)
     if state is None:
@@ -99,17 +107,17 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
     if attrs.get("masked") is not None:
         wanted["masked"] = boot in MASKED
     if world.acted and wanted.get("running") is False and systemd.listening(world, state):
-        del wanted["running"]  # a connection has started it again since it was stopped, as before the node came
+        del wanted["running"]  # a connection has started it again after the stop, as it did before the node
     state["served"] = systemd.served(world, state)
     if state["enabled"] not in MASKED or boot in MASKED:
         return ActionSpec(steps(wanted, state, False))
-    # Under the mask the unit is started at boot as ever, unless the node had a say in that, too.
+    # Unmasking brings back the former boot state, unless the node also sets `enabled`.
     state["enabled"] = boot if attrs.get("enabled") is None else "disabled"
     return ActionSpec([systemd.unmask(state["name"], state["enabled"]), *steps(wanted, state, False)])
 
 
 def remember(node: Node, world: World) -> dict[str, Any]:
-    """Take down how the unit stands."""
+    """Record the unit's state."""
     state = systemd.find(world, systemd.unit_name(node.attrs["name"]))
     if state is None:
         return {}
