@@ -1,4 +1,4 @@
-"""The node types, one per file and found by name: `from statecfg.resources import file` gives the node type."""
+"""The node types, one per file and found by name: `from statecfg.resources import file` imports the node type."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".py", ".hy")
 
 
-class _Resources(type(sys)):  # type: ignore[misc]  # the class of modules has no importable name before `types`
-    """This package: where a submodule defines the node type of its own name, that is what the name means."""
+class _Resources(type(sys)):  # type: ignore[misc]  # naming the class of modules takes an import of `types`
+    """This package. The name of a submodule refers to the node type of the same name, if the submodule defines one."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, type(sys)):
@@ -68,11 +68,14 @@ def available() -> List[str]:
 
 
 def add_directory(directory: str) -> None:
-    """Let the node types of a project's `resources/` join ours. Raises InvalidInput where one has a name of ours."""
+    """Add the node types of a project's `resources/` to the built-in ones.
+
+    :raises InvalidInput: if one has the name of a built-in node type
+    """
     directory = os.path.abspath(directory)
     if not os.path.isdir(directory) or os.path.realpath(directory) in map(os.path.realpath, __path__):
         return
-    # In a checkout of statecfg itself they are ours, also for a statecfg that is installed elsewhere.
+    # In a checkout of statecfg itself, these are the built-in node types, even if another statecfg is installed.
     link = os.path.join(os.path.dirname(directory), "statecfg", "resources")
     if os.path.realpath(link) == os.path.realpath(directory):
         return
@@ -98,7 +101,7 @@ def _file(name: str) -> Any:
 
 
 def _unknown(name: str) -> Exception:
-    # On a host, only a mistake of a node type's author can lead here.
+    # On a host, only a mistake of a node type's author can cause this.
     unknown = named("unknown_node_type")
     if unknown is None:
         return AttributeError("no node type %s in resources/" % name)

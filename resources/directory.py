@@ -77,7 +77,7 @@ directory.claims(paths.path_claim)
 
 @directory.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other, and the removal of what holds the system."""
+    """Refuse attributes that contradict each other, and the removal of directories that the system needs."""
     paths.refuse_with_absent(attrs, ("path", "absent", "recursive"))
     if attrs.get("recursive") and not attrs.get("absent"):
         raise ValueError("recursive goes with absent; parents makes the directories above")
@@ -90,7 +90,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @directory.to_wire
 def to_wire(node: Any, context: Any) -> Any:
-    """Read the source, so that only its content crosses the wire."""
+    """Read the source, so that only its content is sent to the host."""
     source = node.attrs.get("source")
     if source is None:
         return node
@@ -102,7 +102,7 @@ directory.blobs(directories.blobs)
 
 @directory.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the directory, then the tree in it, then look for what nobody manages."""
+    """Compare the directory, then the tree in it, then find unmanaged entries."""
     attrs = node.attrs
     path = paths.followed(world, attrs["path"]) if attrs.get("follow") else attrs["path"]
     if attrs.get("absent"):

@@ -92,7 +92,7 @@ file.claims(paths.path_claim)
 
 @file.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other or do nothing together."""
+    """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     given = [name for name in CONTENT if attrs.get(name) is not None]
     if len(given) > 1:
@@ -114,7 +114,7 @@ file.blobs(files.blobs)
 
 @file.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare kind, content, mode and owner with what stands there."""
+    """Compare file type, content, mode and owner with the host."""
     attrs = node.attrs
     path, content = attrs["path"], attrs.get("content")
     if attrs.get("follow"):

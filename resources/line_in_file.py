@@ -81,13 +81,13 @@ def line_in_file(
 
 @line_in_file.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the line, not the file: several nodes may be about one file."""
+    """Claim the line, not the file, because several nodes may edit one file."""
     return ["line:%s: %s" % (attrs["path"], attrs.get("match") or attrs.get("line"))]
 
 
 @line_in_file.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other or do nothing together."""
+    """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
         raise ValueError("a line is needed, unless it is to be absent")
@@ -101,7 +101,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @line_in_file.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Edit what the file has now, and see whether that makes a difference."""
+    """Edit the present content, and compare the result with it."""
     attrs = node.attrs
     path = paths.followed(world, attrs["path"])
     line, match = attrs.get("line"), attrs.get("match")
@@ -136,7 +136,10 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 
 def refuse_whole(path: str, nodes: Mapping[str, HostNode]) -> None:
-    """Raise CheckError where another node writes the whole file: each would undo what the other does."""
+    """Check that no other node writes the whole file. Otherwise each would undo the other's change.
+
+    :raises CheckError: if one does
+    """
     for name, node in nodes.items():
         if node.type == "file" and node.attrs.get("path") == path and node.attrs.get("content") is not None:
             raise CheckError("%s writes the whole of %s: put the line into its content" % (name, path))

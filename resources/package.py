@@ -1,4 +1,4 @@
-"""Packages of the system, installed by apt."""
+"""Packages of the system, which apt installs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @package.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
-    """Compare what is installed with what is wanted, and ask the package manager what it would do about it."""
+    """Compare the installed package with the wanted one, and ask the package manager what it would do."""
     attrs = node.attrs
     apt = manager(world)
     entry = world.entry("packages", attrs["name"])
@@ -92,7 +92,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
             item = package_transaction.coming(world, node, nodes, (entry or {}).get("version"), satisfied)
         else:  # newer lists may have newer versions
             package_transaction.refuse_excluded(world, node, nodes, satisfied)
-    except Unknown as unknown:  # that it is to be installed is known all the same; what comes along is not
+    except Unknown as unknown:  # the installation is certain; only the packages that come with it are unknown
         known_after = unknown.cause
     if stale:
         item["update"] = attrs["update_cache"]
@@ -100,7 +100,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
 
 
 def satisfied(world: World, node: HostNode) -> bool:
-    """Tell whether a package that is to be there is installed, at a version that is wanted."""
+    """Tell whether the wanted package is installed, in a wanted version."""
     entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")
     found = entry["version"] if entry is not None and not entry.get("state") else None
     return found is not None and (version is None or fnmatch.fnmatchcase(found, version))

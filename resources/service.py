@@ -56,13 +56,13 @@ def service(
 
 @service.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the unit by its whole name."""
+    """Claim the unit by its full name."""
     return ["unit:" + systemd.unit_name(attrs["name"])]
 
 
 @service.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse a masked unit that is to run or to be started at boot."""
+    """Refuse a masked unit that should run or start at boot."""
     for name in ("running", "enabled"):
         if attrs.get("masked") and attrs.get(name):
             raise ValueError("a masked unit can't be %s" % name)
@@ -72,7 +72,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 def check(
     node: HostNode, nodes: Mapping[str, HostNode], actions: list[Mapping[str, Any]], world: World
 ) -> list[Action]:
-    """Compare how the unit stands with what is wanted."""
+    """Compare the state of the unit with the wanted one."""
     name = systemd.unit_name(node.attrs["name"])
     systemd.require_file(name, node, nodes)
     reload = not world.acted and _file_changes(name, node, nodes, actions, world)
@@ -81,8 +81,8 @@ def check(
     except Unknown:
         if node.attrs.get("masked") is False or (node.attrs.get("running") is None and world.triggered_by):
             raise
-        # A required package brings it, and may start it with a configuration that is old by then. Each step makes
-        # sure of its end, wherever the unit stands when its turn comes.
+        # A required package brings the unit and may start it with a configuration that is outdated by then. Each step
+        # achieves its result from any state of the unit.
         return unit_steps.steps(node.attrs, {"name": name, "reload": reload}, bool(world.triggered_by))
     if state is None:
         return unit_steps.missing(node, world, name)
@@ -98,7 +98,7 @@ def check(
 def _file_changes(
     name: str, node: HostNode, nodes: Mapping[str, HostNode], actions: list[Mapping[str, Any]], world: World
 ) -> bool:
-    """Return whether this run changes the unit's own files, by a node that it requires or by one that goes."""
+    """Return whether this run changes the unit's own files, by a required node or by a removed one."""
     if systemd.file_changes(name, node, nodes, actions):
         return True
     try:
@@ -110,7 +110,7 @@ def _file_changes(
 
 @service.on_removal
 def on_removal(node: HostNode, near: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Restart or reload a unit that stays while something goes that its `restart_on` named."""
+    """Restart or reload a unit that stays when a node in its `restart_on` is removed."""
     name = systemd.unit_name(node.attrs["name"])
     if systemd.goes(world, name):
         return []
@@ -130,7 +130,7 @@ def on_removal(node: HostNode, near: Mapping[str, HostNode], world: World) -> li
 
 @service.lasting
 def lasting(node: HostNode, ops: Sequence[str]) -> Any:
-    """Look again at a unit that was started, as some die a second later."""
+    """Check a started unit again later, because some end after a second."""
     seconds = node.attrs.get("stable_for")
     seconds = 3.0 if seconds is None else seconds
     if not {"start", "restart", "reload"}.intersection(ops):

@@ -70,7 +70,7 @@ def link(
     group: str | None,
     replace: bool | None = None,
 ) -> Result:
-    """Make the link, in the place of one that leads elsewhere, or of a file if `replace` says so."""
+    """Create the link. Replace a link with another target, and with `replace` also a file."""
     found = machine.apparent(path)
     if found is not None and found.kind == "file" and not replace:
         return error(
@@ -84,7 +84,7 @@ symlink.claims(paths.path_claim)
 
 @symlink.validate
 def validate(attrs: dict[str, Any]) -> None:
-    """Refuse a link without a target, and a target for a link that is to go."""
+    """Refuse a link without a target, and an absent link with one."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("target"):
         raise ValueError("a link needs a target")
@@ -92,7 +92,7 @@ def validate(attrs: dict[str, Any]) -> None:
 
 @symlink.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the link itself, never what it leads to."""
+    """Compare the link itself, never its target."""
     attrs = node.attrs
     path, target = attrs["path"], attrs.get("target")
     stat = paths.look(world, path, determined=not attrs.get("absent"))
@@ -113,14 +113,14 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 @symlink.remember
 def remember(node: HostNode, world: World) -> dict[str, Any]:
-    """Take down the link, or the file in its place."""
+    """Record the link, or the file in its place."""
     snap = snapshot.Snapshot(world)
     return snap.memory(path=node.attrs["path"], was=snap.entry(node.attrs["path"]))
 
 
 @symlink.undo
 def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Bring back what was there, or take the link away."""
+    """Restore what was there before, or remove the link."""
     restoring = restore.Restore(world, memory)
     if not node.attrs.get("absent"):
         restoring.back(memory["path"], memory["was"], ("symlink",))

@@ -22,8 +22,8 @@ from statecfg import (
 from statecfg.resources.shared import accounts
 from statecfg.resources.shared.paths import account, refuse_with_absent
 
-BREAKING = frozenset(":\r\n")  # what ends a field or an entry of passwd(5) and shadow(5)
-SHORTEST = 4  # characters of a hash; what is shorter ("!", "*") stands for no password and is no secret
+BREAKING = frozenset(":\r\n")  # these end a field or an entry of passwd(5) and shadow(5)
+SHORTEST = 4  # characters of a hash; a shorter one ("!", "*") means no password and is not secret
 
 
 @node_type
@@ -80,7 +80,7 @@ def user(
 
 @user.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other or do nothing together."""
+    """Refuse attributes that contradict each other or have no effect together."""
     refuse_with_absent(attrs, ("name", "absent", "remove_home"))
     if attrs.get("exact_groups") and attrs.get("groups") is None:
         raise ValueError("exact_groups needs groups; an empty list for none")
@@ -94,7 +94,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @user.to_wire
 def to_wire(node: Any, context: Any) -> Any:
-    """Let no report show the hash: whoever has it can try passwords at leisure."""
+    """Turn the hash into a secret, so that no report shows it. Passwords can be tried against a known hash."""
     password = node.attrs.get("password_hash")
     if not isinstance(password, str) or len(password) < SHORTEST:
         return node
@@ -103,7 +103,7 @@ def to_wire(node: Any, context: Any) -> Any:
 
 @user.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare what the host knows of the user with what is wanted."""
+    """Compare the host's user with the wanted one."""
     attrs = node.attrs
     name = attrs["name"]
     entry = world.entry("users", name)
@@ -113,7 +113,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         account(world, "groups", each, node, nodes)
     actions = [accounts.creation(world, attrs)] if entry is None else accounts.changes(world, attrs, entry)
     wanted = attrs.get("password_hash")
-    if wanted is not None and set(wanted) & BREAKING:  # a secret is seen here for the first time
+    if wanted is not None and set(wanted) & BREAKING:  # a secret can only be checked here, on the host
         raise CheckError("password_hash has a colon or line break: give the hash alone")
     if wanted is not None and (world.entry("passwords", name) or {}).get("hash") != accounts.fingerprint(wanted):
         actions.append(accounts.set_password(name, wanted))
@@ -125,7 +125,7 @@ user.remember(accounts.remember)
 
 @user.undo
 def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Take a new user away; bring back an old one, or what was changed of it."""
+    """Remove a new user, or restore a former user or its former fields."""
     attrs = node.attrs
     if memory["entry"] is None:
         if attrs.get("absent"):

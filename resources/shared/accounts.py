@@ -49,7 +49,7 @@ def useradd(
     """Create a user.
 
     :param group: the primary group; None: create a group with the user's name
-    :param gid: the GID of the primary group, if it is known. It only goes into the effect
+    :param gid: the GID of the primary group, if it is known; only the plan uses it
     """
     given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
     argv = ["useradd", *options(given), "--create-home" if create_home else "--no-create-home"]

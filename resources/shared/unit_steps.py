@@ -111,7 +111,7 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
     state["served"] = systemd.served(world, state)
     if state["enabled"] not in MASKED or boot in MASKED:
         return ActionSpec(steps(wanted, state, False))
-    # Unmasking brings back the former boot state, unless the node also sets `enabled`.
+    # Unmasking restores the former boot state, unless the node also sets `enabled`.
     state["enabled"] = boot if attrs.get("enabled") is None else "disabled"
     return ActionSpec([systemd.unmask(state["name"], state["enabled"]), *steps(wanted, state, False)])
 
