@@ -1,3 +1,3 @@
-"""Runs: jobs, the bundle, the exchange with each host, reports, saved plans. Imports what playbooks are made of,
+"""Runs: jobs, the bundle, host sessions, reports and saved plans. Imports the packages that playbooks are made of,
 `transport` and `store`.
 """

@@ -1,8 +1,8 @@
-"""The bundle: what is sent to a host, in parts that the host keeps by their digests.
+"""The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
-A host gets the executor's core with the node types of its definition, in one part that the bootstrap fetches. Two more
-parts follow only where they are needed: code for hooks that run on hosts, and for units. The node types of orphans are
-not known before the host has read its ledger. If the definition does not use them, the host asks for them by name.
+The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it. Two
+more parts follow only if they are needed: code for hooks that run on hosts, and for units. The node types of orphans
+are unknown until the host has read its ledger. If the definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statecfg.run import host_modules
 from statecfg.run.stripping_cache import cache
 
 _BOOTSTRAP = Path(statecfg.__file__).parent / "remote" / "bootstrap.py"
-# Tried in this order on a host; what is too old says so by exit status 96 and the next one is tried.
+# A host tries these in this order. A Python that is too old exits with status 96, and the host tries the next one.
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
 _LAUNCH = (
     'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
@@ -34,10 +34,10 @@ _LAUNCH = (
 
 @dataclass(frozen=True)
 class Part:
-    """Modules as they are sent.
+    """Modules in the form in which they are sent.
 
     :param data: module name → [is it a package, file name, source] as compressed JSON
-    :param sha256: its digest, by which hosts keep it
+    :param sha256: the digest of `data`, under which hosts keep it
     """
 
     data: bytes
@@ -55,18 +55,18 @@ class Bundle(Part):
 
 
 def build(types: Iterable[str]) -> Bundle:
-    """Return the core with node types. The same sources give the same bytes.
+    """Return the core with node types. The same sources always give the same bytes.
 
-    :param types: names of node types that are loaded
-    :raises InvalidInput: if one can't be sent
+    :param types: names of loaded node types
+    :raises InvalidInput: if a node type can't be sent
     """
     return _build(tuple((name, REGISTRY[name].module) for name in sorted(types)))
 
 
 def parts(order: Mapping[str, Any]) -> dict[str, Part]:
-    """Return what a host needs beside its bundle, by digest.
+    """Return digest → part for the parts that a host needs in addition to its bundle.
 
-    :param order: what the host is asked for, with its `hooks` and `units`
+    :param order: the additional data for the executor, with `hooks` and `units`
     """
     hooks = any(hook["where"] == "host" for hook in order.get("hooks", ()))
     wanted = [name for name, needed in (("hooks", hooks), ("units", order.get("units"))) if needed]
@@ -74,7 +74,7 @@ def parts(order: Mapping[str, Any]) -> dict[str, Part]:
 
 
 def digest(types: Iterable[str]) -> str:
-    """Return a digest of all that a run with these node types may send: types of orphans and parts are in it, too.
+    """Return a digest of all code that a run with these node types may send, also for orphans, hooks and units.
 
     :raises InvalidInput: if a node type can't be sent
     """
@@ -84,9 +84,10 @@ def digest(types: Iterable[str]) -> str:
 
 
 def modules_of(types: Iterable[str]) -> tuple[dict[str, host_modules.Module], dict[str, str]]:
-    """Return what a host needs to undo nodes of types that its definition does not use, as far as they are known here.
+    """Return the modules that a host needs to undo nodes of types that its definition does not use.
 
-    The first map is module name → [is it a package, file name, source], the second node type → module.
+    :param types: names of node types; unknown ones are ignored
+    :returns: module name → (is it a package, file name, source), and node type → module
     """
     try:
         found = host_modules.type_modules(types)
@@ -98,7 +99,7 @@ def modules_of(types: Iterable[str]) -> tuple[dict[str, host_modules.Module], di
 def check() -> None:
     """Check that the project's node types compile on hosts.
 
-    :raises InvalidInput: if one does not
+    :raises InvalidInput: if a node type does not compile
     """
     host_modules.check_syntax()
     cache().keep()
@@ -125,7 +126,7 @@ def _packed(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:
 
 @lru_cache(maxsize=1)
 def _bootstrap() -> str:
-    """Return the bootstrap in one short line: csh takes no line break in an argument."""
+    """Return the bootstrap as one short line, because csh does not allow line breaks in an argument."""
     packed = binascii.b2a_base64(zlib.compress(_BOOTSTRAP.read_bytes(), 9), newline=False)
     return (
         "import sys;sys.version_info<(3,8) and (sys.stderr.write("
@@ -136,6 +137,9 @@ def _bootstrap() -> str:
 
 
 def command(python: str | None = None) -> list[str]:
-    """Return the argument list that starts the executor on a host, by the Python given or the first that will do."""
+    """Return the argument list that starts the executor on a host.
+
+    :param python: the Python to use, None for the first usable one of `PYTHONS`
+    """
     pythons = (python,) if python else PYTHONS
     return ["/bin/sh", "-c", _LAUNCH, "statecfg", _bootstrap(), *pythons]

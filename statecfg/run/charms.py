@@ -1,4 +1,4 @@
-"""Charms: directories with a service's hooks, read on this machine: what is in them, and whether they can be used."""
+"""Charms: reads and checks the directories with the hooks of services, on the controller."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.values import kind_of
 from statecfg.remote.units.hooks import DISPATCH
 
-LINK = 0o120000  # the mode that stands for a symbolic link
+LINK = 0o120000  # the mode of a symbolic link
 MAX_BYTES = 64 * 1024 * 1024
 MAX_FILES = 10_000
 MAX_PATH = 1024  # bytes
 METADATA, CONFIG = "metadata.yaml", "config.yaml"
 KINDS = ("provides", "requires", "peers")
-# What every unit offers without saying so, as in juju.
+# The relations that every unit offers without declaring them, as in juju.
 IMPLICIT = {"juju-info": ("provides", "juju-info")}
 LIFECYCLE = ("install", "config-changed", "start", "stop", "upgrade-charm", "upgrade")
 EVENTS = ("joined", "changed", "departed", "broken")
-# Hooks that juju has and that never run here: a charm may bring them.
+# Hooks of juju that statecfg never runs. A charm may contain them.
 ELSEWHERE = ("update-status", "leader-elected", "leader-settings-changed", "collect-metrics", "remove")
-# Files in what charms are built from, which has no hooks of its own yet.
+# Files that show that a directory is the source of a charm, which has no hooks before it is built.
 SOURCES = ("src/charm.py", "layer.yaml", "charmcraft.yaml")
 SKIPPED = (".git", ".hg", ".bzr", ".svn", "__pycache__")
 PLAIN = re.compile(r"[a-z][a-z0-9_-]*\Z")
@@ -43,14 +43,14 @@ PLAIN = re.compile(r"[a-z][a-z0-9_-]*\Z")
 class Charm:
     """A charm.
 
-    :param name: as its metadata.yaml says, or its directory's name
-    :param digest: SHA-256 in hex over names, modes and contents
-    :param files: path inside the charm → (0o755 or 0o644, the file here), or (`LINK`, what the link holds)
-    :param endpoints: relation → (provides, requires or peers; interface); empty where nothing says
-    :param options: those of its config.yaml, by name
+    :param name: the name in its metadata.yaml, otherwise the name of its directory
+    :param digest: SHA-256 in hex of names, modes and contents
+    :param files: path inside the charm → (0o755 or 0o644, the file on the controller), or (`LINK`, the link's text)
+    :param endpoints: relation → (provides, requires or peers; interface); empty without a metadata.yaml
+    :param options: the options in its config.yaml, by name
     :param hooks: names of the files that are hooks, sorted
-    :param contents: SHA-256 in hex of what each file holds, but for links
-    :param described: it has a metadata.yaml, so `endpoints` are all that there are
+    :param described: whether it has a metadata.yaml, so that `endpoints` is complete
+    :param contents: file → SHA-256 in hex of its content, without links
     """
 
     name: str
@@ -64,11 +64,15 @@ class Charm:
 
     @property
     def related(self) -> dict[str, tuple[str, str]]:
-        """Return all relations that there are, as `endpoints` has them; empty where nothing says which."""
+        """All relations including the implicit ones, in the form of `endpoints`; empty without a metadata.yaml."""
         return {**IMPLICIT, **self.endpoints} if self.described else {}
 
     def content(self, name: str) -> bytes:
-        """Return what a file holds. Raises InvalidInput where that is not what the charm's digest was made of."""
+        """Return the content of a file.
+
+        :param name: its path inside the charm
+        :raises InvalidInput: if the file can't be read, or changed after the charm's digest was computed
+        """
         path = self.files[name][1]
         try:
             data = Path(path).read_bytes()
@@ -80,10 +84,10 @@ class Charm:
 
 
 def read(directory: Path, *places: SourceLocation) -> Charm | None:
-    """Return the charm in a directory; None where there is none, or it can't be used, which is reported.
+    """Return the charm in a directory; report the problem and return None if there is no usable one.
 
-    :param directory: an absolute path; it has `hooks/`, or holds the programs that `hooks/` would hold
-    :param places: where the charm is asked for
+    :param directory: an absolute path; the directory contains `hooks/`, or the hooks themselves
+    :param places: source locations that use the charm
     """
     try:
         return _read(directory, places)
@@ -136,7 +140,7 @@ def _read(directory: Path, places: tuple[SourceLocation, ...]) -> Charm | None:
 
 
 class _Files:
-    """The files of a charm, gathered; what is wrong with them is reported."""
+    """Collects the files of a charm and reports problems with them."""
 
     def __init__(self, directory: Path, bare: bool) -> None:
         self.directory, self.bare = directory, bare
@@ -146,7 +150,7 @@ class _Files:
         self.open_to_others: list[Problem] = []
 
     def walk(self, folder: Path) -> Iterator[None]:
-        """Gather what lies in a folder, a file at a time."""
+        """Collect the content of a folder; yield after each file."""
         for path in sorted(folder.iterdir()):
             if path.name in SKIPPED:
                 continue
@@ -187,9 +191,9 @@ class _Files:
             self.files[name] = (LINK, text)
 
     def hooks(self, endpoints: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return the names of the hooks; report those that can't be executed, and those that are misspelt.
+        """Return the names of the hooks; report hooks that are not executable or misspelled.
 
-        :param endpoints: relations that the charm has; None where nothing says
+        :param endpoints: the charm's relations, None if unknown
         """
         found = []
         for inside in sorted(self.files):
@@ -225,7 +229,10 @@ class _Files:
             report(problem("SC0706", f"there is no hook {name}", f"did you mean `{meant}`?", place))
 
     def digest(self, contents: Mapping[str, str]) -> str:
-        """Return the SHA-256 over names, modes and the digests of contents, or what links hold."""
+        """Return the SHA-256 of names, modes, digests of contents, and texts of links.
+
+        :param contents: file → SHA-256 of its content
+        """
         whole = hashlib.sha256()
         for name, (mode, source) in sorted(self.files.items()):
             whole.update(f"{name}\0{mode:o}\0{contents.get(name, source)}\0".encode())
@@ -238,19 +245,19 @@ def _digest(path: Path) -> str:
 
 
 def is_hook(name: str) -> bool:
-    """Return whether a file of this name in `hooks/` runs at some time."""
+    """Return whether statecfg runs a file with this name in `hooks/`."""
     relation, _, event = name.rpartition("-relation-")
     return name in LIFECYCLE or (event in EVENTS and bool(RELATION.match(relation)))
 
 
 def _meant(name: str, endpoints: Mapping[str, Any] | None) -> str | None:
-    """Return the name of the hook that a file's name is a slip of; None where it is right, or no hook's at all."""
+    """Return the hook whose name a file's name misspells; None if the name is correct or resembles no hook."""
     relation, _, event = name.rpartition("-relation-")
     if not PLAIN.match(name) or name in LIFECYCLE or name in ELSEWHERE:
         return None
     if is_hook(name):
         known = () if endpoints is None or relation in endpoints or relation in IMPLICIT else (*endpoints, *IMPLICIT)
-        # Charms keep hooks of relations that they have no longer, and these may be called much like others.
+        # Charms may keep hooks of relations that they no longer have, with names similar to those of others.
         near = nearest(relation, known, 1, 1)
         return f"{near[0]}-relation-{event}" if near else None
     hooks = [f"{each}-relation-{event}" for each in endpoints or () for event in EVENTS]
@@ -261,7 +268,7 @@ def _meant(name: str, endpoints: Mapping[str, Any] | None) -> str | None:
 
 
 def _map(path: Path) -> dict[str, Any] | None:
-    """Return what a YAML file of the charm holds; None where it is not there, or is no map, which is reported."""
+    """Return the map in a YAML file of the charm; None if the file is missing, {} if it is invalid (reported)."""
     if not path.is_file():
         return None
     from statecfg.dialects import yaml_text
@@ -305,7 +312,7 @@ def _options(path: Path) -> dict[str, Option]:
 
 
 def _line(path: Path, key: str) -> SourceLocation:
-    """Return the first line of a YAML file in which a key seems to stand."""
+    """Return the first line of a YAML file that seems to contain a key, otherwise line 1."""
     pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*:""")
     lines = path.read_text("utf-8", "replace").splitlines()
     return SourceLocation(str(path), next((number for number, line in enumerate(lines, 1) if pattern.match(line)), 1))

@@ -1,4 +1,4 @@
-"""Remove blanks from Python source that only people need; every token stays on its line."""
+"""Remove unnecessary blanks from Python source. Every token stays on its line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
 
 
 def compacted(text: str) -> str:
-    """Return Python source with one blank for each level of indentation, and none around operators.
+    """Return Python source with one blank per level of indentation and none around operators.
 
     :param text: the source of a module, without comments
+    :returns: the shorter source, or `text` if the shorter source would not mean the same
     """
     short = _Compacting(text).text()
     try:
@@ -28,7 +29,7 @@ def compacted(text: str) -> str:
 
 
 class _Compacting:
-    """Joins the tokens of one source anew."""
+    """Joins the tokens of one source again, with as few blanks as possible."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines(keepends=True)
@@ -38,7 +39,7 @@ class _Compacting:
         self.last = ""
 
     def text(self) -> str:
-        """Return the source."""
+        """Return the compacted source."""
         depth, starts, ended = 0, True, True
         tokens = iter(self.tokens)
         for token in tokens:
@@ -56,14 +57,14 @@ class _Compacting:
         return "".join([*self.pieces, "\n" * (self.last_row - self.row)])
 
     def must_part(self, text: str) -> bool:
-        """Return whether a token would become one with the token before it."""
+        """Return whether a token needs a blank, because it would merge with the previous token."""
         if text == ".":
             return self.last[-1:].isdigit()
         quote = text[0] in ("'", '"')
         return (quote and self.last.endswith(("'", '"'))) or (is_word(self.last[-1:]) and (quote or is_word(text[0])))
 
     def fstring(self, start: tuple[int, int], tokens: Iterator[tokenize.TokenInfo]) -> tuple[tuple[int, int], str]:
-        """Return where an f-string ends, and its text."""
+        """Return the end of an f-string (row and column) and its text; skip its tokens."""
         depth, end = 1, start
         while depth:
             token = next(tokens)

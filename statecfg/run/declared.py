@@ -1,4 +1,4 @@
-"""From what a playbook says about services to services that can be deployed: hosts, charm, options and settings."""
+"""Turns the services that a playbook declares into services that can be deployed, and checks their relations."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from statecfg.playbook.service_options import Option
 
 Ends = Mapping[str, Sequence[str]]  # relation → (provides, requires or peers; interface)
-_LEFT = object()  # stands for a value that could not be evaluated, which was reported
-LARGEST = 65_000  # bytes of all settings as JSON: a hook reads them in one value of AMP, which has room for 65,535
+_LEFT = object()  # replaces a value that could not be evaluated; the error was reported
+LARGEST = 65_000  # bytes of all settings as JSON: a hook reads them in one value of AMP, which holds 65,535
 
 
 @dataclass(frozen=True)
 class ServiceWork:
-    """A service that is to be deployed.
+    """A service to deploy.
 
-    :param service: as it is declared, with the charm's options in its schema and its settings settled
-    :param hosts: names of all hosts of its pattern, in the inventory's order; a limit leaves none out
+    :param service: the declared service, with the charm's options in its schema and with evaluated settings
+    :param hosts: names of all hosts of its pattern in the inventory's order, whatever the limit
     :param charm: None for a service without hooks
     """
 
@@ -47,30 +47,30 @@ class ServiceWork:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that the playbook gives, without those that are secret."""
+        """The settings in the playbook, without secret ones."""
         return {name: value for name, value in self.service.settings.items() if not isinstance(value, Secret)}
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The values of the settings that are secret."""
+        """The values of the secret settings."""
         given = self.service.settings.items()
         return {name: value.reveal() for name, value in given if isinstance(value, Secret)}
 
     @property
     def hidden(self) -> dict[str, str]:
-        """What must not be shown: name of a secret → value."""
+        """The values to mask: name of a secret → value."""
         return {value.name: value.reveal() for value in self.service.settings.values() if isinstance(value, Secret)}
 
     @property
     def timeout(self) -> float:
-        """Seconds that each hook may take."""
+        """Time limit of each hook, in seconds."""
         return self.service.timeout
 
 
 def services(plays: Iterable[Play], inventory: Inventory, extra: Mapping[str, Any]) -> list[ServiceWork]:
-    """Return the services among plays; report what is wrong with them.
+    """Return the services among plays; report problems with them.
 
-    :param extra: variables that win over those of the plays in the templates of settings
+    :param extra: variables that override those of the plays in the templates of settings
     """
     found = []
     for play in plays:
@@ -88,7 +88,7 @@ def _settled(play: Play, service: Service, hosts: tuple[str, ...], extra: Mappin
     charm = charms.read(service.charm, service.location_of("charm")) if service.charm is not None else None
     schema = {**(charm.options if charm is not None else {}), **service.schema}
     if charm is None and service.charm is not None:
-        return ServiceWork(service, hosts)  # its options are not known
+        return ServiceWork(service, hosts)  # its options are unknown
     settings = dict(_settings(play, service, schema, extra))
     whole = {name: option.default for name, option in schema.items()} | settings
     size = len(json.dumps(whole, default=lambda value: "x" * len(value)))
@@ -101,7 +101,7 @@ def _settled(play: Play, service: Service, hosts: tuple[str, ...], extra: Mappin
 def _settings(
     play: Play, service: Service, schema: Mapping[str, Option], extra: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield each setting with its value; report those that are unknown or of another type."""
+    """Yield each setting with its value; report settings that are unknown or of the wrong type."""
     variables = _variables({**play.vars, **extra})
     for name, written in service.settings.items():
         place = service.location_of(f"settings.{name}")
@@ -123,7 +123,7 @@ def _settings(
             report(_misplaced(option, value, place))
             continue
         if isinstance(value, Secret):
-            value.reveal()  # so that it is known as one that the run uses
+            value.reveal()  # records that the run uses this secret
         try:
             checked = option.check(value)
         except ValueError as error:
@@ -133,7 +133,7 @@ def _settings(
 
 
 def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return variables that need no host: a setting holds for all units, so others do not exist for it."""
+    """Return the variables that don't depend on a host. Settings can use only these: a setting is for all units."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         with collecting() as wrong, reporting():
@@ -152,7 +152,7 @@ def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def _with_secrets(value: Any, option: Option) -> Any:
-    """Return a text with a secret in it as a secret of the option's name."""
+    """Return a text that contains a secret as a secret with the option's name; return other values unchanged."""
     value = opaque.resolve_tokens(value)
     return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
@@ -166,10 +166,10 @@ def _misplaced(option: Option, value: Any, place: SourceLocation) -> Problem:
 
 
 def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[Relation]:
-    """Return the relations of a playbook, and those that units of one charm have with their peers; report wrong ones.
+    """Return the relations of a playbook and the peer relations of its charms; report invalid ones.
 
-    :param works: the playbook's services; one that is wrong may be missing
-    :param given: the relations as they are declared
+    :param works: the playbook's services; invalid ones may be missing
+    :param given: the declared relations
     """
     known = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
     first: dict[tuple[Endpoint, ...], Relation] = {}
@@ -181,7 +181,7 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
             if before is not each:
                 report(problem("SC0715", str(each), "keep one of them", each.position, before.position))
     for work in works:
-        # As in juju: who has peers is related to them without anybody's saying so.
+        # As in juju, a peer relation needs no declaration in the playbook.
         for name, (kind, _) in (work.charm.endpoints if work.charm is not None else {}).items():
             end = Endpoint(work.service.name, name)
             if kind == "peers":
@@ -190,9 +190,10 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
 
 
 def check(each: Relation, known: Mapping[str, Ends]) -> None:
-    """Report what is wrong with a relation between services.
+    """Report a relation between services if it is invalid.
 
-    :param known: the services that there are, each with the ends of relations that its charm has, as `Charm.related`
+    :param each: the relation
+    :param known: service → the relations that its charm offers (see `Charm.related`)
     """
     parts = [_part(end, each, known) for end in each.ends]
     if len({end.service for end in each.ends}) < len(each.ends):
@@ -216,7 +217,7 @@ def check(each: Relation, known: Mapping[str, Ends]) -> None:
 
 
 def _part(end: Endpoint, each: Relation, known: Mapping[str, Ends]) -> Sequence[str] | None:
-    """Return the part that an end has in its charm, and its interface; None where nothing says, or it was reported."""
+    """Return the role of an end in its charm, and its interface; None if unknown or if a problem was reported."""
     there = known.get(end.service)
     if there is None:
         hint = suggest(end.service, known, "there are")

@@ -1,4 +1,4 @@
-"""What a playbook says of services, as a run takes it: who runs where, of what, and who is related to whom."""
+"""The services of a playbook in the form that a run needs: hosts, charms, settings and relations."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ LINK = 0o120000  # the mode that stands for a symbolic link
 class Deployment:
     """The services of a playbook.
 
-    :param project: the name under which the store keeps them
-    :param playbook: the name by which hosts know the playbook
-    :param services: what is declared
-    :param relations: between them, or with those of other playbooks
-    :param prune: what left the definition is to go
-    :param secrets: service → option → value, of options that are secret; never stored
-    :param as_is: nothing of it is taken in: units stay those that they are, and run the hooks that are due
+    :param project: the name of the project in the store
+    :param playbook: the name of the owning playbook on hosts
+    :param services: the declared services
+    :param relations: relations between these services, or with services of other playbooks
+    :param prune: whether to remove orphans
+    :param secrets: service → option → value, for secret options; never stored
+    :param charms: service → charm, None for a service without hooks
+    :param as_is: whether to ignore the declarations: the units stay as they are and run the hooks that are due
     """
 
     project: str
@@ -44,12 +45,16 @@ class Deployment:
     as_is: bool = False
 
     def digest(self, service: str) -> str:
-        """Return a digest of what a service is made of: its charm, and its settings but for secrets."""
+        """Return a digest of a service's charm and of its settings without secrets."""
         said = [[each.digest, each.settings] for each in self.services if each.name == service]
         return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def files(self, service: str, contents: dict[str, Blob]) -> Json:
-        """Return a service's charm as hosts take it; `contents` takes its large files, by digest."""
+        """Return a service's charm in the form that hosts receive.
+
+        :param service: name of the service
+        :param contents: receives the charm's large files, by digest
+        """
         charm = self.charms[service]
         files: Json = {}
         if charm is None:
@@ -61,7 +66,13 @@ class Deployment:
 
 
 def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:
-    """Return the deployment of a playbook that was prepared."""
+    """Return the deployment of a prepared playbook.
+
+    :param work: the prepared playbook
+    :param project: the name of the project in the store
+    :param playbook: the name of the owning playbook on hosts
+    :param prune: whether to remove orphans
+    """
     return Deployment(
         project,
         playbook,

@@ -1,4 +1,4 @@
-"""Many hosts at once: a session with each, a limited number at a time, and one report of them all."""
+"""Runs on many hosts: a limited number of sessions at a time, and one report of all hosts."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What one host is to be.
+    """The work for one host.
 
-    :param playbook: its file, relative to the project
-    :param owner: the name under which the host remembers whose resources they are; `playbook` where not given
-    :param differs: what is known here to be another thing than a saved plan says, so that the host refuses
-    :param units: the units that may run hooks there, and what they are made of (see `units.coordinator`)
-    :param prune: what left the definition is to go
-    :param partial: only some of the playbook's resources: what is not among them has not left the definition
-    :param ledger: the lineage of the host's ledger as it was last heard of here, "" where it never was
-    :param node: the host as hooks on it are told of it
-    :param policy: the playbook as they are told of it
+    :param playbook: the playbook's file, relative to the project
+    :param prune: whether to remove orphans
+    :param partial: whether the definition contains only some of the playbook's resources, so that it shows no orphans
+    :param ledger: the last known lineage of the host's ledger, "" if unknown
+    :param node: the host in the form that hooks on the host receive
+    :param policy: the playbook in the form that these hooks receive
+    :param owner: the name of the owning playbook in the host's ledger; `playbook` if empty
+    :param units: the units that may run hooks on the host, and their content (see `units.coordinator`)
+    :param differs: differences from a saved plan that the controller found; the host refuses the plan if there are any
     """
 
     host: Host
@@ -61,7 +61,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened on a host while a run is under way.
+    """Something that happened on a host during a run.
 
     :param kind: one of `HostEvent`
     """
@@ -73,28 +73,28 @@ class Event:
 
 @dataclass(frozen=True)
 class Options:
-    """How to run.
+    """The options of a run.
 
     :param mode: one of `Mode`
-    :param forks: hosts talked to at once
-    :param keep_going: after a failure, skip only what depends on it
-    :param become: whom to become on every host; None: what the inventory says
-    :param password: for the hosts that become another user because the inventory says so
+    :param forks: maximum number of hosts to process concurrently
+    :param keep_going: after a failure, skip only the nodes that depend on the failed one
+    :param become: the user to become on every host; None to use the inventory
     :param lock_timeout: seconds to wait for another run on a host
-    :param expect: host → node → fingerprint, of a saved plan: a host that would do anything else is refused
-    :param peers: host → the host key of a saved plan, as reports have it: a host that shows another one is refused
-    :param confirm: shown the report of the plan before anything is done; False ends the run there
-    :param patience: seconds a host may have no news but heartbeats, beside the longest timeout of its nodes
-    :param cancel: set to stop: nothing more begins
-    :param run: the run's id; a new one where it is not given
-    :param agreed: that more than half of a host's resources may go was said in so many words
-    :param hooks: host → the hooks that may fire there, as the host takes them
-    :param history: of mode "history": `playbook`, `run` (the beginning of an id), `limit`
-    :param events: is told of the hosts' lives, and calls the controller's hooks
-    :param deployment: the services that are declared
-    :param units: host → the hooks of units that a saved plan says are due: where others are, it is refused
-    :param join: completes these options and the jobs (hooks, events, what is remembered of hosts) while the hosts are
-        being connected to; what it raises ends the run before anything is done
+    :param expect: host → node → fingerprint of a saved plan; a host whose plan differs is refused
+    :param confirm: receives the report of the plan before any change; returns whether to apply it
+    :param password: for hosts that become another user because of the inventory
+    :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
+    :param cancel: set to stop the run: nothing more begins
+    :param run: the run's id; "" for a new one
+    :param agreed: whether the user explicitly allowed removing more than half of a host's resources
+    :param hooks: host → the hooks that may be called for it, in the form that the host receives
+    :param history: for mode "history": `playbook`, `run` (the beginning of an id), `limit`
+    :param events: follows the hosts of the run, and calls the controller's hooks
+    :param deployment: the declared services
+    :param units: host → the due hooks of units in a saved plan; a host with other due hooks is refused
+    :param peers: host → host key of a saved plan, in the form of reports; a host with another key is refused
+    :param join: completes these options and the jobs (hooks, events, stored data of hosts) while statecfg connects to
+        the hosts; if it raises an error, the run ends before any change
     """
 
     mode: str = Mode.PLAN
@@ -122,8 +122,8 @@ class Options:
 def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) -> Report:
     """Run on all hosts; return the report (format 1).
 
-    :param listen: gets every event, one at a time, from whichever thread
-    :raises Exception: what `options.join` raises
+    :param listen: called with every event, one at a time, from different threads
+    :raises Exception: any error of `options.join`
     """
     lock = threading.Lock()
 
@@ -165,15 +165,16 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
             driver.gate_pass.waiting.wait()
         gate.answer = options.confirm(_report(order, playbook, drivers))
     for thread in threads:
-        while thread.is_alive():  # a plain join would hold up Ctrl-C
+        while thread.is_alive():  # a join without timeout would delay Ctrl-C
             thread.join(0.5)
     return _with_shared_ledgers(_report(order, playbook, drivers))
 
 
 def _with_shared_ledgers(report: Report) -> Report:
-    """Return a report that says by name which hosts are the same machine and user: they share one ledger.
+    """Return a report with a warning for each host that shares its ledger, machine and user with another host.
 
-    A host that another name of the same run has locked tells no ledger: the holder's run id and the host key say it.
+    If this run locked the machine under another name, the host reports no ledger. Then the run id of the lock's holder
+    and the host key show which hosts are the same.
     """
     names: dict[str, list[str]] = {}
     for name, host in report["hosts"].items():
@@ -189,7 +190,7 @@ def _with_shared_ledgers(report: Report) -> Report:
 
 
 def _holders(report: Report, host: Mapping[str, Any]) -> list[str]:
-    """Return the names whose run holds a locked host, if it is this run."""
+    """Return the other names under which this run holds a locked host, none if another run holds it."""
     if host["status"] != HostStatus.LOCKED or (host.get("holder") or {}).get("run") != report["run"]:
         return []
     same = [name for name, other in report["hosts"].items() if other is not host and other.get("ledger")]
@@ -197,7 +198,7 @@ def _holders(report: Report, host: Mapping[str, Any]) -> list[str]:
 
 
 class _Joined:
-    """What is looked up while the hosts are being connected to, and who waits for it."""
+    """The data that is looked up while statecfg connects to the hosts."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -205,7 +206,10 @@ class _Joined:
         self.jobs: dict[str, Job] = {}
 
     def join(self, options: Options, jobs: Sequence[Job]) -> None:
-        """Look it up. Raises what `options.join` raises, once nobody waits for it any more."""
+        """Look up the data and wake the waiting threads.
+
+        :raises Exception: any error of `options.join`
+        """
         try:
             found, complete = (options, jobs) if options.join is None else options.join(options, jobs)
             self.jobs = {job.host.name: job for job in complete}
@@ -214,7 +218,10 @@ class _Joined:
             self.done.set()
 
     def of(self, host: str) -> Late:
-        """Wait for it; return what a host is to know. Raises Unjoined where it could not be had."""
+        """Wait for the data; return the part for one host.
+
+        :raises Unjoined: if the look-up failed
+        """
         self.done.wait()
         if self.options is None:
             raise Unjoined
@@ -223,7 +230,7 @@ class _Joined:
 
 
 def _request(job: Job, options: Options, order: Order) -> Request:
-    """Return what one host is asked for."""
+    """Return the request to one host."""
     return Request(
         job.host,
         job.definition,
@@ -238,7 +245,7 @@ def _request(job: Job, options: Options, order: Order) -> Request:
 
 
 def _more(job: Job, options: Options) -> dict[str, Any]:
-    """Return what the executor is to know of a job beside its definition; what says nothing is left out."""
+    """Return the additional data of a job for the executor, without empty values."""
     more: dict[str, Any] = {
         "prune": job.prune,
         "partial": job.partial,
@@ -255,7 +262,7 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
 
 
 def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
-    """Drive one session in a slot of its own; a host that waits for an answer gives its slot up."""
+    """Drive one session in its own slot; a host that waits for the user's answer releases its slot."""
     slots.acquire()
     released = threading.Event()
 
@@ -267,13 +274,13 @@ def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
     threading.Thread(target=release, daemon=True).start()
     try:
         driver.run()
-    except Exception as problem:  # a bug of ours: this host's report shows it, and the others go on
+    except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
         driver.failed(problem)
     released.wait()
 
 
 def _report(order: Order, playbook: str, drivers: Sequence[HostDriver]) -> Report:
-    """Return the report of what is known now."""
+    """Return the report of the run so far."""
     return {
         "format": FORMAT,
         "run": order.run,

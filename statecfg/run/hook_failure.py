@@ -1,4 +1,4 @@
-"""The failure of a hook that ends a host's run."""
+"""The failure of a hook that ends the run on a host."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from statecfg.remote.graph.names import Mode
 
 
 class HookFailure(StatecfgError):
-    """A hook failed, and its policy ends the host's run before anything was changed.
+    """A hook failed, and its failure rule ends the run on a host before any change.
 
-    :param hook: its name
-    :param host: whose run it ends
+    :param hook: name of the hook
+    :param host: name of the host
     :param phase: "pre-reconcile" or "finalize"
-    :param message: why
-    :param again: when it is to be tried again (seconds since 1970); None: never by itself
+    :param message: the reason
+    :param again: time of the next attempt in seconds since 1970; None if statecfg does not retry it
     """
 
     def __init__(self, hook: str, host: str, phase: str, message: str, again: float | None) -> None:
@@ -25,23 +25,23 @@ class HookFailure(StatecfgError):
 
 
 class Called(Protocol):
-    """Who knows which hooks were called for a host as a whole."""
+    """The interface that knows which hooks were called for a host as a whole."""
 
     def due(self, host: str) -> list[dict[str, Any]]:
         """Return the hooks of units that are due on a host."""
 
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
-        """Return the key of a report and the hooks."""
+        """Return the key of the report, and the hooks that were or would be called for the host as a whole."""
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
-        """Return by host the hooks of the host's own events that failed."""
+        """Return host → the failed hooks of the host's own events."""
 
 
 def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: Called | None) -> dict[str, Any]:
-    """Return a report with what hooks did before the hosts were talked to, or would do.
+    """Return a report with the hooks that were or would be called outside of host sessions.
 
     :param failed: the hooks that ended a host's run before it began
-    :param events: knows what else was called; None where no hook was
+    :param events: knows which other hooks were called; None if there were none
     """
     hosts = {name: dict(host) for name, host in report["hosts"].items()}
     for failure in failed:

@@ -1,4 +1,4 @@
-"""Find the modules that a host needs: from a few names, all that they import, stripped for the way."""
+"""Find the modules that a host needs: the given ones and everything that they import, stripped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from statecfg.run.stripping_cache import cache
 Module = tuple[bool, str, str]
 """Whether it is a package, the file name in tracebacks, and the source."""
 
-# What only some hosts need: the part of the bundle → modules and packages.
+# Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
@@ -30,12 +30,12 @@ _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())
 _SESSION = "statecfg.remote.session"
 _RESOURCES = "statecfg.resources"
-_HY = ("hy", "funcparserlib")  # the run time of Hy, which is sent as it is
+_HY = ("hy", "funcparserlib")  # the runtime of Hy, which is sent unstripped
 
 
 @lru_cache(maxsize=1)
 def core() -> dict[str, Module]:
-    """Return the modules that every host needs: those that a session imports, but for `PARTS`."""
+    """Return the modules that every host needs: those that a session imports, except `PARTS`."""
     empty = (True, "resources/__init__.py", "")
     return {"statecfg": (True, "statecfg/__init__.py", _public_names()), _RESOURCES: empty, **closure([_SESSION])}
 
@@ -52,7 +52,7 @@ def of_part(part: str) -> dict[str, Module]:
 def of_types(modules: Iterable[str]) -> dict[str, Module]:
     """Return the modules that define node types and those that they import, without the core.
 
-    :param modules: names of modules. Those written in Hy, and playbooks, must be loaded.
+    :param modules: names of modules. Playbooks and modules written in Hy must be loaded.
     :raises InvalidInput: if a module can't be sent
     """
     from statecfg.dialects.host_source import bundle_modules
@@ -72,7 +72,7 @@ def of_types(modules: Iterable[str]) -> dict[str, Module]:
 
 
 def type_modules(types: Iterable[str]) -> dict[str, str]:
-    """Return node type → the module that defines it, for those of the types that there are.
+    """Return node type → the module that defines it, for the types that exist.
 
     :raises InvalidInput: if a file written in Hy is wrong
     """
@@ -90,7 +90,7 @@ def type_modules(types: Iterable[str]) -> dict[str, str]:
 
 
 def python_types() -> dict[str, str]:
-    """Return node type → module of all that are written in Python; the other ones would have to be loaded."""
+    """Return node type → module for all types written in Python. The others would have to be loaded."""
     modules = {name: f"{_RESOURCES}.{name}" for name in resources.available()}
     return {name: module for name, module in modules.items() if _path(module) is not None}
 
@@ -110,7 +110,7 @@ def check_syntax() -> None:
 
 
 def _parses(path: Path) -> bool:
-    """Return whether this Python can parse a file; if not, loading the file reports its mistake."""
+    """Return whether this Python can parse a file. If not, loading the file reports the error."""
     try:
         ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
@@ -119,9 +119,9 @@ def _parses(path: Path) -> bool:
 
 
 def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]:
-    """Return modules of the host's half and all that they import.
+    """Return modules that run on hosts and everything that they import.
 
-    :param names: full names; those that name no module are ignored
+    :param names: full names; names that don't belong to such a module are ignored
     :param with_parts: whether to follow imports to the modules of `PARTS`
     """
     found: dict[str, Module] = {}
@@ -146,12 +146,12 @@ def _without_core(modules: dict[str, Module]) -> dict[str, Module]:
 
 
 def _is_of(name: str, modules: Iterable[str]) -> bool:
-    """Return whether a name is that of a module, or in one."""
+    """Return whether a name is the name of one of the modules, or inside one of them."""
     return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
 def _home(name: str) -> str:
-    """Return the name of the module that has a name: public names of `statecfg` and names of 0.3 have another one."""
+    """Return the module that defines a name; public names of `statecfg` and names of 0.3 are defined elsewhere."""
     package, _, last = name.rpartition(".")
     if package == "statecfg":
         return statecfg._HOMES.get(last, name)
@@ -161,7 +161,7 @@ def _home(name: str) -> str:
 
 
 def _path(name: str) -> Path | None:
-    """Return the Python file of a module of the host's half, None for any other name."""
+    """Return the Python file of a module that runs on hosts, None for any other name."""
     package, *below = name.split(".")
     if package != "statecfg" or not below or not all(part.isidentifier() for part in below):
         return None
@@ -177,7 +177,7 @@ def _path(name: str) -> Path | None:
 
 
 def _absolute(module: str, package: bool, imported: Iterable[str]) -> list[str]:
-    """Return full names for the names that a module imports."""
+    """Return the full names of the modules that a module imports."""
     found = []
     for name in imported:
         relative = name.lstrip(".")
@@ -188,9 +188,9 @@ def _absolute(module: str, package: bool, imported: Iterable[str]) -> list[str]:
 
 
 def _source(path: Path) -> tuple[str, list[str]]:
-    """Return a file's source as hosts get it, and what it imports.
+    """Return a file's source as hosts receive it, and the names that it imports.
 
-    :raises InvalidInput: if a file of the project does not compile for the oldest Python that hosts may have
+    :raises InvalidInput: if a file of the project does not compile for the oldest supported Python on hosts
     """
     text = path.read_text(encoding="utf-8")
     try:
@@ -205,7 +205,10 @@ def _source(path: Path) -> tuple[str, list[str]]:
 
 
 def _check_version(text: str, short: str) -> None:
-    """Raise SyntaxError, with the column of the original text, if source needs a newer Python than hosts may have."""
+    """Check that source compiles for the oldest supported Python on hosts.
+
+    :raises SyntaxError: if it does not; line and column are those of the original text
+    """
     try:
         ast.parse(short, feature_version=OLDEST)
     except SyntaxError:
@@ -214,7 +217,7 @@ def _check_version(text: str, short: str) -> None:
 
 
 def _public_names() -> str:
-    """Return the source of `statecfg` on hosts: of its names, those whose homes are there, imported when first used."""
+    """Return the source of `statecfg` on hosts: those of its public names that exist there, imported on first use."""
     homes = sorted({**statecfg._HOMES, **statecfg._CALLED}.items())
     kept = {name: home for name, home in homes if home.startswith("statecfg.remote.")}
     return f"""from importlib import import_module

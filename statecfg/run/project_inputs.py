@@ -1,4 +1,4 @@
-"""Notes the inputs of a playbook that are not read as single files: node types, modules, charms and hooks."""
+"""Records the inputs of a playbook that are not read file by file: node types, modules, charms and hooks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SOURCES = (".py", ".hy")
 
 
 def note(project: Project, services: Sequence[ServiceWork]) -> None:
-    """Note a project's node types and hooks, the modules its playbooks imported, and the charms of services.
+    """Record a project's node types and hooks, the modules its playbooks imported, and the charms of services.
 
-    Does nothing unless somebody records.
+    Does nothing unless inputs are being recorded.
     """
     if not inputs.active():
         return
@@ -52,7 +52,7 @@ def _modules() -> Sequence[str]:
 
 
 def _hooks(folder: Path) -> Iterator[Path]:
-    """Yield registrations, and of each hook type its configuration and programs; other files may be its own data."""
+    """Yield registrations, and the configuration and programs of each hook type. Its other files may be data."""
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):

@@ -1,9 +1,9 @@
-"""Read JSON data into frozen classes, strictly: known keys only, at every depth, and each value of the right kind.
+"""Read JSON data into frozen classes, strictly: only known keys at every depth, and every value of the right type.
 
-A class that derives from `Strict` is a frozen dataclass; its annotations say what JSON it takes: `str`, `int`, `float`,
-`bool`, `Literal[…]`, `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and another such class. `Annotated[X, Free(…)]`
-bounds data in depth and size; its keys are not checked if X is `Any` or `Mapping[str, Any]`.
-`Annotated[str, OneOf(…)]` takes the names of a list.
+A class that derives from `Strict` is a frozen dataclass. Its annotations define which JSON it accepts: `str`, `int`,
+`float`, `bool`, `Literal[…]`, `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and other such classes.
+`Annotated[X, Free(…)]` limits the depth and size of data; its keys are not checked if X is `Any` or
+`Mapping[str, Any]`. `Annotated[str, OneOf(…)]` accepts the strings of a list.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.hooks.ruby_json import deeper
 
 Reader = Callable[[Any], Any]
-DEPTH = 104  # levels of nesting in data whose keys nobody knows: what a hook prints may have 100
+DEPTH = 104  # levels of nesting in data with unknown keys; the output of a hook may have 100
 _REFERENCE = 8  # bytes of a pointer
 
 
 class Invalid(StatecfgError, ValueError):
-    """Data that has another shape than its class says.
+    """Data does not have the shape of its class.
 
     :param what: what is wrong, in words
-    :param where: the keys and indexes that lead there, innermost first
+    :param where: path of the wrong value: its keys and indexes, innermost first
     """
 
     def __init__(self, what: str, where: tuple[str, ...] = ()) -> None:
@@ -35,17 +35,20 @@ class Invalid(StatecfgError, ValueError):
         super().__init__(f"{place}: {what}" if place else what)
 
     def under(self, key: str) -> Invalid:
-        """Return the same problem, found below `key` (`.name` or `[3]`)."""
+        """Return the same problem with its path extended by an outer key.
+
+        :param key: `.name` or `[3]`
+        """
         return Invalid(self.what, (*self.where, key))
 
 
 @dataclass(frozen=True)
 class Free:
-    """Bounds data, in particular data whose keys are not known.
+    """Limits data, in particular data with unknown keys.
 
-    :param most: bytes of memory that it may take
-    :param depth: levels of nesting
-    :param map: whether it must be a map
+    :param most: maximum number of bytes of memory
+    :param depth: maximum number of levels of nesting
+    :param map: whether the data must be a map
     """
 
     most: int
@@ -61,13 +64,17 @@ class OneOf:
 
 
 class Strict:
-    """The base of frozen dataclasses that are read from JSON."""
+    """The base class of frozen dataclasses that are read from JSON."""
 
     _compiled: ClassVar[tuple[dict[str, Reader], frozenset[str]] | None] = None
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Return the object that `value` (decoded JSON) describes. Raises Invalid for any other shape."""
+        """Return the object that JSON data describes.
+
+        :param value: decoded JSON
+        :raises Invalid: if the data does not have the shape of this class
+        """
         compiled = cls.__dict__.get("_compiled")
         if compiled is None:
             compiled = cls._compiled = _compile(cls)
@@ -86,16 +93,16 @@ class Strict:
         if not required <= found.keys():
             raise Invalid(f"the key {min(required - found.keys())!r} is missing")
         made = object.__new__(cls)
-        made.__dict__.update(found)  # what is missing is found in the class, where dataclasses keep defaults
+        made.__dict__.update(found)  # missing values are read from the class, where dataclasses keep defaults
         return made
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON data it was read from."""
+        """Return the JSON data that the object was read from."""
         return {key: _plain(value) for key, value in self.__dict__.items()}
 
 
 def weigh(value: object) -> int:
-    """Return how many bytes of memory decoded JSON takes, shared keys counted each time."""
+    """Return how many bytes of memory decoded JSON takes; shared keys count each time."""
     total, waiting = 0, [value]
     while waiting:
         item = waiting.pop()
@@ -109,7 +116,7 @@ def weigh(value: object) -> int:
 
 
 def brief(value: object) -> str:
-    """Return the beginning of a value, as a message quotes it."""
+    """Return the beginning of a value, for a message."""
     if isinstance(value, list | dict) and len(value) > 8:
         return f"a {'list' if isinstance(value, list) else 'map'} of {len(value):,} values"
     text = repr(value[:80] if isinstance(value, str) else value)
@@ -134,7 +141,11 @@ def _compile(cls: type[Strict]) -> tuple[dict[str, Reader], frozenset[str]]:
 
 
 def _reader(hint: Any) -> Reader:
-    """Return what reads a value of a type. Raises TypeError for a type that JSON has no form of."""
+    """Return the function that reads values of a type.
+
+    :param hint: the type, from an annotation
+    :raises TypeError: if JSON can't represent the type
+    """
     origin, given = get_origin(hint), get_args(hint)
     if origin is Annotated:
         (free,) = (mark for mark in given[1:] if isinstance(mark, Free | OneOf))

@@ -1,7 +1,7 @@
-"""Remove from Python source what hosts don't need: annotations, docstrings, comments and imports for annotations.
+"""Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
-class stay, because dataclasses and named tuples are made of them.
+class stay, because dataclasses and named tuples need them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-# Imports from these modules go as soon as nothing but annotations uses them.
+# Imports from these modules are removed unless code other than annotations uses them.
 _FOR_ANNOTATIONS = frozenset({"typing", "typing_extensions", "collections.abc"})
 _WORD = re.compile(r"[^\W\d]\w*")
 _EQUALS = re.compile(rb"[ \t]*=[ \t]*\Z")
@@ -21,10 +21,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def stripped(text: str) -> str:
-    """Return Python source without what hosts don't need.
+    """Return Python source without the parts that hosts don't need.
 
     :param text: the source of a module
-    :returns: the source with the same number of lines. Source in an unusual form is returned as it is.
+    :returns: the source with the same number of lines. Source that can't be stripped is returned unchanged.
     :raises SyntaxError: if the source does not compile
     """
     short = _Stripping(text).text()
@@ -38,7 +38,7 @@ def stripped(text: str) -> str:
 def imports(text: str) -> list[str]:
     """Return the names of the modules that source imports, also inside functions.
 
-    `from a import b` gives `a` and `a.b`, since `b` may be a module. Relative imports begin with dots.
+    `from a import b` yields `a` and `a.b`, because `b` may be a module. Relative imports begin with dots.
     """
     names: dict[str, None] = {}
     for node in ast.walk(ast.parse(text)):
@@ -56,9 +56,9 @@ def imports(text: str) -> list[str]:
 
 
 class _Stripping(ast.NodeVisitor):
-    """Finds the parts of one source that go, and cuts them out.
+    """Finds the unneeded parts of one source, and cuts them out.
 
-    :ivar cuts: (start, end, replacement) in bytes of the source
+    :ivar cuts: (start, end, replacement); positions in bytes of the source
     """
 
     def __init__(self, text: str) -> None:
@@ -76,7 +76,7 @@ class _Stripping(ast.NodeVisitor):
         self.aliases = [node for node in self.tree.body if isinstance(node, ast.Assign) and is_alias(node)]
 
     def text(self) -> str:
-        """Return the source without the parts that go."""
+        """Return the source without the unneeded parts."""
         self.docstring(self.tree)
         self.visit(self.tree)
         for alias in reversed(self.aliases):  # an alias may use one that is defined before it
@@ -86,13 +86,13 @@ class _Stripping(ast.NodeVisitor):
         self.cuts.extend(self.comments())
         pieces, at = [], 0
         for start, end, replacement in sorted(self.cuts):
-            if start >= at:  # a cut inside another cut is gone already
+            if start >= at:  # skip a cut inside another cut
                 pieces += [self.source[at:start], replacement]
                 at = end
         return b"".join([*pieces, self.source[at:]]).decode()
 
     def offset(self, line: int, column: int) -> int:
-        """Return the position of a line (from 1) and column in bytes."""
+        """Return the position in bytes of a line (from 1) and column (from 0)."""
         return self.starts[line - 1] + column
 
     def span(self, node: ast.stmt | ast.expr | ast.arg) -> tuple[int, int]:
@@ -101,9 +101,9 @@ class _Stripping(ast.NodeVisitor):
         return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
 
     def cut(self, start: int, end: int, replacement: bytes = b"", newline: bytes = b"\n") -> None:
-        """Cut a part out; its line breaks stay.
+        """Cut a part out, but keep its line breaks.
 
-        :param newline: how a line break is written there: a backslash comes first where a statement goes on
+        :param newline: the form of these line breaks: they need a backslash inside a statement
         """
         if not replacement and self.source[end : end + 1] in (b"\n", b""):
             start = self.without_blanks(start)
@@ -115,10 +115,10 @@ class _Stripping(ast.NodeVisitor):
             at -= 1
         return at
 
-    # What goes
+    # The parts that are removed
 
     def visit_FunctionDef(self, node: _Function) -> None:
-        """Cut annotations of parameters and of the result, and the docstring."""
+        """Cut the annotations of the parameters and of the result, and the docstring."""
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         for argument in filter(None, every):
@@ -151,7 +151,7 @@ class _Stripping(ast.NodeVisitor):
             self.visit(argument.annotation)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Cut the docstring, and what goes inside."""
+        """Cut the docstring and the unneeded parts of the body."""
         for child in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(child)
         self.docstring(node)
@@ -185,7 +185,7 @@ class _Stripping(ast.NodeVisitor):
             self.visit(node.annotation)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """Put aliases of types off until it is known what uses them."""
+        """Skip aliases of types for now: `text` handles them after it knows which names are used."""
         if node not in self.aliases:
             self.generic_visit(node)
 
@@ -199,7 +199,7 @@ class _Stripping(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        """Cut what is only for type checkers."""
+        """Cut code that is only for type checkers."""
         if ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             self.generic_visit(node)
         elif not node.orelse:
@@ -219,7 +219,7 @@ class _Stripping(ast.NodeVisitor):
             self.cut(*self.span(node.body[0]), b"pass" if alone else b"")
 
     def comments(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the cuts of comments, each with the blanks before it."""
+        """Yield the cuts of comments, each together with the blanks before it."""
         lines = self.source.decode().splitlines(keepends=True)
         for token in tokenize.generate_tokens(io.StringIO(self.source.decode()).readline):
             if token.type == tokenize.COMMENT:
@@ -242,7 +242,7 @@ class _Stripping(ast.NodeVisitor):
         self.used.add(node.id)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """Note the names in a string: it may be in `__all__`, or an annotation of a class."""
+        """Note a string that is a name: it may be in `__all__`, or an annotation in a class."""
         if isinstance(node.value, str) and node.value.isidentifier():
             self.used.add(node.value)
 

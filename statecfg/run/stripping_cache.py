@@ -1,4 +1,4 @@
-"""Keep stripped source between runs of statecfg: it takes longer than all else in a short run."""
+"""Cache stripped source between runs of statecfg, because stripping takes most of the time of a short run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from statecfg.run import compacting, stripping
 
-_MOST = 4 << 20  # bytes of the file; if it grows larger, only entries of this run stay
+_MOST = 4 << 20  # bytes; a larger file is reduced to the entries of this run
 _Entry = tuple[str, list[str]]
 
 
 class StrippingCache:
     """The stripped source and the imports of modules, by the digest of their source.
 
-    :param path: the file that keeps them. It is optional: if it can't be read or written, nothing is kept.
+    :param path: the cache file. If it can't be read or written, nothing is cached.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,8 +31,9 @@ class StrippingCache:
         self.grown = False
 
     def get(self, text: str) -> _Entry:
-        """Return source as hosts get it, and the names that it imports (see `stripping.imports`).
+        """Return source as hosts receive it, and the names that it imports (see `stripping.imports`).
 
+        :param text: the source of a module
         :raises SyntaxError: if the source does not compile
         """
         key = hashlib.sha256((self.version + text).encode()).hexdigest()
@@ -60,7 +61,7 @@ class StrippingCache:
             os.replace(trial, self.path)
 
     def _read(self) -> dict[str, _Entry]:
-        """Return the entries of a file that only this user can write to; hosts run what it says."""
+        """Return the entries of the file, none if other users can write to it: hosts run this code."""
         try:
             with open(self.path, encoding="utf-8") as stream:
                 info = os.fstat(stream.fileno())
@@ -73,7 +74,7 @@ class StrippingCache:
 
 @lru_cache(maxsize=1)
 def cache() -> StrippingCache:
-    """Return the cache of this user, in the directory that the XDG Base Directory Specification names."""
+    """Return this user's cache, in the directory that the XDG Base Directory Specification defines."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path(base if base.startswith("/") else Path("~/.cache").expanduser())
     return StrippingCache(folder / "statecfg" / "host-source.json")
