@@ -1,1 +1,1 @@
-"""Runtime defined entities: types, entities, behaviors, tasks and who may do what with them."""
+"""Runtime defined entities: types, entities, behaviors, tasks and access control."""

@@ -1,4 +1,4 @@
-"""Who may do what: roles, ownership, and what was granted."""
+"""Access control: roles, ownership and grants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RANK = {level: number for number, level in enumerate(LEVELS, 1)}
 
 
 def rank(level: str) -> int:
-    """Return how much a level is: 0 for none, 3 for Full Control."""
+    """Return the rank of an access level: 0 for no access, 3 for Full Control."""
     return _RANK.get(level, 0)
 
 
@@ -23,18 +23,21 @@ def name_of(rank: int) -> str:
 
 
 def administrators_only(principal: Principal, what: str) -> None:
-    """Refuse whoever is no administrator. Raises ApiError."""
+    """Check that the user is an administrator.
+
+    :raises ApiError: the user is not an administrator
+    """
     if not principal.is_administrator:
         raise forbidden(what)
 
 
 def to_type(connection: Any, principal: Principal, id: str) -> int:
-    """Return the rank of what somebody may do with a type."""
+    """Return the rank of a user's access to a type."""
     return 3 if principal.is_administrator else _granted(connection, principal, id)
 
 
 def to_types(connection: Any, principal: Principal) -> dict[str, int]:
-    """Return type → the rank of what a user may do with it, of all types that the user may see."""
+    """Return type → rank of a user's access, for all types that the user may see."""
     types = [row.id for row in records.every(connection, tables.entity_type)]
     if principal.is_administrator:
         return dict.fromkeys(types, rank(FULL_CONTROL))
@@ -46,7 +49,7 @@ def to_types(connection: Any, principal: Principal) -> dict[str, int]:
 
 
 def to_entity(connection: Any, principal: Principal, entity: Any) -> int:
-    """Return the rank of what somebody may do with an entity (a row of the store)."""
+    """Return the rank of a user's access to an entity (a row of the store)."""
     if principal.is_administrator:
         return 3
     if (entity.owner, entity.org) == (principal.name, principal.org):
@@ -55,18 +58,21 @@ def to_entity(connection: Any, principal: Principal, entity: Any) -> int:
 
 
 def need(have: int, level: str, what: str) -> None:
-    """Refuse who may do less than a level. Raises ApiError."""
+    """Check that a rank is at least that of an access level.
+
+    :raises ApiError: it is lower
+    """
     if have < rank(level):
         raise forbidden(what)
 
 
 def hooks_wanted(connection: Any, principal: Principal, type_id: str, invoke_hooks: bool) -> bool:
-    """Return whether hooks are to run.
+    """Return whether to run hooks.
 
-    What a hook itself changes, with its own token, runs none: hooks don't recurse.
+    Changes that a hook makes with its own token run no hooks: hooks don't recurse.
 
-    :param invoke_hooks: what was asked for; False only with Full Control of the type
-    :raises ApiError: it was asked by somebody who may not
+    :param invoke_hooks: what the request asks for; False requires Full Control of the type
+    :raises ApiError: the user lacks Full Control
     """
     if not invoke_hooks and to_type(connection, principal, type_id) < rank(FULL_CONTROL):
         raise ApiError(403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN", "invokeHooks=false needs Full Control of the type.")
@@ -74,7 +80,10 @@ def hooks_wanted(connection: Any, principal: Principal, type_id: str, invoke_hoo
 
 
 def matches(if_match: str | None, etag: str) -> bool:
-    """Tell whether an If-Match header lets a revision be changed. Source: RFC 9110, 13.1.1 (weak tags never match)."""
+    """Return whether an If-Match header allows changing a revision.
+
+    Source: RFC 9110, 13.1.1 (weak tags never match).
+    """
     if if_match is None:
         return True
     tags = [tag.strip() for tag in if_match.split(",")]
@@ -82,7 +91,11 @@ def matches(if_match: str | None, etag: str) -> bool:
 
 
 def level_of(value: Any) -> str:
-    """Return an access level as a URN. Raises ApiError where it is none."""
+    """Return an access level as a URN.
+
+    :param value: the URN, or its last part such as "ReadOnly"
+    :raises ApiError: the value is not an access level
+    """
     for level in LEVELS:
         if value == level or value == level.rpartition(":")[2]:
             return level

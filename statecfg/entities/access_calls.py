@@ -38,7 +38,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}")
 
 
 class AccessCalls(Calls):
-    """Calls about access controls: who has Full Control of a type or an entity gives and takes them."""
+    """Calls about access controls and tokens. Users with Full Control of an object change its access controls."""
 
     def list_grants(self, principal: Principal, object: str, query: Query) -> Page[Grant]:
         """Return a page of the access controls of a type or an entity."""
@@ -54,7 +54,10 @@ class AccessCalls(Calls):
             return _grant(connection, object, grant)
 
     def add_grant(self, principal: Principal, object: str, body: Any) -> Grant:
-        """Give a user or organization access (grantType, accessLevelId, memberId), in place of what it had."""
+        """Grant access to a user or an organization (grantType, accessLevelId, memberId).
+
+        It replaces the member's earlier grant.
+        """
 
         def add(connection: Any) -> Grant:
             _need_control(connection, principal, object)
@@ -79,7 +82,7 @@ class AccessCalls(Calls):
         return self.store.attempt(change)
 
     def replace_grants(self, principal: Principal, object: str, body: Any) -> Page[Grant]:
-        """Put `values` in the place of all access controls; return the first page of them."""
+        """Replace all access controls by `values`; return the first page of them."""
 
         def replace(connection: Any) -> Page[Grant]:
             _need_control(connection, principal, object)
@@ -95,7 +98,7 @@ class AccessCalls(Calls):
         return self.store.attempt(replace)
 
     def delete_grant(self, principal: Principal, object: str, grant: str) -> None:
-        """Take an access control away."""
+        """Remove an access control."""
 
         def drop(connection: Any) -> None:
             _need_control(connection, principal, object)
@@ -105,10 +108,10 @@ class AccessCalls(Calls):
         self.store.attempt(drop)
 
     def add_token(self, name: str, org: str, role: str, lasting: float | None = None) -> str:
-        """Return a new token of a user: the secret itself, 43 characters, which is nowhere else.
+        """Create a token for a user. Return the secret: 43 characters, which are not stored anywhere.
 
-        :param lasting: seconds; None: until it is removed
-        :raises ApiError: the name, organization or role is none
+        :param lasting: lifetime in seconds; None: until someone deletes the token
+        :raises ApiError: the name, organization or role is invalid
         """
         bodies.one_of(role, ROLES, "role")
         for key, value in (("name", name), ("org", org)):
@@ -130,24 +133,24 @@ class AccessCalls(Calls):
         return secret
 
     def list_tokens(self) -> list[Token]:
-        """Return the tokens that were given out and have not expired, by number."""
+        """Return the users' tokens that have not expired, by number."""
         now = self.clock()
         with self.store.reading() as connection:
             found = records.every(connection, tables.token, invocation=None)
             return [rows.token(row) for row in found if row.expires is None or row.expires > now]
 
     def delete_token(self, id: int) -> bool:
-        """Remove a token; return whether there was one of that number."""
+        """Remove a token; return whether the number existed."""
         return self.store.attempt(lambda connection: records.drop(connection, tables.token, id=id)) == 1
 
     def levels_of_types(self, principal: Principal) -> dict[str, str]:
-        """Return type → the access level of a user, "ReadOnly", "ReadWrite" or "FullControl", of all visible types."""
+        """Return type → access level ("ReadOnly", "ReadWrite" or "FullControl") for all types that the user may see."""
         with self.store.reading() as connection:
             ranks = access.to_types(connection, principal)
         return {id: access.name_of(rank) for id, rank in ranks.items()}
 
     def level_of_entity(self, principal: Principal, id: str) -> str:
-        """Return the access level of a user to an entity: "ReadOnly", "ReadWrite" or "FullControl".
+        """Return a user's access level for an entity: "ReadOnly", "ReadWrite" or "FullControl".
 
         :raises ApiError: the entity doesn't exist, or the user may not see it
         """
@@ -157,7 +160,7 @@ class AccessCalls(Calls):
             return access.name_of(rank)
 
     def orgs(self, principal: Principal) -> list[str]:
-        """Return the names of the organizations that somebody may see: administrators all that have users."""
+        """Return the organizations that a user may see: administrators see all with tokens, others only their own."""
         if not principal.is_administrator:
             return [principal.org]
         with self.store.reading() as connection:
@@ -165,20 +168,22 @@ class AccessCalls(Calls):
         return sorted({principal.org, *(row.org for row in found)})
 
     def revoke(self, secret: str) -> bool:
-        """Remove a token by its secret (logging out); return whether there was one."""
+        """Remove a token by its secret (logout); return whether it existed."""
         key = digest(secret)
         return self.store.attempt(lambda connection: records.drop(connection, tables.token, digest=key)) == 1
 
     def principal_of(self, secret: str) -> Principal | None:
-        """Return whose a token is; None: nobody's, or it has expired."""
+        """Return the user of a token; None if the token is unknown or has expired."""
         with self.store.reading() as connection:
             return owner(records.find(connection, tables.token, digest=digest(secret)), self.clock())
 
     def invocation_token(self, invocation: str) -> str:
-        """Return a token for an invocation that runs, which ends with it: what it changes runs no hooks.
+        """Return a token for a running invocation.
+
+        The token is valid until the invocation ends. Changes made with it run no hooks.
 
         :param invocation: its id
-        :raises ApiError: it does not run
+        :raises ApiError: the invocation is not running
         """
         with self.store.reading() as connection:
             task = records.find(connection, tables.task, invocation=invocation)
@@ -189,19 +194,22 @@ class AccessCalls(Calls):
 
 
 def owner(token: Any, now: float) -> Principal | None:
-    """Return whose a token (a row, or None) is; None if there is none or it has expired."""
+    """Return the user of a token (a row); None if the row is None or the token has expired."""
     if token is None or (token.expires is not None and token.expires <= now):
         return None
     return Principal(token.name, token.org, token.role, token.invocation or "")
 
 
 def digest(secret: str) -> str:
-    """Return the form in which the store keeps a token or a cookie."""
+    """Return the digest that the store keeps instead of a token or cookie."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def _need_control(connection: Any, principal: Principal, object: str) -> None:
-    """Refuse who has no Full Control of a type or an entity, and what is neither. Raises ApiError."""
+    """Check that the user has Full Control of a type or an entity.
+
+    :raises ApiError: the user lacks it, or the id names neither
+    """
     entity = records.find(connection, tables.entity, id=object)
     if entity is not None:
         have = access.to_entity(connection, principal, entity)
@@ -219,7 +227,10 @@ def _grant(connection: Any, object: str, grant: str) -> Grant:
 
 
 def _given(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return member and level of an access control's body. Raises ApiError."""
+    """Return the member and the access level from a request body.
+
+    :raises ApiError: the body is invalid
+    """
     if body.get("grantType") not in (None, MEMBERSHIP):
         raise bad(f"grantType has to be {MEMBERSHIP}.")
     member = bodies.text(body, "memberId")

@@ -1,7 +1,7 @@
-"""Behaviors by kind: what is wrong with one when it is defined, and how one is run.
+"""Behaviors by kind: validate their definitions and run them.
 
 Kinds: `noop`, `WebHook` (statecfg.entities.webhook), `Function` (statecfg.entities.functions) and `Playbook`
-(statecfg.entities.playbooks). Others may be defined, as clients of the original do; invoking them is an error.
+(statecfg.entities.playbooks). Other kinds can be defined, as clients of the original do, but not invoked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statecfg.playbook.project import Project
 from statecfg.problems import suggest
 from statecfg.remote.machine.redact import Redactor
 
-TIMEOUT = 600.0  # seconds that an invocation may take where its behavior says nothing
+TIMEOUT = 600.0  # default time limit of an invocation in seconds
 LONGEST = 7 * 86_400.0
 SUFFIXES = (".yml", ".yaml", ".py", ".hy")
 FAILED = "RDE_BEHAVIOR_FAILED"
@@ -30,9 +30,9 @@ Update = Callable[[Json], None]
 
 
 def check(execution: Mapping[str, Any], project: Project | None = None) -> list[str]:
-    """Return what is wrong with the execution of a behavior, [] for nothing.
+    """Return the problems of a behavior's execution; [] if it is valid.
 
-    :param project: where functions and playbooks are looked for; None: they are not looked for
+    :param project: project that must contain the function or playbook; None: don't check that
     """
     kind = execution.get("type")
     if not isinstance(execution.get(selection.SELECTABLE, False), bool):
@@ -77,7 +77,7 @@ def _wrong_playbook(id: Any, properties: Mapping[str, Any], root: Path | None) -
 
 
 def undeclared(execution: Mapping[str, Any]) -> list[str]:
-    """Return what a new behavior must declare besides what `check` asks of every behavior.
+    """Return what a new behavior must declare in addition to the rules of `check`.
 
     Behaviors of earlier versions lack it and still run; they reach the hosts that their playbook names.
     """
@@ -106,15 +106,15 @@ def run(
     update: Update,
     token: Callable[[], str],
 ) -> Outcome | None:
-    """Run a behavior and return what came of it; None where it was stopped, and is to be run again.
+    """Run a behavior and return its outcome; None if it was stopped and must run again.
 
-    :param store: the URL of the store, for runs of playbooks; "" for the project's
-    :param stop: set to end it early
-    :param update: takes `progress`, `details` and `operation` of the task meanwhile
+    :param store: URL of the store, for runs of playbooks; "" for the project's
+    :param stop: set to stop it early
+    :param update: receives `progress`, `details` and `operation` of the task during the run
     :param token: makes the token of `actAsToken`
     """
     execution = invocation.execution
-    # A playbook that is gone must not keep an entity from being deleted.
+    # A missing playbook must not prevent the deletion of an entity.
     wrong = check(execution, None if invocation.destroys else project)
     mask = Redactor(dict(secrets(execution))).value
     if wrong:
@@ -151,7 +151,7 @@ def run(
 
 
 def secrets(value: Any, name: str = "secret") -> Iterator[tuple[str, str]]:
-    """Yield each text below a key that begins with _secure_ or _internal_, with a name for it."""
+    """Yield name and value of each string below a key that starts with _secure_ or _internal_."""
     for key, item in value.items() if isinstance(value, Mapping) else ():
         if key.startswith(("_secure_", "_internal_")):
             yield from _texts(item, key)
@@ -177,7 +177,7 @@ def _failed(message: str, code: int = 500, minor: str = FAILED) -> Outcome:
 
 
 def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
-    """Return what the behavior says itself; by default, what it was invoked with."""
+    """Return the outcome that the behavior declares; by default, its input."""
     error = properties.get("returnError")
     if isinstance(error, Mapping):
         return _failed(

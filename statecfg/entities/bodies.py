@@ -1,4 +1,4 @@
-"""What a request's body holds, taken out of it with its type looked at. Keys that mean nothing here are passed over."""
+"""Read values from request bodies and check their types. Unknown keys are ignored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _WORDS: Mapping[type, str] = {str: "a text", dict: "an object", list: "a list", 
 
 
 def whole(body: Any) -> Mapping[str, Any]:
-    """Return a body that is an object of JSON values that the store can hold. Raises ApiError."""
+    """Return a request body as an object of JSON values that the store can hold.
+
+    :raises ApiError: the body is not such an object
+    """
     if not isinstance(body, dict):
         raise bad("The body has to be a JSON object.")
     check(body, "the body")
@@ -23,7 +26,11 @@ def whole(body: Any) -> Mapping[str, Any]:
 
 
 def check(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what JSON text can't hold or a database can't read: U+0000, half characters, NaN, deep nesting."""
+    """Refuse values that JSON or a database can't hold: U+0000, lone surrogates, NaN, huge numbers, deep nesting.
+
+    :param where: name of the value for the error message
+    :raises ApiError: the value contains one of these
+    """
     if depth > DEEPEST:
         raise bad(f"{where}: it is nested more than {DEEPEST} deep.")
     if isinstance(value, str):
@@ -43,7 +50,11 @@ def check(value: Any, where: str, depth: int = 0) -> None:
 
 
 def text(body: Mapping[str, Any], key: str, longest: int = LONGEST) -> str:
-    """Return a text that has to be there and not be empty. Raises ApiError."""
+    """Return a required, non-empty string.
+
+    :param longest: maximum number of characters
+    :raises ApiError: it is missing, empty, too long or of another type
+    """
     value = optional(body, key, str)
     if not value:
         raise bad(f"{key} is missing.")
@@ -53,7 +64,10 @@ def text(body: Mapping[str, Any], key: str, longest: int = LONGEST) -> str:
 
 
 def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
-    """Return a value that may be missing or null (then: None). Raises ApiError where it is of another type."""
+    """Return a value, or None if it is missing or null.
+
+    :raises ApiError: the value is of another type
+    """
     value = body.get(key)
     if value is None:
         return None
@@ -63,7 +77,10 @@ def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
 
 
 def words(body: Mapping[str, Any], key: str) -> list[str]:
-    """Return a list of texts, [] where it is missing. Raises ApiError."""
+    """Return a list of strings; [] if it is missing.
+
+    :raises ApiError: the value is not a list of strings
+    """
     value = optional(body, key, list) or []
     if not all(isinstance(item, str) for item in value):
         raise bad(f"{key} has to be a list of texts.")
@@ -71,7 +88,10 @@ def words(body: Mapping[str, Any], key: str) -> list[str]:
 
 
 def one_of(value: Any, allowed: tuple[str, ...], key: str) -> str:
-    """Return a value that has to be one of a few. Raises ApiError with the one that was meant, where that is clear."""
+    """Return a value that must be one of the allowed ones.
+
+    :raises ApiError: it is not; the message suggests the nearest allowed value
+    """
     if value not in allowed:
         meant = nearest(value, allowed) if isinstance(value, str) else []
         hint = f" Did you mean {meant[0]}?" if meant else ""
@@ -80,7 +100,10 @@ def one_of(value: Any, allowed: tuple[str, ...], key: str) -> str:
 
 
 def values(body: Any) -> list[Mapping[str, Any]]:
-    """Return the objects of a body's `values`, as lists are replaced with. Raises ApiError."""
+    """Return the objects in `values` of a body that replaces a list.
+
+    :raises ApiError: `values` is missing or not a list of objects
+    """
     found = optional(whole(body), "values", list)
     if found is None or not all(isinstance(item, dict) for item in found):
         raise bad("values has to be a list of objects.")

@@ -1,4 +1,4 @@
-"""What the calls of the API have in common: the store they work on, the clock they go by, and lists."""
+"""The base of all API calls: the store, the clock, and paged lists."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ LARGEST_PAGE = 128
 
 
 class Calls:
-    """Calls of the API: each takes who asks first, raises ApiError where it refuses, StoreError where it can't.
+    """Base class of the API calls.
 
-    :param store: what they work on; threads may share both
-    :param clock: gives seconds since 1970
-    :param project: where functions and playbooks of behaviors are looked for when these are made; None: they are not
+    Each call takes the requesting user first. It raises ApiError if it refuses the request, and StoreError if the store
+    fails.
+
+    :param store: the store; threads may share it and this object
+    :param clock: returns seconds since 1970
+    :param project: project that must contain the functions and playbooks of new behaviors; None: don't check that
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time, project: Project | None = None) -> None:
@@ -33,12 +36,12 @@ class Calls:
 def listed(
     connection: Any, table: Any, scope: Sequence[Any], query: Query, fields: Fields, made: Callable[[Any], T]
 ) -> Page[T]:
-    """Return the page of a list that is asked for.
+    """Return the requested page of a list.
 
-    :param scope: what the list is of (see `store.entities.lists`)
-    :param fields: what it can be filtered and sorted by
-    :param made: makes a value of a row
-    :raises ApiError: the filter, the field to sort by, or the page is wrong
+    :param scope: conditions that limit the list (see `store.entities.lists`)
+    :param fields: fields for filters and sorting
+    :param made: converts a row to an item
+    :raises ApiError: the filter, the sort field or the page is invalid
     """
     check_page(query)
     condition, order = filters.parse(query.filter, fields), filters.order(query.sort, fields)
@@ -50,7 +53,10 @@ def listed(
 
 
 def part(values: Sequence[T], query: Query) -> Page[T]:
-    """Return the page of a short list that is asked for, as it stands; it can be neither filtered nor sorted."""
+    """Return the requested page of a short list, in its given order.
+
+    :raises ApiError: the page is invalid, or the query filters or sorts
+    """
     check_page(query)
     if query.filter or query.sort:
         raise bad("This list can be neither filtered nor sorted.")
@@ -59,7 +65,10 @@ def part(values: Sequence[T], query: Query) -> Page[T]:
 
 
 def check_page(query: Query) -> None:
-    """Refuse pages that there can't be. Raises ApiError."""
+    """Check the page number and the page size.
+
+    :raises ApiError: one of them is out of range
+    """
     if not 1 <= query.page <= 10**9:
         raise bad("page has to be a number from 1.")
     if not 1 <= query.page_size <= LARGEST_PAGE:

@@ -1,7 +1,7 @@
-"""The process in which one behavior runs: its request on stdin, its answer on the descriptor that its argument names.
+"""The process that runs one behavior. It reads its request from stdin and answers on the descriptor in its argument.
 
-What the behavior prints is its own; who asks us keeps it. When stdin ends, whoever asked is gone, and so are we, and
-all that was started here.
+The parent keeps what the behavior prints. The end of stdin means that the parent is gone: then this process ends, with
+everything that it started.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def main(descriptor: int) -> int:
-    """Do one request: {"do": "function" or "playbook", …}; return 0 where it was answered."""
+    """Handle one request: {"do": "function" or "playbook", …}; return 0 after answering it."""
     os.set_inheritable(descriptor, False)
     given = os.fdopen(os.dup(0), "rb")
     null = os.open(os.devnull, os.O_RDONLY)
@@ -50,7 +50,7 @@ def _answer(request: Json, update: Callable[[Json], None]) -> Json:
 
 
 def _end_with(stream: BinaryIO) -> None:
-    """End, with all of our group and all that left it, when a stream ends."""
+    """When a stream ends, kill this process, its group, and all marked processes that left the group."""
     from statecfg.entities.processes import MARK
     from statecfg.remote.machine.process import kill_marked
 

@@ -1,6 +1,6 @@
-"""What users learn of a playbook's runs: counts and codes. Names of hosts and paths are for administrators.
+"""Texts about a playbook's runs that users may see: counts and codes. Only administrators see host names and paths.
 
-A task's `result`, `error` and `details` are read by its tenant. The texts for administrators are in the task's log.
+A task's `result`, `error` and `details` are visible to its tenant. The texts for administrators are in the task's log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATH = re.compile(r"(?<![\w.:/~-])/([\w.@+-]+)/(?:[\w.@+-]+/)*")  # an absolute
 
 
 def result(reports: Sequence[Json]) -> Json:
-    """Return the result of a task: each run with its number of hosts by status and of resources by outcome."""
+    """Return the result of a task: for each run, the number of hosts by status and of resources by outcome."""
     return {"runs": [_run(report) for report in reports]}
 
 
@@ -30,23 +30,24 @@ def details(reports: Sequence[Json]) -> str:
 
 
 def failed_runs(reports: Iterable[Json], failed: Sequence[str]) -> str:
-    """Return why a task failed: in which runs how many hosts and resources failed.
+    """Return why a task failed: the counts of hosts and resources of each failed run.
 
-    :param failed: ids of the runs that failed
+    :param failed: ids of the failed runs
     """
     lines = [_line(_run(report)) for report in reports if report["run"] in failed]
     return f"The playbook failed: {'; '.join(lines)}. {ASK}"
 
 
 def rejected(problems: Iterable[Problem]) -> str:
-    """Return why a playbook could not be used with an entity, without names and paths."""
+    """Return why a playbook cannot be used with an entity, without names and paths."""
     kinds = dict.fromkeys(f"{each.summary} [{each.code}]" for each in problems)
     return f"The playbook cannot be used with this entity: {', '.join(kinds)}. {ASK}"
 
 
 def without_path(text: str, root: Path) -> str:
-    """Return what a function says without paths of the server: files of the project by their relative path, others by
-    their name.
+    """Return a function's text without the server's paths.
+
+    Files of the project keep their relative path, others keep only their name.
     """
     inside = text.replace(f"{root}/", "").replace(str(root), "the project")
     return _PATH.sub(lambda found: "…/" if os.path.isdir(f"/{found[1]}") else found[0], inside)

@@ -1,4 +1,4 @@
-"""Documents of the API, each declared once: from the fields of a class come its JSON and the schemas of that JSON."""
+"""Documents of the API, each declared once: the fields of a class define its JSON and the schemas of that JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Filters of lists, in FIQL: comparisons joined by `;` (and) and `,` (or), in parentheses.
+"""Filters of lists, in FIQL: comparisons joined by `;` (and) and `,` (or), with parentheses.
 
-Source: draft-nottingham-atompub-fiql-00. A comparison is a key, one of == != =lt= =le= =gt= =ge=, and a value, in
-which, after == and !=, `*` stands for any text; a backslash keeps one of `; , ( ) * \\` what it is.
+Source: draft-nottingham-atompub-fiql-00. A comparison is a key, one of == != =lt= =le= =gt= =ge=, and a value. After ==
+and !=, `*` in the value matches any text. A backslash escapes one of `; , ( ) * \\`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Condition = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What a key of a filter stands for.
+    """The column that a key of a filter refers to.
 
-    :param column: the store's
-    :param kind: "text", "time" (ISO 8601 in filters), "number", or "json": keys inside it may follow
+    :param column: the column in the store
+    :param kind: "text", "time" (ISO 8601 in filters), "number", or "json" (the key continues with keys inside it)
     """
 
     column: str
@@ -41,10 +41,10 @@ Fields = Mapping[str, Field]
 
 
 def parse(text: str, fields: Fields) -> Condition | None:
-    """Return a filter as a condition of the store (see `store.conditions`), None for the empty one.
+    """Parse a filter to a condition of the store (see `store.conditions`); return None for an empty filter.
 
-    :param fields: key → what it stands for
-    :raises ApiError: it can't be parsed, or names a key that there is not
+    :param fields: key → field
+    :raises ApiError: the syntax is wrong, or the filter names an unknown key
     """
     if not text.strip():
         return None
@@ -54,7 +54,7 @@ def parse(text: str, fields: Fields) -> Condition | None:
 
 
 def order(name: str, fields: Fields) -> tuple[str, tuple[str, ...]] | None:
-    """Return the column, and the keys inside it, that a list is to be sorted by; None where no name is given.
+    """Return the column, and the keys inside it, to sort a list by; None for an empty name.
 
     :raises ApiError: there is no field of that name
     """
@@ -99,7 +99,7 @@ class _Parser:
         items = [part()]
         while self.text.startswith(separator, self.at):
             self.at += 1
-            # What clients write that put one after each comparison.
+            # Some clients put a separator after each comparison.
             if self.at == len(self.text):
                 break
             items.append(part())
@@ -139,7 +139,7 @@ class _Parser:
 
 
 def _pattern(raw: str) -> str | tuple[str, ...]:
-    """Return a value that `*` may stand in: as a text, or as the texts between which any text may stand."""
+    """Parse a value with wildcards: return a string, or the strings before, between and after the `*`."""
     pieces = [""]
     for escaped, star, plain in _PIECE.findall(raw.replace("\0", "")):
         if star:
@@ -159,7 +159,7 @@ def _value(name: str, field: Field, raw: str) -> Any:
         return value
     try:
         moment = datetime.datetime.fromisoformat(value)
-        # A time without a zone is UTC: that is what replies are in.
+        # A time without a zone is UTC, like the times in replies.
         return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
     except (ValueError, OverflowError):
         raise bad(f"{name} is compared with times such as 2031-05-01T12:30:00.000Z.", INVALID) from None

@@ -1,4 +1,7 @@
-"""Functions of a project as behaviors: `MODULE:FUNCTION`, `def FUNCTION(entity, arguments, context)` in behaviors/."""
+"""Behaviors that are functions of a project.
+
+The id is `MODULE:FUNCTION`: a `def FUNCTION(entity, arguments, context)` in the directory behaviors/.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Context:
-    """What a function is told beside the entity's content and the arguments.
+    """The input of a function besides the entity's content and the arguments.
 
     :param entity_id: the entity's URN
     :param entity_name: its name
     :param type_id: the URN of its type
-    :param hook: "PostCreate", "PostUpdate", "PreDelete" or "PostDelete"; "" where a user invoked it
-    :param user: name of the user it is done for
+    :param hook: "PostCreate", "PostUpdate", "PreDelete" or "PostDelete"; "" if a user invoked it
+    :param user: name of the user whose request caused it
     :param task_id: URN of the task that shows the invocation
-    :param invocation_id: the same for every try of the same invocation
-    :param metadata: what the user gave beside the arguments
-    :param properties: the behavior's `execution_properties`, `_secure_*` and `_internal_*` included
-    :param token: for calls of the API in the user's name, until the function returns; None without `actAsToken`
+    :param invocation_id: the same for all attempts of one invocation
+    :param metadata: given by the user besides the arguments
+    :param properties: the behavior's `execution_properties`, including `_secure_*` and `_internal_*`
+    :param token: for API calls on behalf of the user, valid until the function returns; None without `actAsToken`
     """
 
     entity_id: str
@@ -51,7 +54,12 @@ class Context:
     _update: Callable[[Json], None] = field(repr=False)
 
     def update(self, progress: int | None = None, text: str | None = None) -> None:
-        """Say how far it is: the task shows `progress` (0 to 100, in percent) and `text` as its details."""
+        """Report progress to the task.
+
+        :param progress: percent, 0 to 100
+        :param text: the new `details` of the task
+        :raises ValueError: `progress` is out of range
+        """
         if progress is not None and not 0 <= progress <= 100:
             raise ValueError(f"progress is a number from 0 to 100, not {progress!r}")
         news: Json = {} if progress is None else {"progress": int(progress)}
@@ -59,9 +67,9 @@ class Context:
 
 
 def wrong(id: Any, root: Path | None) -> str:
-    """Return what is wrong with the `id` of such a behavior, "" where nothing is.
+    """Return the problem with a function's `id`, "" if there is none.
 
-    :param root: the project's directory, to look whether the function is there; None: not looked at
+    :param root: the project's directory, which must contain the function; None: don't check that
     """
     found = _ID.match(id) if isinstance(id, str) else None
     if found is None:
@@ -85,12 +93,12 @@ def wrong(id: Any, root: Path | None) -> str:
 
 
 def file_of(root: Path, module: str) -> Path:
-    """Return the file of a module."""
+    """Return the path of a module."""
     return root.joinpath(FOLDER, *module.split(".")).with_suffix(".py")
 
 
 def is_there(path: Path) -> bool:
-    """Return whether there is such a file; none has a name that is too long for one."""
+    """Return whether the file exists; False also for a name that is too long for the file system."""
     try:
         return path.is_file()
     except OSError:
@@ -114,7 +122,7 @@ def _names(tree: ast.Module) -> list[str]:
 def call(request: Json, update: Callable[[Json], None]) -> Json:
     """Call the function that a request names; return {"ok", "result" or "error", "where"}.
 
-    Nothing is raised: what goes wrong in the user's code is the answer.
+    It raises nothing: an error in the user's code becomes the answer.
     """
     root = Path(request["root"])
     problem = wrong(request["id"], root)
@@ -148,7 +156,7 @@ def _loaded(path: Path, module: str) -> Any:
 
 
 def _where(error: BaseException, root: Path) -> str:
-    """Return the lines of the project's own code that led to an error."""
+    """Return the kind of an error and the lines of the project's own code that led to it."""
     own = [each for each in traceback.extract_tb(error.__traceback__) if each.filename.startswith(f"{root}/")]
     lines = [f"at {Path(each.filename).relative_to(root)}:{each.lineno} in {each.name}" for each in own]
     if isinstance(error, SyntaxError) and error.filename:

@@ -24,10 +24,10 @@ IN_USE = "RDE_IN_USE"
 
 
 class InterfaceCalls(Calls):
-    """Calls about interfaces and their behaviors. Everybody reads them; administrators make and change them."""
+    """Calls about interfaces and their behaviors. Everybody reads them; only administrators create and change them."""
 
     def create_interface(self, principal: Principal, body: Any) -> Interface:
-        """Make an interface (name, vendor, nss, version; id and readonly are optional)."""
+        """Create an interface (name, vendor, nss, version; id and readonly are optional)."""
         access.administrators_only(principal, "creating an interface")
         body = bodies.whole(body)
         named = namespace(body)
@@ -53,7 +53,7 @@ class InterfaceCalls(Calls):
             return listed(connection, tables.interface, [], query, FIELDS, rows.interface)
 
     def update_interface(self, principal: Principal, id: str, body: Any) -> Interface:
-        """Change an interface's name; vendor, nss and version can't be changed, nor anything while entities exist."""
+        """Change an interface's name, if no entities use it. Its vendor, nss and version can't be changed."""
         access.administrators_only(principal, id)
         body = bodies.whole(body)
         name = bodies.text(body, "name")
@@ -71,7 +71,7 @@ class InterfaceCalls(Calls):
         return self.store.attempt(change)
 
     def delete_interface(self, principal: Principal, id: str) -> None:
-        """Remove an interface that no type implements, with its behaviors."""
+        """Remove an interface and its behaviors. No type may implement it."""
         access.administrators_only(principal, id)
 
         def drop(connection: Any) -> None:
@@ -102,15 +102,16 @@ class InterfaceCalls(Calls):
             return listed(connection, tables.behavior, scope, query, BEHAVIOR_FIELDS, rows.behavior)
 
     def update_behavior(self, principal: Principal, interface: str, behavior: str, body: Any) -> Behavior:
-        """Change description and execution, nothing else; a write-only key that is not given keeps its value."""
+        """Change only the description and the execution. A write-only key that is not given keeps its value."""
         access.administrators_only(principal, interface)
         body = bodies.whole(body)
         return self.store.attempt(lambda connection: _change(connection, interface, behavior, body, self.project))
 
     def replace_behaviors(self, principal: Principal, interface: str, body: Any) -> Page[Behavior]:
-        """Put `values`, behaviors by id or name, in the place of an interface's; return the first page of them.
+        """Replace an interface's behaviors by `values`; return the first page of them.
 
-        Those that are there are changed. While types implement the interface, none is added or removed.
+        Existing behaviors, found by id or name, are changed. While types implement the interface, none can be added or
+        removed.
         """
         access.administrators_only(principal, interface)
         given = bodies.values(body)
@@ -134,13 +135,16 @@ class InterfaceCalls(Calls):
         return self.store.attempt(replace)
 
     def delete_behavior(self, principal: Principal, interface: str, behavior: str) -> None:
-        """Remove a behavior that is no hook of any type, with its overrides."""
+        """Remove a behavior and its overrides. No type may use it as a hook."""
         access.administrators_only(principal, interface)
         self.store.attempt(lambda connection: _drop(connection, interface, behavior))
 
 
 def namespace(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return vendor, nss and version of a body. Raises ApiError."""
+    """Return vendor, nss and version of a body.
+
+    :raises ApiError: one of them is missing or invalid
+    """
     found = {key: bodies.text(body, key) for key in ("vendor", "nss", "version")}
     for key in ("vendor", "nss"):
         if not urn.NAMESPACE.fullmatch(found[key]):
@@ -151,26 +155,38 @@ def namespace(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def same_id(body: Mapping[str, Any], id: str) -> None:
-    """Refuse a body whose id is another one. Raises ApiError."""
+    """Check that the body has this id or none.
+
+    :raises ApiError: it has another id
+    """
     if body.get("id") not in (None, "", id):
         raise bad(f"id has to be {id}, or be left out.")
 
 
 def unchanged(body: Mapping[str, Any], known: Any) -> None:
-    """Refuse a change of what can't be changed. Raises ApiError."""
+    """Check that the body does not change vendor, nss or version.
+
+    :raises ApiError: it changes one of them
+    """
     for key in ("vendor", "nss", "version"):
         if body.get(key) not in (None, getattr(known, key)):
             raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
 
 
 def refuse_same(connection: Any, table: Any, id: str) -> None:
-    """Refuse to make what there is. Raises ApiError."""
+    """Check that an id is not in use.
+
+    :raises ApiError: it exists already
+    """
     if records.find(connection, table, id=id) is not None:
         raise bad(f"{id} exists already.", "RDE_ALREADY_EXISTS")
 
 
 def may_change(known: Any) -> None:
-    """Refuse to change or delete what is read-only. Raises ApiError."""
+    """Check that an object is not read-only.
+
+    :raises ApiError: it is read-only
+    """
     if known.readonly:
         raise bad(f"{known.id} is read-only.", "RDE_READONLY")
 
@@ -178,7 +194,12 @@ def may_change(known: Any) -> None:
 def execution(
     body: Mapping[str, Any], project: Project | None, known: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the execution of a behavior's body; what it leaves out of the `known` one, see `kept`. Raises ApiError."""
+    """Return the execution from a behavior's body.
+
+    :param project: see `behaviors.check`
+    :param known: the current execution, from which omitted write-only keys are copied (see `kept`); None for a new one
+    :raises ApiError: the execution is missing or invalid
+    """
     found = bodies.optional(body, "execution", dict)
     if found is None:
         raise bad("execution is missing.")
@@ -193,9 +214,9 @@ def execution(
 
 
 def kept(new: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an execution with the write-only keys that it leaves out as they were: clients can't read them.
+    """Copy the write-only keys that a new execution omits from the old one, because clients can't read them.
 
-    One of another type starts anew.
+    Nothing is copied if the type differs.
     """
     if new.get("type") != old.get("type"):
         return new
@@ -217,13 +238,16 @@ def _behavior(connection: Any, interface: str, behavior: str) -> Behavior:
 
 
 def _ref(body: Mapping[str, Any], interface: str, known: Container[str]) -> str:
-    """Return which behavior one of a list is: by its id where there is one of that, else by its name."""
+    """Return the ref of a behavior in a list: its id if that is known, otherwise built from its name."""
     id = str(bodies.optional(body, "id", str))
     return id if id in known else urn.behavior(bodies.text(body, "name"), interface)
 
 
 def _new(body: Mapping[str, Any], project: Project | None) -> dict[str, Any]:
-    """Return the columns of a new behavior. Raises ApiError."""
+    """Return the columns of a new behavior.
+
+    :raises ApiError: the body is invalid
+    """
     name = bodies.text(body, "name")
     if not urn.BEHAVIOR.fullmatch(name):
         raise bad("name has to be of letters, digits, `_`, `-` and `.`, 128 at most.")
@@ -253,7 +277,10 @@ def _change(
 
 
 def _drop(connection: Any, interface: str, behavior: str) -> None:
-    """Remove a behavior with its overrides, unless it is a hook of a type. Raises ApiError."""
+    """Remove a behavior and its overrides.
+
+    :raises ApiError: a type uses it as a hook
+    """
     ref = _behavior(connection, interface, behavior).ref
     types = _types(connection, interface)
     if any(ref in row.hooks.values() for row in records.every(connection, tables.entity_type, id=types)):

@@ -1,4 +1,4 @@
-"""Calls about entities: made, read, changed, resolved, deleted, and their behaviors invoked."""
+"""Calls about entities: create, read, update, resolve and delete them, and invoke their behaviors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FIELDS = {
 
 
 class EntityCalls(Calls):
-    """Calls about entities. What is missing and what may not be seen are refused alike, with 403."""
+    """Calls about entities. Missing and invisible entities get the same refusal, 403."""
 
     def create_entity(
         self,
@@ -71,11 +71,11 @@ class EntityCalls(Calls):
         invoke_hooks: bool = True,
         tenant: str = "",
     ) -> Task:
-        """Make an entity (name, entity, externalId); its id is the task's `entity`.
+        """Create an entity (name, entity, externalId); the task's `entity` is its id.
 
-        :param resolve: resolve it at once; without effect where a PostCreate hook is to run
-        :param invoke_hooks: False only with Full Control of the type
-        :param tenant: name of the organization it is made for; "" for one's own. That gives nobody access
+        :param resolve: resolve it at once; has no effect if a PostCreate hook runs
+        :param invoke_hooks: False requires Full Control of the type
+        :param tenant: name of the organization that it is created for; "" for the user's own. It grants no access
         """
         now = self.clock()
 
@@ -104,12 +104,12 @@ class EntityCalls(Calls):
         return self.store.attempt(enter)
 
     def get_entity(self, principal: Principal, id: str) -> Entity:
-        """Return an entity; its `etag` is the header's."""
+        """Return an entity; its `etag` is the value of the ETag header."""
         with self.store.reading() as connection:
             return rows.entity(_seen(connection, principal, id, READ_ONLY))
 
     def list_entities(self, principal: Principal, query: Query) -> Page[Entity]:
-        """Return a page of all entities that may be seen."""
+        """Return a page of all entities that the user may see."""
         with self.store.reading() as connection:
             return _listed(connection, principal, [], query)
 
@@ -118,7 +118,7 @@ class EntityCalls(Calls):
     ) -> Page[Entity]:
         """Return a page of the entities of a type.
 
-        :param version: whole, or its first numbers: 1 stands for every 1.x.y, "" for every version
+        :param version: a complete version or its first numbers: 1 matches every 1.x.y, "" every version
         """
         with self.store.reading() as connection:
             types = entity_lists.types_of(connection, vendor, nss, version)
@@ -127,7 +127,10 @@ class EntityCalls(Calls):
     def list_entities_of_interface(
         self, principal: Principal, vendor: str, nss: str, version: str, query: Query
     ) -> Page[Entity]:
-        """Return a page of the entities of all types that implement an interface; `version` as for types."""
+        """Return a page of the entities of all types that implement an interface.
+
+        :param version: as in `list_entities_of_type`
+        """
         with self.store.reading() as connection:
             types = entity_lists.types_of_interface(connection, vendor, nss, version)
             return _listed(connection, principal, entity_lists.of(tables.entity, type=types), query)
@@ -135,10 +138,13 @@ class EntityCalls(Calls):
     def update_entity(
         self, principal: Principal, id: str, body: Any, if_match: str | None = None, invoke_hooks: bool = True
     ) -> Updated:
-        """Change an entity (name, entity, externalId; entityState or state: IN_DELETION marks it for deletion).
+        """Change an entity (name, entity, externalId, entityType).
 
-        :param if_match: the header; None where it is absent. Another revision: 412
-        :param invoke_hooks: False only with Full Control of the type
+        `entityState` or `state` with the value IN_DELETION marks it for deletion.
+
+        :param if_match: the If-Match header, None if absent
+        :param invoke_hooks: False requires Full Control of the type
+        :raises ApiError: the request is invalid or not allowed; 412 if the entity has another revision than `if_match`
         """
         now = self.clock()
 
@@ -148,7 +154,7 @@ class EntityCalls(Calls):
             _matching(entity, if_match)
             given = bodies.whole(body)
             kind = _kind(connection, principal, entity, given)
-            # Of the version that it moves to, too: its hooks are those left out.
+            # The new version of the type also needs Full Control, because its hooks are the ones skipped.
             access.hooks_wanted(connection, principal, kind.id, invoke_hooks)
             values = {**_values(given), "type": kind.id}
             if _marks(entity, _state(given)):
@@ -163,7 +169,7 @@ class EntityCalls(Calls):
         return self.store.attempt(change)
 
     def resolve_entity(self, principal: Principal, id: str) -> Entity:
-        """Check an entity against its type's schema; return it as RESOLVED, or RESOLUTION_ERROR with a message."""
+        """Validate an entity with its type's schema. Return it as RESOLVED, or as RESOLUTION_ERROR with a message."""
         now = self.clock()
 
         def resolve(connection: Any) -> Entity:
@@ -177,9 +183,12 @@ class EntityCalls(Calls):
     def delete_entity(
         self, principal: Principal, id: str, if_match: str | None = None, invoke_hooks: bool = True
     ) -> Task:
-        """Delete an entity, by way of its hooks; return the task deleteDefinedEntity, which may have ended.
+        """Delete an entity, with its hooks; return the task deleteDefinedEntity, which may have ended already.
 
-        A deletion that is still going on is gone on with: its task is returned.
+        If a deletion is in progress, return its task.
+
+        :param if_match: the If-Match header, None if absent
+        :param invoke_hooks: False requires Full Control of the type
         """
         now = self.clock()
 
@@ -205,7 +214,11 @@ class EntityCalls(Calls):
         return self.store.attempt(delete)
 
     def invoke(self, principal: Principal, id: str, behavior: str, body: Any = None) -> Task:
-        """Invoke a behavior on a RESOLVED entity, by id or ref, with `arguments` and `metadata` of the body."""
+        """Invoke a behavior on a RESOLVED entity.
+
+        :param behavior: its id or ref
+        :param body: may have `arguments` and `metadata`
+        """
         now = self.clock()
 
         def enter(connection: Any) -> Task:
@@ -229,7 +242,10 @@ class EntityCalls(Calls):
 
 
 def _seen(connection: Any, principal: Principal, id: str, level: str) -> Any:
-    """Return the row of an entity with which somebody may do what a level stands for. Raises ApiError."""
+    """Return the row of an entity.
+
+    :raises ApiError: it does not exist, or the user has less than the access level
+    """
     found = rows.need(connection, tables.entity, id)
     access.need(access.to_entity(connection, principal, found), level, id)
     return found
@@ -248,7 +264,7 @@ def _matching(entity: Any, if_match: str | None) -> None:
 
 
 def _values(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a body changes of an entity; what it leaves out stays."""
+    """Return the columns that a body changes; omitted keys keep their value."""
     found: dict[str, Any] = {}
     if body.get("name") is not None:
         found["name"] = bodies.text(body, "name")
@@ -265,7 +281,7 @@ def _state(body: Mapping[str, Any]) -> str | None:
 
 
 def _marks(entity: Any, wanted: str | None) -> bool:
-    """Tell whether a change marks an entity for deletion. Other states are not for clients to set: they are ignored."""
+    """Return whether a change marks an entity for deletion. Other states are ignored: clients can't set them."""
     if wanted == IN_DELETION and entity.state == PRE_CREATED:
         raise bad(f"{entity.id} is not resolved: resolve it first.", NOT_RESOLVED)
     if wanted not in (None, IN_DELETION) and entity.state == IN_DELETION:
@@ -274,7 +290,7 @@ def _marks(entity: Any, wanted: str | None) -> bool:
 
 
 def _kind(connection: Any, principal: Principal, entity: Any, body: Mapping[str, Any]) -> EntityType:
-    """Return the type that an entity is to have: its own, or, where the body says so, another version of that."""
+    """Return the type for an entity: its own, or another version of it if the body names one."""
     own = work.kind_of(connection, entity)
     wanted = bodies.optional(body, "entityType", str)
     if wanted in (None, "", own.id):
@@ -286,7 +302,7 @@ def _kind(connection: Any, principal: Principal, entity: Any, body: Mapping[str,
 
 
 def _checked(kind: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the state of an entity after a change: what was RESOLVED is looked at again, nothing else is."""
+    """Return the new state of an entity after a change. Only a RESOLVED entity is validated again."""
     if entity.state != RESOLVED:
         return {}
     message = schemas.wrong(kind.schema, values.get("content", entity.content), nulls=True)
@@ -296,7 +312,7 @@ def _checked(kind: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[s
 def _mark(
     connection: Any, principal: Principal, entity: Any, values: Mapping[str, Any], wanted: bool, now: float
 ) -> Updated:
-    """Mark an entity for deletion: at once, or when the PreDelete hook of the type that it has so far has said yes."""
+    """Mark an entity for deletion: at once, or after the PreDelete hook of its current type allows it."""
     if not wanted or PRE_DELETE not in work.kind_of(connection, entity).hooks:
         marked = work.change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
         return Updated(rows.entity(marked))

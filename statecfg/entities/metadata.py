@@ -1,4 +1,4 @@
-"""Calls about metadata: what is noted of an entity beside its content, such as who pays for it."""
+"""Calls about metadata: notes on an entity besides its content, such as its cost center."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"StringEntry": (str,), "NumberEntry": 
 
 
 class MetadataCalls(Calls):
-    """Calls about metadata. Who may see an entity sees its entries, who may change it changes them.
+    """Calls about metadata. Users who may read an entity read its entries; users who may change it change them.
 
-    Those of the domain PROVIDER are administrators' alone; those that are read-only are changed by nobody else.
+    Only administrators see entries of the domain PROVIDER, and only they change read-only entries.
     """
 
     def list_metadata(self, principal: Principal, entity: str, query: Query) -> Page[MetadataEntry]:
@@ -40,7 +40,7 @@ class MetadataCalls(Calls):
             return _entry(connection, principal, entity, id)
 
     def add_metadata(self, principal: Principal, entity: str, body: Any) -> MetadataEntry:
-        """Note something of an entity (keyValue: domain, namespace, key, value; persistent, readOnly)."""
+        """Add a metadata entry to an entity (keyValue: domain, namespace, key, value; persistent, readOnly)."""
         body = bodies.whole(body)
         given = bodies.optional(body, "keyValue", dict) or {}
         named = {
@@ -66,9 +66,10 @@ class MetadataCalls(Calls):
     def update_metadata(
         self, principal: Principal, entity: str, id: str, body: Any, if_match: str | None = None
     ) -> MetadataEntry:
-        """Change the value of a metadata entry, and whether it is persistent, nothing else.
+        """Change a metadata entry's value and whether it is persistent, nothing else.
 
-        :param if_match: the header; None where it is absent. Another revision: 412
+        :param if_match: the If-Match header, None if absent
+        :raises ApiError: the request is invalid or not allowed; 412 if the entry has another revision than `if_match`
         """
         body = bodies.whole(body)
         given = bodies.optional(body, "keyValue", dict) or {}
@@ -100,13 +101,16 @@ class MetadataCalls(Calls):
 
 
 def _need(connection: Any, principal: Principal, entity: str, level: str) -> None:
-    """Refuse who may do less than a level with an entity. Raises ApiError."""
+    """Check that a user has an access level for an entity.
+
+    :raises ApiError: the user has less
+    """
     row = rows.need(connection, tables.entity, entity)
     access.need(access.to_entity(connection, principal, row), level, entity)
 
 
 def _seen(principal: Principal) -> list[str]:
-    """Return the domains that somebody sees."""
+    """Return the domains that a user may see."""
     return list(DOMAINS) if principal.is_administrator else [TENANT]
 
 
@@ -118,7 +122,10 @@ def _entry(connection: Any, principal: Principal, entity: str, id: str) -> Metad
 
 
 def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> MetadataEntry:
-    """Return an entry that somebody may change. Raises ApiError."""
+    """Return an entry that a user may change.
+
+    :raises ApiError: the user may not change it
+    """
     _need(connection, principal, entity, READ_WRITE)
     found = _entry(connection, principal, entity, id)
     if found.readonly:
@@ -127,7 +134,10 @@ def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> 
 
 
 def _value(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a value, which has to be of its type. Raises ApiError."""
+    """Return the columns of a typed value.
+
+    :raises ApiError: the value does not have its declared type
+    """
     typed = bodies.optional(given, "value", dict) or {}
     kind = bodies.one_of(typed.get("type"), tuple(_TYPES), "type")
     value = typed.get("value")

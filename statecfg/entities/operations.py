@@ -1,4 +1,4 @@
-"""Everything that can be asked of entities, one method per call of the API, for the server and the command line."""
+"""All calls about entities, one method per API call, for the server and the command line."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ __all__ = ["Operations"]
 
 
 class Operations(InterfaceCalls, TypeCalls, EntityCalls, MetadataCalls, TaskCalls, AccessCalls):
-    """All calls. See `Calls` for what it is made from."""
+    """All calls. See `Calls` for the parameters."""

@@ -1,7 +1,7 @@
-"""Patterns of types' schemas, tried where they can be ended: with some of them, a short text takes years.
+"""Search with the patterns of types' schemas, under a time limit: some patterns take years on a short text.
 
-Python's `re` can't be stopped, and no other thread of ours runs while it works. So whatever might take long is tried by
-a process of its own, which the kernel ends when it has worked for too long.
+Python's `re` can't be interrupted and blocks all other threads. So a search that might be slow runs in its own process,
+which the kernel ends when it exceeds its CPU time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from statecfg.remote.graph.errors import StatecfgError
 
-WORK = 2.0  # seconds of work for all patterns of one entity
-WAIT = 30.0  # seconds for one answer, on a machine however busy
-SHORT = 2000  # characters of a text in which a pattern with one repetition is found at once
+WORK = 2.0  # seconds of CPU time for all patterns of one entity
+WAIT = 30.0  # seconds to wait for one answer, even on a busy machine
+SHORT = 2000  # characters; a pattern with one repetition is fast in a text up to this length
 _REPEATED = re.compile(r"[*+?{]")
 _CHILD = """
 import json, re, signal, sys
@@ -34,11 +34,11 @@ for line in sys.stdin:
 
 
 class TooSlow(StatecfgError):
-    """A pattern took too long."""
+    """A pattern exceeded its time limit."""
 
 
 class Searches:
-    """Looks for patterns in texts, for one entity at a time."""
+    """Searches patterns in texts, for one entity at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,13 +48,16 @@ class Searches:
 
     @contextlib.contextmanager
     def bounded(self) -> Iterator[None]:
-        """Give the time of one entity to all `found` inside."""
+        """Share the time limit of one entity between all calls of `found` inside."""
         with self._lock:
             self._begun = False
             yield
 
     def found(self, pattern: str, text: str) -> bool:
-        """Return whether a pattern is found in a text. Raises TooSlow."""
+        """Return whether a pattern matches somewhere in a text.
+
+        :raises TooSlow: the search exceeded the time limit
+        """
         if len(text) <= SHORT and len(_REPEATED.findall(pattern)) <= 1:
             return re.search(pattern, text) is not None
         said = json.dumps([pattern, text]) + "\n"
@@ -64,7 +67,7 @@ class Searches:
         self._begun = True
         assert child.stdin is not None and child.stdout is not None
         answer = b""
-        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer
+        with contextlib.suppress(BrokenPipeError):  # the process has ended without an answer
             child.stdin.write(said.encode())
             waiting = select.poll()
             waiting.register(child.stdout, select.POLLIN)
@@ -84,7 +87,7 @@ class Searches:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C is for us
+                start_new_session=True,  # Ctrl-C must not reach the child
             )
         return self._child
 

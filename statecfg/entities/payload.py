@@ -1,7 +1,7 @@
-"""What a webhook is sent: the default JSON, or what the behavior's template makes of it.
+"""The body of a webhook request: the default JSON, or the rendered template of the behavior.
 
-Templates are the part of FreeMarker that the documents use: `${path.to.value}` with `!"default"`, `?json_string` and
-`?c` behind it, `<#assign NAME = "text" />`, where `header_NAME` is a header of the request, and `<#-- comments -->`.
+Templates use a subset of FreeMarker: `${path.to.value}`, optionally followed by `!"default"`, `?json_string` or `?c`;
+`<#assign NAME = "text" />`, where `header_NAME` sets a header of the request; and `<#-- comments -->`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from statecfg.remote.graph.errors import StatecfgError
 
 HEADER = "header_"
-LARGEST = 8 << 20  # characters that a template may make in all: each text that it assigns may hold others many times
+LARGEST = 8 << 20  # characters of all rendered texts: an assigned text may repeat others many times
 _TAG = re.compile(
     r"""<\#--.*?-->
       | <\#assign\s+(?P<name>[A-Za-z_](?:[\w.:-]|\\[.:-])*)\s*=\s*
@@ -33,18 +33,18 @@ _BUILTINS = ("json_string", "c")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
-# What the connection and the signature are made of is not the template's.
+# Headers of the connection and the signature. A template must not set them.
 _RESERVED = ("host", "date", "connection", "content-length", "transfer-encoding", "accept-encoding", "te", "upgrade")
 Json = dict[str, Any]
 
 
 class TemplateError(StatecfgError):
-    """A template is wrong, or does not fit what it is to show; the message says why."""
+    """A template is invalid, or does not fit its data; the message says why."""
 
 
 @dataclass(frozen=True)
 class _Value:
-    """`${…}`: the steps to a value, what stands for a missing one, and what is done with it."""
+    """`${…}`: the steps to a value, the default for a missing value, and the built-ins to apply."""
 
     written: str
     steps: Sequence[str | int]
@@ -59,7 +59,10 @@ class _Assign:
 
 
 def compact(value: Any) -> bytes:
-    """Return JSON without spaces and without keys that are null. Source: what VMware's verifier makes of a body."""
+    """Return JSON without spaces and without keys whose value is null.
+
+    Source: VMware's verifier expects bodies in this form.
+    """
     return json.dumps(_without_nulls(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -70,12 +73,18 @@ def _without_nulls(value: Any) -> Any:
 
 
 def check(template: str) -> None:
-    """Raise TemplateError for what is wrong in a template by itself."""
+    """Check the syntax of a template.
+
+    :raises TemplateError: it is invalid
+    """
     _parsed(template)
 
 
 def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
-    """Return the body that a template makes of the data, and the headers that it sets. Raises TemplateError."""
+    """Return the body that a template renders from the data, and the headers that it sets.
+
+    :raises TemplateError: the template is invalid or does not fit the data
+    """
     known = {**data, **{f"{key}_string": json.dumps(data[key], ensure_ascii=False) for key in ("arguments", "entity")}}
     headers: dict[str, str] = {}
     made: list[str] = []
@@ -132,7 +141,10 @@ def _assign(name: str, text: str) -> _Assign:
 
 
 def _header(name: str, value: str) -> str:
-    """Return the value of a header. Raises TemplateError where the template must not set it so."""
+    """Return the value of a header.
+
+    :raises TemplateError: a template must not set this header, or the value is invalid
+    """
     if not _HEADER_NAME.match(name) or name.lower() in _RESERVED or name.lower().startswith("x-vcloud-"):
         raise TemplateError(f"the template can't set the header {name!r}")
     if not value.isascii() or any(ord(letter) < 32 or ord(letter) == 127 for letter in value):

@@ -1,7 +1,7 @@
-"""Playbooks as behaviors: applied with an entity as their variables, or destroyed by what hosts remember of it.
+"""Playbooks as behaviors: apply them with an entity as variables, or destroy what the ledgers of hosts record for it.
 
-Each entity is an owner of its own in the ledgers of hosts, `PROJECT/PATH#UUID`: entities of one playbook leave each
-other's resources alone, and what an entity has made is known also when its playbook, or its host, is another one now.
+In the ledgers, each entity has its own owning playbook, `PROJECT/PATH#UUID`. So entities with the same playbook don't
+touch each other's resources. An entity's resources stay known even if its playbook or its hosts have changed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from statecfg.run.fleet import Job
     from statecfg.run.prepare import Choice, Work
 
-REASONS = 5  # failed nodes of a host that an error names
+REASONS = 5  # maximum number of failed nodes per host in an error
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked for: whose playbook it is, and what goes into it.
+    """A request with its project and the options of its run.
 
     :param allowed: pattern of the hosts that the behavior may reach; None for those that the playbook names
     :param rejected: whether the type's schema rejects the entity's content
@@ -56,13 +56,13 @@ class _Asked:
 
 
 def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> Json:
-    """Do what a request asks for; return {"ok", "result", "error", "public", "details", "log"}.
+    """Execute a request; return {"ok", "result", "error", "public", "details", "log"}.
 
     :param request: `root`, `id` (the playbook), `destroy`, `entity`, `entity_id`, `entity_name`, `arguments`,
         `properties` (`inventory`, `hosts`, `limit`), `rejected` (whether the type's schema rejects the content),
         `user`, `store` (a URL, "" for the project's) and `seconds`
-    :param update: takes what is going on
-    :param cancel: set to stop: what runs ends, and nothing more begins
+    :param update: receives progress of the task
+    :param cancel: set to stop: the current run ends, and no other starts
     """
     reports: list[Json] = []
     try:
@@ -82,7 +82,10 @@ def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) 
 
 
 def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> _Asked:
-    """Return a request with its project and what is chosen of it. Raises InvalidInput."""
+    """Find the project of a request and build the options of its run.
+
+    :raises InvalidInput: the project or a property is invalid
+    """
     from statecfg.playbook import project as projects
     from statecfg.run import prepare
 
@@ -114,7 +117,7 @@ def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Even
 
 
 def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None:
-    """Return the pattern that the behavior narrows the hosts down by; it may be a template of the entity."""
+    """Return the pattern that limits the hosts. The behavior may declare it as a template of the entity."""
     if text is None:
         return None
     from statecfg import templates
@@ -127,7 +130,7 @@ def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None
 
 
 def _applied(asked: _Asked) -> Iterator[Json]:
-    """Apply the playbook; then remove what the entity has left on hosts that it is no longer for."""
+    """Apply the playbook. Then remove the entity's resources from hosts that the playbook no longer selects."""
     from statecfg.run import prepare
 
     with _bus(asked, "apply") as bus:
@@ -142,12 +145,12 @@ def _applied(asked: _Asked) -> Iterator[Json]:
 
 
 def _destroyed(asked: _Asked) -> Iterator[Json]:
-    """Remove what the entity has on every host."""
+    """Remove the entity's resources from all hosts."""
     from statecfg.run import prepare
 
     secrets: Mapping[str, str] | None = None
-    # The playbook is read for its secrets only, which must not be shown. What was made is removed in any case: hosts
-    # remember it. Contents that the schema rejects never reach the playbook.
+    # Read the playbook only for its secrets, to mask them. The resources are removed in any case: they are in the
+    # ledgers of the hosts. Content that the schema rejects must never reach the playbook.
     if not asked.rejected:
         with contextlib.suppress(InvalidInput):
             secrets = prepare.playbook(asked.path, asked.choice).secrets
@@ -155,7 +158,10 @@ def _destroyed(asked: _Asked) -> Iterator[Json]:
 
 
 def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[Json]:
-    """Remove what the entity has on the hosts that the store knows it is on, but for those that are kept."""
+    """Remove the entity's resources from the hosts on which the store knows them.
+
+    :param kept: names of hosts to skip
+    """
     from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
     from statecfg.run.prepare import Work
@@ -175,7 +181,7 @@ def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -
 
 
 def wrong_hosts(pattern: str) -> Iterator[str]:
-    """Yield what is wrong with the pattern of hosts that a behavior may reach."""
+    """Yield the problems of the pattern of hosts that a behavior may reach."""
     if not pattern.strip():
         yield "hosts is empty: it must be a pattern of hosts"
     elif "{{" in pattern or "{%" in pattern:
@@ -183,7 +189,10 @@ def wrong_hosts(pattern: str) -> Iterator[str]:
 
 
 def _refuse_other_hosts(asked: _Asked, work: Work) -> None:
-    """Refuse a playbook that would reach a host which its behavior does not declare. Raises InvalidInput."""
+    """Check that the playbook selects only hosts that its behavior declares.
+
+    :raises InvalidInput: it selects another host
+    """
     if asked.allowed is None:
         return
     inventory = dialects.inventory(asked.project, asked.choice.inventory)
@@ -196,7 +205,10 @@ def _refuse_other_hosts(asked: _Asked, work: Work) -> None:
 
 @contextlib.contextmanager
 def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
-    """Yield the event bus of a run of the entity's."""
+    """Yield the event bus for a run of the entity's playbook.
+
+    :raises StoreError: the bus could not record everything
+    """
     from statecfg.hooks.bus import Bus
 
     inventory = dialects.inventory(asked.project, asked.choice.inventory)
@@ -209,7 +221,7 @@ def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
 
 
 def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
-    """Run on all hosts, enter the run, and return its report."""
+    """Run on all hosts, store the report, and return it."""
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
     from statecfg.run import hook_failure as failure
@@ -221,11 +233,11 @@ def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
         mode=mode,
         forks=settings.forks or 16,
         keep_going=bool(settings.keep_going),
-        # Another entity of the host may be at it: it is waited for as long as there is time.
+        # Another entity's run may hold the lock of the host. Wait for it until the deadline.
         lock_timeout=max(0.0, asked.deadline - time.monotonic()),
         settings=Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys)),
         cancel=asked.cancel,
-        agreed=True,  # that what an entity has made goes, was said in so many words
+        agreed=True,  # the request itself confirms that the entity's resources may be removed
         run=bus.run,
         join=bus.join,
     )
@@ -239,14 +251,14 @@ def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
 
 
 def _become(host: Host, project: Project) -> Host:
-    """Return a host with what the project's settings say of whom to become there."""
+    """Return a host with the project's `become` settings as defaults."""
     settings = project.settings
     user = (settings.become_user if host.become_user == "root" else None) or host.become_user
     return replace(host, become=host.become or ("sudo" if settings.become else None), become_user=user)
 
 
 class _Progress:
-    """Tells how many of the nodes are done, in percent."""
+    """Reports the share of finished nodes, in percent."""
 
     def __init__(self, jobs: Sequence[Job], update: Callable[[Json], None]) -> None:
         self.all = sum(len(layer) for job in jobs for layer in job.definition.layers)
@@ -262,7 +274,7 @@ class _Progress:
 
 
 def _without_contents(report: Json) -> Json:
-    """Return a report without the contents of what went: nobody knows which secrets are in them."""
+    """Return a report without the content of removed resources: it may contain unknown secrets."""
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
@@ -273,14 +285,14 @@ def _without_contents(report: Json) -> Json:
     return found
 
 
-# What is said of it
+# Answers and their texts
 
 
 def _answer(reports: Sequence[Json], failures: Sequence[str], public: str) -> Json:
     """Return the answer to a request.
 
-    :param failures: why it failed, for administrators; [] if it did not
-    :param public: the same for users
+    :param failures: the errors, for administrators; [] if the request succeeded
+    :param public: the message for users
     """
     nothing = "" if failures else "nothing to do: no host has anything of this entity"
     return {
@@ -294,7 +306,7 @@ def _answer(reports: Sequence[Json], failures: Sequence[str], public: str) -> Js
 
 
 def _told(report: Json) -> str:
-    """Return a run in words: a line for it, and one for each host."""
+    """Return a run as text: one line for the run, and one for each host."""
     lines = [f"run {report['run']}: {report['mode']}"]
     for name, host in report["hosts"].items():
         counts = ", ".join(f"{count} {outcome}" for outcome, count in (host.get("summary") or {}).items() if count)
@@ -303,7 +315,7 @@ def _told(report: Json) -> str:
 
 
 def _failures(report: Json) -> list[str]:
-    """Return why a run failed: a text for each host where it did."""
+    """Return why a run failed: one text for each failed host."""
     found = []
     for name, host in report["hosts"].items():
         reasons = list(_reasons(host))

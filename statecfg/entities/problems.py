@@ -1,4 +1,4 @@
-"""What a call of the API is refused with: an HTTP status, a code that programs read, and words for people."""
+"""Errors of API calls: an HTTP status, a code for programs, and a message for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statecfg.remote.graph.errors import StatecfgError
 
 FORBIDDEN = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 BAD_REQUEST = "BAD_REQUEST"
-# A request that is right in itself, and does not fit the state that things are in, by its code; all others: 400.
+# Codes of valid requests that conflict with the current state (status 409).
 _CONFLICTS = (
     "RDE_IN_USE",
     "RDE_IMMUTABLE",
@@ -23,11 +23,11 @@ _MISSING = ("RDE_INVALID_BEHAVIOR_SCOPE", "RDE_NO_SUCH_VERSION")
 
 
 class ApiError(StatecfgError):
-    """A call was refused; nothing has changed.
+    """A refused call. It has changed nothing.
 
     :param status: HTTP status, 400 to 499
     :param minor_code: the `minorErrorCode` of the reply
-    :param message: one sentence or two, without secrets
+    :param message: one or two sentences, without secrets
     :param headers: further headers of the reply
     """
 
@@ -38,16 +38,16 @@ class ApiError(StatecfgError):
 
 
 def forbidden(what: str) -> ApiError:
-    """Return the refusal of what is missing and of what may not be seen, which are not told apart."""
+    """Return the error for a missing or an invisible object. Users can't tell the two apart."""
     return ApiError(403, FORBIDDEN, f"Either you need some or all of the rights for {what}, or it does not exist.")
 
 
 def bad(message: str, minor_code: str = BAD_REQUEST) -> ApiError:
-    """Return the refusal of a request that is wrong in itself (400), or for the state that things are in (409, 404)."""
+    """Return the error for an invalid request (400), a conflict with the state (409) or a missing object (404)."""
     status = 409 if minor_code in _CONFLICTS else 404 if minor_code in _MISSING else 400
     return ApiError(status, minor_code, message)
 
 
 def stale() -> ApiError:
-    """Return the refusal of a change to something that has changed since it was read (If-Match)."""
+    """Return the error for changing an object that has changed since the client read it (If-Match)."""
     return ApiError(412, "PRECONDITION_FAILED", "It has changed since you read it: read it again, then change it.")

@@ -1,4 +1,4 @@
-"""The processes in which behaviors run that are programs of the project: bounded in time and output, gone with us."""
+"""Processes that run behaviors with the project's code. Their time and output are limited, and they end with us."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import statecfg
 from statecfg.remote.machine.process import environment, kill_marked
 
 MARK = "STATECFG_BEHAVIOR"
-KEPT = 64 << 10  # bytes of output that are kept, the newest
+KEPT = 64 << 10  # bytes of output to keep, the newest
 LARGEST = 4 << 20  # bytes of one message from a child
 GRACE = 5.0  # seconds between TERM and KILL
 Json = dict[str, Any]
@@ -30,10 +30,10 @@ Json = dict[str, Any]
 class Ended:
     """How a child ended.
 
-    :param answer: what it answered; None where it ended without an answer
+    :param answer: its answer; None if it ended without one
     :param output: what it printed, the newest 64 KiB
-    :param reason: why there is no answer, "" where there is one
-    :param stopped: whether it was ended because we are to stop
+    :param reason: why there is no answer; "" if there is one
+    :param stopped: whether it was stopped because this process stops
     """
 
     answer: Json | None
@@ -52,12 +52,12 @@ def run(
 ) -> Ended:
     """Run a request in a child; return how it ended.
 
-    :param request: what `statecfg.entities.child` takes; it goes through a pipe, so it may hold secrets
-    :param root: the directory it runs in
-    :param seconds: how long it may take; past that it gets TERM, and KILL 5 s later, with all that it started
-    :param stop: set to end it early
-    :param update: gets what it says of its progress
-    :param closed: give it a plain environment; otherwise ours, for ssh's agent and the like
+    :param request: input of `statecfg.entities.child`; sent through a pipe, so it may contain secrets
+    :param root: the working directory
+    :param seconds: time limit; after it, the child and everything it started get TERM, and KILL 5 s later
+    :param stop: set to stop it early
+    :param update: receives its progress
+    :param closed: give it a minimal environment; otherwise ours, for example for ssh's agent
     """
     mine, theirs = os.pipe()
     mark = uuid.uuid4().hex
@@ -91,7 +91,7 @@ def run(
 
 
 class _Talk:
-    """Feeds a child its request, reads what it says, and watches its deadline."""
+    """Sends a child its request, reads its messages, and enforces its deadline."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], frames: int, mark: str, request: bytes, update: Callable[[Json], None]
@@ -112,7 +112,7 @@ class _Talk:
             self.selector.register(descriptor, event)
 
     def attend(self, seconds: float, stop: threading.Event) -> Ended:
-        """Return how the child ended."""
+        """Wait until the child ends; return how it ended."""
         deadline = time.monotonic() + seconds
         stopped = False
         while self.child.poll() is None:
@@ -120,7 +120,7 @@ class _Talk:
             if self.reason:
                 self._harder(now)
             elif self.answer is not None:
-                deadline = min(deadline, now + GRACE)  # it has answered: what it still does is not waited for
+                deadline = min(deadline, now + GRACE)  # it has answered: don't wait longer for it
                 if now >= deadline:
                     self._end("it did not end after its answer", now)
             elif stop.is_set():
@@ -129,8 +129,8 @@ class _Talk:
             elif now >= deadline:
                 self._end(f"it was still running after {seconds:g} s, and was stopped", now)
             self._exchange(0.2)
-        self._signal(signal.SIGKILL)  # what it left running behind it
-        deadline = time.monotonic() + GRACE  # what can't be killed may say things without end
+        self._signal(signal.SIGKILL)  # kill what it left running
+        deadline = time.monotonic() + GRACE  # a process that can't be killed may print forever
         while time.monotonic() < deadline and self._exchange(0.05):
             pass
         output = self.printed.decode("utf-8", "replace")
@@ -153,12 +153,12 @@ class _Talk:
         try:
             os.killpg(self.child.pid, number)
         except (ProcessLookupError, PermissionError):
-            pass  # all of its group have ended, but for what another user's program, such as sudo, has started
+            pass  # the group has ended, except processes of other users, which sudo may have started
         if number == signal.SIGKILL:
-            kill_marked(MARK, self.mark, number)  # what it started may have left the group
+            kill_marked(MARK, self.mark, number)  # its processes may have left the group
 
     def _exchange(self, wait: float) -> int:
-        """Write and read what can be at once; return how many bytes were read."""
+        """Write and read what is possible now; return the number of bytes read."""
         if not self.selector.get_map():
             time.sleep(wait)
             return 0
@@ -187,7 +187,7 @@ class _Talk:
         except BrokenPipeError:
             self.unsent = memoryview(b"")
         if not self.unsent:
-            # It stays open: the child takes its end for our own.
+            # Keep the pipe open: the child ends itself when it is closed.
             self.selector.unregister(self.stdin)
 
     def _listen(self, piece: bytes) -> None:
@@ -205,7 +205,7 @@ class _Talk:
                 self.update(said["update"])
 
     def close(self) -> None:
-        """Let go of the child's pipes, and of the child where it is still there."""
+        """Close the child's pipes, and kill the child if it still runs."""
         if self.child.poll() is None:
             self._signal(signal.SIGKILL)
             self.child.wait()

@@ -1,4 +1,4 @@
-"""Rows of the store as what the API deals in, looked up by id; what is not there is refused."""
+"""Convert rows of the store to objects of the API, and look them up by id."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def metadata_entry(row: Any) -> MetadataEntry:
 
 
 def need(connection: Any, table: Any, id: str) -> Any:
-    """Return the row of an id. Raises ApiError where there is none."""
+    """Return the row with an id.
+
+    :raises ApiError: it does not exist
+    """
     found = records.find(connection, table, id=id)
     if found is None:
         raise forbidden(id[:200])
@@ -76,7 +79,7 @@ def need(connection: Any, table: Any, id: str) -> Any:
 
 
 def effective(connection: Any, kind: EntityType, ref: str) -> Behavior | None:
-    """Return what a type does for a behavior of its interfaces, by ref: its override, or the interface's; or None."""
+    """Return the behavior of a type for a ref: its override, else its interface's behavior, else None."""
     found = records.every(connection, tables.behavior, ref=ref, owner=[kind.id, *kind.interfaces])
     own = [row for row in found if row.owner == kind.id]
     return behavior((own or found)[0]) if found else None

@@ -1,4 +1,4 @@
-"""Schemas of types, and entities looked at by them. Source: JSON Schema, drafts 4, 6 and 7; 4 where none is named."""
+"""Check schemas of types, and validate entities with them. Source: JSON Schema, drafts 4 (the default), 6 and 7."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from statecfg.entities.problems import bad
 
 INVALID = "RDE_INVALID_SCHEMA"
 LARGEST = 1 << 20  # bytes of a schema
-SHOWN = 512  # characters of what is wrong with an entity
+SHOWN = 512  # characters of a validation error
 _DRAFTS = {f"http://json-schema.org/draft-0{number}/schema": f"Draft{number}Validator" for number in (4, 6, 7)}
 
 
 def check_schema(schema: Json) -> None:
-    """Refuse a schema that is none, is of another draft, or refers to something outside itself. Raises ApiError."""
+    """Check a type's schema. It may only refer to itself.
+
+    :raises ApiError: it is invalid, too large, of another draft, or refers to something outside itself
+    """
     import jsonschema
 
     if len(json.dumps(schema)) > LARGEST:
@@ -38,10 +41,10 @@ def check_schema(schema: Json) -> None:
 
 
 def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -> str:
-    """Return what is wrong with an entity's content by its type's schema; "" for nothing.
+    """Return what is wrong with an entity's content by its type's schema; "" if it is valid.
 
-    :param nulls: whether null may stand inside of it for whatever has no value yet, as clients write it
-    :param ours: the schema is our own, whose patterns are known to be quick
+    :param nulls: accept null for any inner value: clients write it for values that are not set yet
+    :param ours: whether the schema is one of statecfg's own, whose patterns are known to be fast
     """
     import referencing.exceptions
     from jsonschema.exceptions import best_match
@@ -61,7 +64,7 @@ def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
     except OverflowError:
         return "a number is too large to be looked at by multipleOf"
     except (AttributeError, TypeError, ValueError):
-        # What is referred to, from inside itself, may be any JSON, which nobody has looked at as a schema.
+        # A reference inside the schema may name any JSON, which was never checked as a schema.
         return "the type's schema refers to what is no schema"
     if problem is None:
         return ""
@@ -71,9 +74,11 @@ def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
 
 
 def _check_draft(schema: Json) -> None:
-    """Refuse what is no schema of its draft, but for true and false in the place of schemas in draft 4.
+    """Check a schema by its draft. In draft 4, accept true and false as schemas.
 
-    Clients' types have them there: only later drafts know them. Raises jsonschema.SchemaError.
+    Clients' types use them there, although only later drafts define them.
+
+    :raises jsonschema.SchemaError: it is invalid
     """
     import jsonschema
     from jsonschema.exceptions import best_match
@@ -100,7 +105,7 @@ def _draft(schema: Json) -> Any:
 
 
 def _check_inside(value: Any) -> None:
-    """Refuse a $ref that is not inside the schema, since nothing is ever fetched, and keys that are no patterns."""
+    """Refuse a $ref to the outside, because nothing is ever fetched, and invalid patterns in `patternProperties`."""
     if isinstance(value, dict):
         patterns = value.get("patternProperties")
         for pattern in patterns if isinstance(patterns, dict) else ():
@@ -130,14 +135,14 @@ def _validator(text: str, bounded: bool) -> Any:
     schema = json.loads(text)
     extend: Any = jsonschema.validators.extend
     kind = extend(_draft(schema), {"uniqueItems": _unique, **(_BOUNDED if bounded else {})})
-    # A registry that finds nothing: without it, jsonschema would fetch what a schema names.
+    # An empty registry: without it, jsonschema would fetch the schemas that a schema refers to.
     return kind(schema, registry=referencing.Registry())
 
 
 def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """Yield what is wrong with a list that is to have no two equal items.
+    """Yield an error if a list has equal items, for `uniqueItems`.
 
-    In place of jsonschema's own, which compares each object in it with every other: of 3,000, for half a minute.
+    jsonschema's own check compares each pair of objects. With 3,000 of them, it takes half a minute.
     """
     from jsonschema.exceptions import ValidationError
 
@@ -146,18 +151,18 @@ def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator
 
 
 def _hashable(value: Any) -> Any:
-    """Return what is the same for equal JSON values, and for no others: 1 is 1.0, and true is not 1."""
+    """Return a key that is equal for equal JSON values only: 1 equals 1.0, and true differs from 1."""
     if isinstance(value, dict):
         return frozenset((key, _hashable(item)) for key, item in value.items())
     if isinstance(value, list):
         return tuple(map(_hashable, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # As a text, of which nobody can choose many with the same hash.
+        # As text: hashes of strings are random, so an attacker can't choose numbers that collide.
         return (float, str(int(value)) if value == int(value) else repr(value))
     return (type(value), value)
 
 
-# The keywords with patterns, as jsonschema has them, but for who looks for the patterns.
+# The keywords with patterns, as in jsonschema, but with searches under a time limit.
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:

@@ -1,8 +1,8 @@
-"""What users who are not administrators may choose for a type: behaviors that an administrator marked as selectable.
+"""What users may choose for a type: behaviors that an administrator marked as selectable.
 
 An administrator marks a behavior of an interface with `"selectable": true` in its execution. Users with Full Control of
-a type may then bind it to a hook, let other users invoke it, and put it in the place of another behavior with the
-execution `{"type": "Behavior", "id": REF}`. Only administrators name a playbook, a function or a URL.
+a type may then bind it to a hook, let other users invoke it, and override another behavior with it: the execution is
+`{"type": "Behavior", "id": REF}`. Only administrators can name a playbook, a function or a URL.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ Json = Mapping[str, Any]
 
 
 def target(connection: Any, execution: Json) -> Any:
-    """Return the row of the interface's behavior that a reference names; None if it does not exist."""
+    """Return the row of the interface behavior that a reference names; None if it does not exist."""
     ref = execution.get("id")
     return records.find(connection, tables.behavior, id=ref, ref=ref) if isinstance(ref, str) else None
 
 
 def check_override(connection: Any, principal: Principal, execution: Json, known: Behavior, kind: EntityType) -> None:
-    """Refuse an override that names what its user may not name. Raises ApiError.
+    """Check that a user may make this override.
 
-    :param execution: what the override is to run
-    :param known: what the type runs today
+    :param execution: the new execution
+    :param known: the type's current behavior
+    :raises ApiError: the reference is invalid, or only administrators may set this execution
     """
     if execution.get("type") == REFERENCE:
         found = target(connection, execution)
@@ -51,23 +52,30 @@ def check_override(connection: Any, principal: Principal, execution: Json, known
 
 
 def check_removal(principal: Principal, known: Behavior) -> None:
-    """Refuse to remove an override that only administrators can make. Raises ApiError."""
+    """Check that a user may remove an override. Only administrators remove overrides that only they can make.
+
+    :raises ApiError: the user may not remove it
+    """
     if not principal.is_administrator and known.execution.get("type") not in HARMLESS:
         raise forbidden(f"removing {known.id}")
 
 
 def check_hooks(connection: Any, principal: Principal, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Refuse hooks that are bound anew to behaviors that are not selectable. Raises ApiError."""
+    """Check that a user binds hooks only to selectable behaviors. Existing bindings may stay.
+
+    :raises ApiError: a new binding names another behavior
+    """
     for name, ref in new.items():
         if old.get(name) != ref and not _may_select(connection, principal, ref):
             raise forbidden(f"binding {ref} to {name}")
 
 
 def check_grant(connection: Any, principal: Principal, kind: EntityType, behavior: str, level: str) -> None:
-    """Refuse to let more users than today invoke a behavior that is not selectable. Raises ApiError.
+    """Check that a user opens only selectable behaviors to more users.
 
-    :param behavior: an id, or a ref
-    :param level: the access level that users need
+    :param behavior: an id or a ref
+    :param level: the access level that users need to invoke it
+    :raises ApiError: the behavior is not selectable, and more users than now could invoke it
     """
     ref = urn.ref_of(behavior)
     if _may_select(connection, principal, ref):

@@ -1,4 +1,4 @@
-"""Tasks: shown to users, and handed to workers one step after the other."""
+"""Tasks: calls that show them to users, and calls with which workers execute them step by step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
 
-LEASE = 30.0  # seconds for which a worker that says nothing more still has its task
+LEASE = 30.0  # seconds after which an unrenewed lease of a task expires
 FIELDS = {
     "id": Field("id"),
     "name": Field("name"),
@@ -45,7 +45,10 @@ class TaskCalls(Calls):
     """
 
     def get_task(self, principal: Principal, id: str) -> Task:
-        """Return a task, by its URN or the UUID in it. Users see theirs and those of entities that they see."""
+        """Return a task. Users see their own tasks and those of entities that they may see.
+
+        :param id: its URN, or the UUID in it
+        """
         with self.store.reading() as connection:
             scope = [*_seen(principal), *entity_lists.of(tables.task, id=urn.task(id) if id else "")]
             found, _ = entity_lists.page(connection, tables.task, scope, None, None, False, 0, 1)
@@ -54,7 +57,7 @@ class TaskCalls(Calls):
         return _shown(principal)(found[0])
 
     def list_tasks(self, principal: Principal, query: Query) -> Page[Task]:
-        """Return a page of the tasks that may be seen; the newest first where nothing else is asked for.
+        """Return a page of the tasks that the user may see, by default the newest first.
 
         Filters and sorts by id, operationName (name), status, owner (entity), user, org, parent, startTime, endTime.
         """
@@ -64,18 +67,18 @@ class TaskCalls(Calls):
             return listed(connection, tables.task, _seen(principal), query, FIELDS, _shown(principal))
 
     def subtasks(self, principal: Principal, id: str) -> list[Task]:
-        """Return the tasks that a task is made of, in their order."""
+        """Return the subtasks of a task, in order."""
         parent = self.get_task(principal, id).id
         with self.store.reading() as connection:
             return [_shown(principal)(row) for row in records.every(connection, tables.task, parent=parent)]
 
     def claim(self, worker: str, task_id: str | None = None) -> str | None:
-        """Take a task that has something to run and is nobody's; return its id, None for none.
+        """Claim a task that is due and that no worker has leased; return its id, None if there is none.
 
-        Of one entity's tasks, only the oldest that is not finished can be claimed; invocations by users run beside.
+        Of an entity's tasks, only the oldest unfinished one can be claimed. Users' invocations are exempt from this.
 
-        :param worker: unique for each worker of each process
-        :param task_id: this one only
+        :param worker: a name that is unique among all workers of all processes
+        :param task_id: claim only this task
         """
         due = self.next_due()
         now = self.clock()
@@ -84,16 +87,19 @@ class TaskCalls(Calls):
         return self.store.attempt(lambda connection: entity_queue.claim(connection, worker, now, now + LEASE, task_id))
 
     def renew(self, task_id: str, worker: str) -> bool:
-        """Keep a claimed task for another `LEASE`; return False where it is another's by now, or has ended."""
+        """Renew the lease of a claimed task for another `LEASE`.
+
+        :returns: False if another worker has the task, or it has ended
+        """
         until = self.clock() + LEASE
         return self.store.attempt(lambda connection: entity_queue.renew(connection, task_id, worker, until))
 
     def release(self, task_id: str, worker: str) -> None:
-        """Give a claimed task back, so that the next worker needn't wait for the lease's end."""
+        """Release a claimed task, so that the next worker doesn't have to wait until the lease expires."""
         self.store.attempt(lambda connection: entity_queue.renew(connection, task_id, worker, 0.0))
 
     def advance(self, task_id: str) -> Invocation | None:
-        """Return what a claimed task has to run next; None: nothing, it has ended."""
+        """Return the next invocation of a claimed task; None if the task has ended."""
         now = self.clock()
 
         def step(connection: Any) -> Invocation | None:
@@ -102,10 +108,10 @@ class TaskCalls(Calls):
         return self.store.attempt(step)
 
     def enter_outcome(self, task_id: str, invocation_id: str, outcome: Outcome) -> bool:
-        """Enter the outcome of an invocation, and what follows from it, in one transaction.
+        """Record the outcome of an invocation and its consequences, in one transaction.
 
         :param task_id: the claimed task
-        :returns: whether the task waited for this invocation; False if its outcome was entered before
+        :returns: whether the task waited for this invocation; False if its outcome was recorded before
         """
         now = self.clock()
 
@@ -123,7 +129,7 @@ class TaskCalls(Calls):
         operation: str | None = None,
         log: str | None = None,
     ) -> None:
-        """Enter how far an invocation that runs has come.
+        """Record the progress of a running invocation.
 
         :param progress: percent
         :param details, operation: texts of the task that shows it
@@ -142,13 +148,13 @@ class TaskCalls(Calls):
             )
 
     def next_due(self) -> float | None:
-        """Return when a task can be claimed next (seconds since 1970), None for never as things are."""
+        """Return when the next task can be claimed (seconds since 1970); None if no task is waiting."""
         with self.store.reading() as connection:
             return entity_queue.next_due(connection)
 
 
 def _shown(principal: Principal) -> Callable[[Any], Task]:
-    """Return what makes a task of a row: administrators read its log, others its details."""
+    """Return a function that converts rows to tasks: `details` shows administrators the log, other users get no log."""
     if not principal.is_administrator:
         return lambda row: replace(rows.task(row), log="")
     return lambda row: replace(rows.task(row), details=row.log or row.details)

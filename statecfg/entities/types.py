@@ -1,4 +1,4 @@
-"""Calls about types, what they override of their interfaces' behaviors, and who may invoke these."""
+"""Calls about types, their overrides of behaviors, and who may invoke these."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version", 
 
 
 class TypeCalls(Calls):
-    """Calls about types. Administrators make them; who has Full Control of one changes it; any grant shows it."""
+    """Calls about types.
+
+    Only administrators create types. Users with Full Control of a type change it; users with any grant see it.
+    """
 
     def create_type(self, principal: Principal, body: Any) -> EntityType:
-        """Make a type (name, vendor, nss, version, schema; interfaces, hooks, description, externalId, …)."""
+        """Create a type (name, vendor, nss, version, schema; interfaces, hooks, description, externalId, …)."""
         access.administrators_only(principal, "creating a type")
         body = bodies.whole(body)
         named = namespace(body)
@@ -69,7 +72,7 @@ class TypeCalls(Calls):
     def _inherit(
         self, connection: Any, principal: Principal, id: str, named: Mapping[str, str], version: str | None
     ) -> None:
-        """Give a new type its access controls: its creator's, and those of the version that it inherits from."""
+        """Add the grants of a new type: Full Control for its creator, and those of the version that it inherits."""
         records.add(connection, tables.grant, _grant(id, principal.id, FULL_CONTROL))
         if version in (None, "", "0"):
             return
@@ -91,14 +94,17 @@ class TypeCalls(Calls):
             return seen_type(connection, principal, id)
 
     def list_types(self, principal: Principal, query: Query) -> Page[EntityType]:
-        """Return a page of the types that may be seen."""
+        """Return a page of the types that the user may see."""
         members = [principal.id, principal.org_id]
         scope = [] if principal.is_administrator else entity_lists.seen_types(members)
         with self.store.reading() as connection:
             return listed(connection, tables.entity_type, scope, query, FIELDS, rows.entity_type)
 
     def update_type(self, principal: Principal, id: str, body: Any) -> EntityType:
-        """Change a type, but for what is left out; not vendor, nss and version, and nothing while it has entities."""
+        """Change a type. Omitted keys keep their value.
+
+        vendor, nss and version can't be changed, and nothing can be changed while the type has entities.
+        """
 
         def change(connection: Any) -> EntityType:
             known = seen_type(connection, principal, id, FULL_CONTROL)
@@ -119,7 +125,7 @@ class TypeCalls(Calls):
         return self.store.attempt(change)
 
     def _forget_behaviors(self, connection: Any, kind: EntityType) -> None:
-        """Take away what a type says of behaviors of interfaces that it implements no more."""
+        """Remove a type's overrides and grants for behaviors of interfaces that it no longer implements."""
         refs = _refs(connection, kind)
         for row in records.every(connection, tables.behavior, owner=kind.id):
             if row.ref not in refs:
@@ -129,7 +135,7 @@ class TypeCalls(Calls):
                 records.drop(connection, tables.behavior_grant, number=row.number)
 
     def delete_type(self, principal: Principal, id: str) -> None:
-        """Remove a type that has no entities, with its overrides and access controls."""
+        """Remove a type with its overrides and access controls. It must have no entities."""
 
         def drop(connection: Any) -> None:
             may_change(seen_type(connection, principal, id, FULL_CONTROL))
@@ -141,7 +147,7 @@ class TypeCalls(Calls):
         self.store.attempt(drop)
 
     def list_type_behaviors(self, principal: Principal, id: str, query: Query) -> Page[Behavior]:
-        """Return a page of the behaviors of a type: its overrides, and its interfaces' for the rest."""
+        """Return a page of the behaviors of a type: its overrides, and its interfaces' other behaviors."""
         with self.store.reading() as connection:
             kind = seen_type(connection, principal, id)
             own = {row.ref: row.number for row in records.every(connection, tables.behavior, owner=id)}
@@ -150,12 +156,12 @@ class TypeCalls(Calls):
             return listed(connection, tables.behavior, scope, query, BEHAVIOR_FIELDS, rows.behavior)
 
     def get_type_behavior(self, principal: Principal, id: str, behavior: str) -> Behavior:
-        """Return a behavior of a type, by its id or its ref; the override where there is one."""
+        """Return a behavior of a type, by its id or ref; the override if there is one."""
         with self.store.reading() as connection:
             return type_behavior(connection, seen_type(connection, principal, id), behavior)
 
     def override_behavior(self, principal: Principal, id: str, behavior: str, body: Any) -> Behavior:
-        """Override a behavior of an interface on a type (execution, description), or change the override."""
+        """Override a behavior of an interface for a type (execution, description), or change the override."""
 
         def change(connection: Any) -> Behavior:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
@@ -177,7 +183,7 @@ class TypeCalls(Calls):
         return self.store.attempt(change)
 
     def delete_override(self, principal: Principal, id: str, behavior: str) -> None:
-        """Remove the override of a behavior, by its id or its ref: the interface's counts again."""
+        """Remove an override, by its id or ref. The interface's behavior applies again."""
 
         def drop(connection: Any) -> None:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
@@ -196,7 +202,7 @@ class TypeCalls(Calls):
             return part(_behavior_grants(connection, id), query)
 
     def add_behavior_grant(self, principal: Principal, id: str, body: Any) -> BehaviorGrant:
-        """Add a behavior access control (behaviorId, accessLevelId), in place of one for the same behavior."""
+        """Add a behavior access control (behaviorId, accessLevelId). It replaces those for the same behavior."""
 
         def add(connection: Any) -> BehaviorGrant:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
@@ -212,7 +218,7 @@ class TypeCalls(Calls):
         return self.store.attempt(add)
 
     def replace_behavior_grants(self, principal: Principal, id: str, body: Any) -> Page[BehaviorGrant]:
-        """Put `values` in the place of all behavior access controls; return the first page of them."""
+        """Replace all behavior access controls by `values`; return the first page of them."""
 
         def replace(connection: Any) -> Page[BehaviorGrant]:
             kind = seen_type(connection, principal, id, FULL_CONTROL)
@@ -229,14 +235,20 @@ class TypeCalls(Calls):
 
 
 def seen_type(connection: Any, principal: Principal, id: str, level: str = READ_ONLY) -> EntityType:
-    """Return a type with which somebody may do what a level stands for. Raises ApiError."""
+    """Return a type.
+
+    :raises ApiError: it does not exist, or the user has less than the access level
+    """
     found = rows.entity_type(rows.need(connection, tables.entity_type, id))
     access.need(access.to_type(connection, principal, id), level, id)
     return found
 
 
 def type_behavior(connection: Any, kind: EntityType, behavior: str) -> Behavior:
-    """Return the behavior of a type that an id or a ref stands for. Raises ApiError where it has none such."""
+    """Return the behavior of a type by its id or ref.
+
+    :raises ApiError: the type does not have it
+    """
     named = records.every(connection, tables.behavior, owner=kind.id, id=behavior)
     found = rows.effective(connection, kind, named[0].ref if named else behavior)
     if found is None:
@@ -271,7 +283,7 @@ def _values(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_interfaces(connection: Any, interfaces: list[str], hooks: Mapping[str, str]) -> None:
-    """Refuse interfaces that there are not, and hooks that are no behavior of one of them."""
+    """Check that the interfaces exist and that each hook is a behavior of one of them."""
     for id in interfaces:
         if records.find(connection, tables.interface, id=id) is None:
             raise forbidden(id[:200])
@@ -301,7 +313,7 @@ def _grant(object: str, member: str, level: str) -> dict[str, str]:
 
 
 def _behavior_grant(connection: Any, kind: EntityType, body: Mapping[str, Any]) -> BehaviorGrant:
-    """Return what a body says, by the id that it has, which clients look for: a behavior's ref, or an override's id."""
+    """Return the access control of a body, with the id as given (ref or override), because clients look for that."""
     id = bodies.text(body, "behaviorId")
     type_behavior(connection, kind, id)
     return BehaviorGrant(id, access.level_of(body.get("accessLevelId")))

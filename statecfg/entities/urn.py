@@ -1,4 +1,4 @@
-"""The URNs that things of the API are called by."""
+"""The URNs of the API's objects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 import uuid
 
 NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# Semantic versioning without build data, which no URN of the original has. Source: https://semver.org
 MEMBER = re.compile(r"urn:vcloud:(user|org):[A-Za-z0-9_.@-]{1,128}")
+# Semantic versioning without build data, which URNs of the original never have. Source: https://semver.org
 VERSION = re.compile(
     r"(?=.{1,64}$)(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
 )
@@ -31,12 +31,12 @@ def behavior(name: str, interface: str) -> str:
 
 
 def override(name: str, entity_type: str, interface: str) -> str:
-    """Return the id of what a type overrides an interface's behavior with."""
+    """Return the id of a type's override of an interface's behavior."""
     return f"urn:vcloud:behavior-type:{name}:{_own(entity_type)}:{_own(interface)}"
 
 
 def interface_of(behavior: str) -> str:
-    """Return the id of the interface that a behavior's id (of either kind) names; "" where it is no such id."""
+    """Return the id of the interface in a behavior's id (of either kind); "" if the id has another form."""
     parts = behavior.split(":")
     if parts[:2] != ["urn", "vcloud"] or (len(parts), parts[2]) not in (
         (7, "behavior-interface"),
@@ -47,7 +47,7 @@ def interface_of(behavior: str) -> str:
 
 
 def ref_of(id: str) -> str:
-    """Return the ref that a behavior's id (of either kind) stands for."""
+    """Return the ref for a behavior's id (of either kind)."""
     parts = id.split(":")
     return behavior(parts[3], interface(*parts[-3:])) if parts[2:3] == ["behavior-type"] else id
 
@@ -59,7 +59,7 @@ def entity(entity_type: str) -> str:
 
 
 def task(id: str = "") -> str:
-    """Return the id of a new task, or that of the task whose URN or UUID is given; "" where it is neither."""
+    """Return the id of a new task, or of the task with the given URN or UUID; "" if it is neither."""
     if not id:
         return f"urn:vcloud:task:{uuid.uuid4()}"
     id = id.removeprefix("urn:vcloud:task:").lower()

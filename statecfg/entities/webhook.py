@@ -1,7 +1,7 @@
-"""Webhooks as behaviors: one signed POST, whose answer is the result, or says step by step what becomes of the task.
+"""Webhooks as behaviors: one signed POST. The answer is the result, or reports the progress of the task in parts.
 
-Source: VMware's document of WebHook behaviors, and what its published verifier accepts: no space behind the commas of
-the signature header, the host without its port, the body as compact JSON without nulls.
+Source: VMware's documentation of WebHook behaviors, and its published verifier, which accepts no space after the commas
+of the signature header, the host without its port, and the body as compact JSON without nulls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 def wrong(execution: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the execution of such a behavior."""
+    """Return the problems of a webhook's execution."""
     found = []
     href = execution.get("href")
     if not isinstance(href, str) or not _may_call(href):
@@ -79,10 +79,10 @@ def _loopback(host: str) -> bool:
 
 
 def run(invocation: Invocation, seconds: float, update: Callable[[Json], None], token: str | None = None) -> Outcome:
-    """Send the request and return what came of it.
+    """Send the request and return the outcome.
 
-    :param seconds: how long it may take in all
-    :param update: takes what the server says of the task meanwhile
+    :param seconds: time limit for the whole exchange
+    :param update: receives progress of the task from the server
     :param token: the short-lived token of `actAsToken`
     """
     href = str(invocation.execution["href"])
@@ -94,13 +94,16 @@ def run(invocation: Invocation, seconds: float, update: Callable[[Json], None], 
     signed = signature(href, body, str(invocation.execution["_internal_key"]))
     try:
         answer = exchange(href, body, {**headers, **signed}, seconds, (LARGEST, LARGEST), False, reading.listen)
-    except Unanswered as error:  # it names the URL
+    except Unanswered as error:  # the message names the URL
         return replace(_failed(str(error)), public=f"The webhook did not answer. {disclosure.ASK}")
     return reading.outcome(answer)
 
 
 def _request(invocation: Invocation, token: str | None) -> tuple[bytes, dict[str, str]]:
-    """Return the body and the headers of a request, unsigned. Raises TemplateError."""
+    """Return the body and the headers of a request, before signing.
+
+    :raises TemplateError: the template does not fit the data, or is invalid
+    """
     data = _data(invocation, token)
     template = data["_execution_properties"].pop("template", None)
     content = template.get("content") if isinstance(template, Mapping) else template
@@ -137,16 +140,16 @@ def _data(invocation: Invocation, token: str | None) -> Json:
 
 
 def _public(value: Any) -> Any:
-    """Return a value without what is `_internal_`: that is never sent."""
+    """Return a value without its `_internal_` keys, which are never sent."""
     if isinstance(value, Mapping):
         return {key: _public(item) for key, item in value.items() if not key.startswith("_internal_")}
     return [_public(item) for item in value] if isinstance(value, list) else value
 
 
 def signature(href: str, body: bytes, key: str, date: str | None = None) -> dict[str, str]:
-    """Return the headers that prove a POST: Date, x-vcloud-digest and x-vcloud-signature.
+    """Return the headers that sign a POST: Date, x-vcloud-digest and x-vcloud-signature.
 
-    :param date: as HTTP has it; now where not given
+    :param date: as an HTTP date; None for now
     """
     parts = urlsplit(href)
     date = date or formatdate(usegmt=True)
@@ -167,7 +170,7 @@ def _failed(message: str, code: int = 500, minor: str = FAILED) -> Outcome:
 
 @dataclass
 class _Reading:
-    """Takes an answer in as it comes: of several parts, each that is whole is an update at once."""
+    """Reads an answer as it arrives. Each complete part of a multipart answer is an update."""
 
     update: Callable[[Json], None]
     parts: _Parts | None = None
@@ -175,7 +178,7 @@ class _Reading:
     seen: int = 0
 
     def listen(self, kind: str, piece: bytes) -> bool:
-        """Take a piece of the body in; return whether the task is over."""
+        """Process a piece of the body; return whether the task has ended."""
         boundary = _boundary(kind)
         if not boundary:
             return False
@@ -191,7 +194,7 @@ class _Reading:
             self.done = self._said(kind, body)
 
     def _said(self, kind: str, body: bytes) -> Outcome | None:
-        """Return what an answer, or a part of one, makes of the task; None where it goes on."""
+        """Return the outcome that an answer, or one of its parts, reports; None if the task continues."""
         if _media(kind) == TASK:
             return self._task(body)
         if _media(kind).startswith("text/") or not kind.strip():
@@ -218,7 +221,7 @@ class _Reading:
         return None
 
     def outcome(self, answer: Answer) -> Outcome:
-        """Return what came of it all."""
+        """Return the outcome of the whole answer."""
         if answer.status != 200:
             told = f": {_clip(answer.body)}" if answer.body else ""
             follow = " (redirects are not followed)" if 300 <= answer.status < 400 else ""
@@ -234,7 +237,7 @@ class _Reading:
 
 
 def _news(said: Json) -> Json:
-    """Return what a task says of how far it is, as far as it makes sense."""
+    """Return the valid progress values of a task."""
     news: Json = {key: said[key] for key in ("details", "operation") if isinstance(said.get(key), str)}
     progress = said.get("progress")
     if isinstance(progress, int) and not isinstance(progress, bool) and 0 <= progress <= 100:
@@ -256,7 +259,7 @@ def _media(kind: str) -> str:
 
 
 def _boundary(kind: str) -> bytes:
-    """Return the boundary of a multipart content type, b"" where it has none."""
+    """Return the boundary of a multipart content type, b"" if it has none."""
     found = re.search(r';\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))', kind, re.IGNORECASE)
     if not _media(kind).startswith("multipart/") or found is None:
         return b""
@@ -265,7 +268,7 @@ def _boundary(kind: str) -> bytes:
 
 @dataclass
 class _Parts:
-    """Takes a multipart body apart as it comes."""
+    """Splits a multipart body as it arrives."""
 
     boundary: bytes
     unread: bytes = b""
@@ -273,13 +276,13 @@ class _Parts:
     over: bool = field(default=False)
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take a piece in; yield each part that is whole by now."""
+        """Process a piece; yield each part that is complete now."""
         *lines, self.unread = (self.unread + piece).split(b"\n")
         for line in lines:
             yield from self._line(line + b"\n")
 
     def rest(self) -> Iterator[bytes]:
-        """Yield the part that the end of the body ends."""
+        """Yield the last part, if only the end of the body ends it."""
         yield from self._line(self.unread)
         if self.lines and not self.over:
             yield b"".join(self.lines)
@@ -295,7 +298,10 @@ class _Parts:
 
 
 def _split(part: bytes) -> tuple[str, bytes]:
-    """Return the content type and the body of a part. The blank line between may be missing, as in the document."""
+    """Return the content type and the body of a part.
+
+    The blank line between them may be missing, as in VMware's example.
+    """
     kind = ""
     while (found := re.match(rb"[ \t]*(content-[a-z-]+)[ \t]*:([^\r\n]*)\r?\n", part, re.IGNORECASE)) is not None:
         if found[1].lower() == b"content-type":

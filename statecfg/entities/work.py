@@ -1,8 +1,8 @@
-"""What tasks do to entities, step by step: start a step, let it run elsewhere, enter its outcome.
+"""Execute tasks of entities step by step: start a step, let a worker run it, record its outcome.
 
-Every function works inside a transaction of the caller's, so that a step's outcome and what follows from it are entered
-together. `work` of a task says what is to be done: `do` (create, update, mark, delete or invoke), `hooks` (whether
-hooks run), and, once a step has begun, `hook`, `invocation` and `task` (which shows it: its own, or a part's).
+Every function runs inside the caller's transaction, so that the outcome of a step and its consequences are recorded
+together. `work` of a task has `do` (create, update, mark, delete or invoke), `hooks` (whether hooks run), and, once a
+step has begun, `hook`, `invocation` and `task` (the task that shows the step: this one or a subtask).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
 
 Values = Mapping[str, Any]
-LONGEST = 4096  # characters of a text that a behavior says of itself
+LONGEST = 4096  # characters of a behavior's short texts
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"
-DETAILS = 64 << 10  # characters of what it says at length, the newest
-SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work that is one step, shown by its own task
+DETAILS = 64 << 10  # characters of its long texts, the newest
+SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work with a single step, shown by its own task
 
 
 def add_task(
     connection: Any, principal: Principal, entity: Any, name: str, operation: str, now: float, **values: Any
 ) -> str:
-    """Enter a task about an entity (a row); return its id.
+    """Add a task about an entity (a row); return its id.
 
-    :param values: columns that are not as for a task that has nothing to run and goes on
+    :param values: columns that differ from those of a running task without work
     """
     row = {
         "id": urn.task(),
@@ -83,7 +83,7 @@ def add_task(
 def queue(
     connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Values, now: float
 ) -> str:
-    """Enter a task that has something to run; return its id. Those of one entity run one by one, but for `invoke`."""
+    """Add a task with work; return its id. The tasks of an entity run one at a time, except `invoke`."""
     own = {"id": urn.task(), "status": QUEUED, "progress": 0, "started": None, "due": 0.0}
     own |= {"work": dict(work), "serial": work["do"] != "invoke"}
     if work["do"] in SINGLE:
@@ -93,7 +93,7 @@ def queue(
 
 
 def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
-    """Enter that a task has ended. An error with names of hosts or paths goes into the task's log."""
+    """Record that a task has ended. If the outcome has a public message, the task's log gets the original one."""
     values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
     error = None if outcome.ok else dict(outcome.error or failure("It failed."))
     if error is not None and outcome.public is not None:
@@ -105,7 +105,7 @@ def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
     if outcome.ok:
         values["progress"] = 100
     records.change(connection, tables.task, values, id=id, ended=None)
-    if id.endswith("00"):  # one of 256
+    if id.endswith("00"):  # for one of 256 tasks
         entity_queue.forget_old(connection)
 
 
@@ -115,7 +115,7 @@ def failure(message: str, minor_code: str = "RDE_BEHAVIOR_FAILED", major_code: i
 
 
 def major_code(given: Any) -> int:
-    """Return the majorErrorCode that a behavior gave; 500 where that is none."""
+    """Return the majorErrorCode that a behavior gave; 500 if it is not a number."""
     return int(given) if re.fullmatch(r"[0-9]{1,9}", str(given), re.ASCII) else 500
 
 
@@ -133,16 +133,16 @@ def kind_of(connection: Any, entity: Any) -> EntityType:
 
 
 def change(connection: Any, entity: Any, now: float, **values: Any) -> Any:
-    """Change an entity (a row): its revision counts on. Return the row as it is then."""
+    """Change an entity (a row) and increase its revision; return the new row."""
     values |= {"revision": entity.revision + 1, "modified": now}
     records.change(connection, tables.entity, values, id=entity.id)
     return records.find(connection, tables.entity, id=entity.id)
 
 
 def resolve(connection: Any, entity: Any, now: float) -> Any:
-    """Check an entity (a row) by its type's schema and enter what comes of it; return the row as it is then.
+    """Validate an entity (a row) with its type's schema and record the new state; return the new row.
 
-    The task createDefinedEntity that still waits for it ends with it.
+    This also ends the tasks createDefinedEntity that wait for it.
     """
     message = schemas.wrong(kind_of(connection, entity).schema, entity.content, nulls=True)
     state = RESOLUTION_ERROR if message else RESOLVED
@@ -155,7 +155,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
 
 
 def remove(connection: Any, entity: Any) -> None:
-    """Take an entity (a row) and its access controls out of the store."""
+    """Remove an entity (a row) and its access controls from the store."""
     records.drop(connection, tables.grant, object=entity.id)
     records.drop(connection, tables.entity, id=entity.id)
 
@@ -164,12 +164,12 @@ def remove(connection: Any, entity: Any) -> None:
 
 
 def advance(connection: Any, task: Any, now: float) -> Invocation | None:
-    """Return the step that a task (a row) is at, begun where it was not; None: the task has ended, at last now."""
+    """Return the current step of a task (a row), and begin it if necessary; None if the task has ended."""
     if task.due is None:
         return None
     entity = records.find(connection, tables.entity, id=task.entity)
     if entity is None:
-        # It was deleted without hooks meanwhile: that is what a deletion is for, and nothing for everything else.
+        # It was deleted without hooks in the meantime. A deletion has succeeded, any other task has failed.
         gone = None if task.name == DELETE else failure("The entity is gone.", "RDE_ENTITY_GONE")
         _end(connection, task, now, Outcome(gone is None, error=gone))
         return None
@@ -198,7 +198,7 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
 
 
 def _reject(connection: Any, task: Any, entity: Any, found: Invocation, now: float) -> None:
-    """End a task whose playbook would be applied with contents that the type's schema rejects: no host is contacted."""
+    """End a task whose playbook would be applied with content that the type's schema rejects. No host is contacted."""
     if task.work["do"] == "create":
         resolve(connection, entity, now)
     outcome = Outcome(False, error=failure(found.rejected, CANNOT_RESOLVE))
@@ -207,7 +207,7 @@ def _reject(connection: Any, task: Any, entity: Any, found: Invocation, now: flo
 
 
 def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
-    """Enter the outcome of the current step of a task (a row); return False if this is not its current step."""
+    """Record the outcome of the current step of a task (a row); return False if this is not its current step."""
     if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
         return False
     work = task.work
@@ -233,7 +233,7 @@ def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome,
 
 
 def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
-    """Begin a deletion, or a move to IN_DELETION; where no hook is to run, it ends with that."""
+    """Begin a deletion, or a move to IN_DELETION. Without a hook, also complete it."""
     hook = kind_of(connection, entity).hooks.get(PRE_DELETE)
     if task.work["hooks"] and hook is not None and entity.state != IN_DELETION:
         _step(connection, task, entity, PRE_DELETE, hook, now)
@@ -242,10 +242,10 @@ def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
 
 
 def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
-    """Go on with a deletion, or a move to IN_DELETION, that no PreDelete hook stands against any more."""
+    """Continue a deletion, or a move to IN_DELETION, after the PreDelete hook allowed it or if there is none."""
     work = task.work
     if work["do"] == "mark":
-        # What was changed since it was asked for stays, be it by the hook itself.
+        # If the entity has changed since the request, maybe by the hook itself, keep that change.
         values = work["values"] if entity.revision == work["revision"] else {}
         change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
         finish(connection, task.id, now, Outcome(True))
@@ -261,7 +261,7 @@ def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
 
 
 def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: float) -> None:
-    """Begin a step of a task: a part of it shows the behavior, and its text names that."""
+    """Begin a step of a task: add a subtask that shows the behavior, and name it in the task's text."""
     behavior = rows.effective(connection, kind_of(connection, entity), ref)
     assert behavior is not None
     invocation = str(uuid.uuid4())
@@ -276,7 +276,7 @@ def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: flo
 
 
 def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
-    """Return what a step runs; None where the behavior was removed, or the entity moved to a version without it."""
+    """Return the invocation of a step; None if the behavior was removed, or the entity's new type version lacks it."""
     work, kind = task.work, kind_of(connection, entity)
     ref = work["behavior"] if work["do"] == "invoke" else kind.hooks.get(work["hook"])
     behavior = None if ref is None else rows.effective(connection, kind, ref)
@@ -304,7 +304,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
 
 
 def _execution(connection: Any, behavior: Behavior) -> Mapping[str, Any] | None:
-    """Return what a behavior runs: its own execution, or that of the behavior it selects; None if that is gone."""
+    """Return the execution of a behavior, or of the behavior that it selects; None if that no longer exists."""
     if behavior.execution.get("type") != selection.REFERENCE:
         return behavior.execution
     found = selection.target(connection, behavior.execution)
@@ -317,7 +317,7 @@ def _runs(connection: Any, id: str, now: float) -> None:
 
 
 def _end(connection: Any, task: Any, now: float, outcome: Outcome) -> None:
-    """End a task, and the step it is at, which will not be run."""
+    """End a task and its current step, which will not run."""
     if task.work.get("task", task.id) != task.id:
         text = failure("The entity is gone.", "RDE_ENTITY_GONE")
         finish(connection, task.work["task"], now, Outcome(False, error=text))
@@ -330,19 +330,19 @@ def _said(hook: str, outcome: Outcome) -> str:
 
 
 def plain(text: Any) -> str:
-    """Return a text of a behavior's as the store can hold it: without U+0000 and half characters, not too long."""
+    """Return a behavior's short text as the store can hold it: truncated, and without U+0000 and lone surrogates."""
     found = storable(str(text))
     return found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
 
 
 def newest(text: Any) -> str:
-    """Return the end of what a behavior says at length, as the store can hold it."""
+    """Return the end of a behavior's long text, as the store can hold it."""
     found = storable(str(text))
     return found if len(found) <= DETAILS else f"…{found[-DETAILS:]}"
 
 
 def storable(value: Any) -> Any:
-    """Return JSON without what the store or answers can't hold: U+0000, half characters, NaN and the infinities."""
+    """Return JSON without values that the store or answers can't hold: U+0000, lone surrogates, NaN and infinities."""
     if isinstance(value, str):
         return value.replace("\0", "").encode(errors="replace").decode()
     if isinstance(value, float) and not math.isfinite(value):

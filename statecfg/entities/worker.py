@@ -1,6 +1,6 @@
-"""Workers: threads that take tasks, run their behaviors and enter what came of them.
+"""Workers: threads that claim tasks, run their behaviors and record the outcomes.
 
-What a worker has is its own for as long as it says so; what one had that was killed is taken by another.
+A worker keeps a task as long as it renews its lease. If a worker is killed, another one claims the task.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from statecfg.entities.tasks import LEASE
 from statecfg.playbook.project import Project
 from statecfg.store import StoreError
 
-POLL = 1.0  # seconds between two looks for tasks that others have made
-APART = 0.5  # seconds between two writes of how far an invocation has come
-END = 15.0  # seconds that `stop` waits for what runs to end
+POLL = 1.0  # seconds between two polls for tasks that other processes queued
+APART = 0.5  # seconds between two writes of an invocation's progress
+END = 15.0  # seconds that `stop` waits for running tasks
 Json = dict[str, Any]
 log = logging.getLogger("statecfg.entities")
 
 
 class Worker:
-    """Runs tasks, some at a time.
+    """Runs several tasks concurrently.
 
     :param operations: the calls, on an open store
-    :param project: whose functions and playbooks behaviors are
-    :param size: how many tasks run side by side
+    :param project: the project with the functions and playbooks of behaviors
+    :param size: number of tasks that run concurrently
     """
 
     def __init__(self, operations: Operations, project: Project, size: int = 4) -> None:
         self.operations, self.project, self.size = operations, project, size
-        self.problems: list[str] = []  # what went wrong with the store, the newest last
+        self.problems: list[str] = []  # the last 10 errors, the newest last
         self._name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._stop = threading.Event()
         self._due = threading.Condition()
@@ -47,14 +47,14 @@ class Worker:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Begin to take tasks."""
+        """Start to claim tasks."""
         for number in range(self.size):
             thread = threading.Thread(target=self._work, args=(f"{self._name}-{number}",), daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Take no more tasks, end what runs, and wait for it; what was ended goes on in the next worker."""
+        """Claim no more tasks, stop the running ones, and wait for them. The next worker continues the stopped ones."""
         self._stop.set()
         self.wake()
         end = time.monotonic() + END
@@ -62,16 +62,16 @@ class Worker:
             thread.join(max(0.0, end - time.monotonic()))
 
     def wake(self) -> None:
-        """Look for tasks now: one was made."""
+        """Look for tasks now, because one was added."""
         with self._due:
             self._calls += 1
             self._due.notify_all()
 
     def finish(self, task_id: str, seconds: float, who: Principal) -> Task:
-        """Run a task here unless somebody else does, until it has ended or the time is over; return it as it is.
+        """Run a task here unless another worker runs it. Return it when it has ended or the time is over.
 
-        :param seconds: how long to wait for it
-        :param who: who asks, as for `get_task`
+        :param seconds: how long to wait
+        :param who: the requesting user, as for `get_task`
         """
         end = time.monotonic() + seconds
         name = f"{self._name}-{threading.get_ident()}"
@@ -96,21 +96,21 @@ class Worker:
                     continue
             except (StoreError, ApiError) as problem:
                 self._note(problem)
-            except Exception as problem:  # our own mistake: this task is tried again, and the others go on
+            except Exception as problem:  # a bug in statecfg: retry this task later, and continue with others
                 log.exception("a task can't be run: a mistake in statecfg")
                 self._note(problem)
             with self._due:
                 self._wait_for_call(before)
 
     def _wait_for_call(self, before: int) -> None:
-        """Wait until another call has come or the worker stops; the caller holds the lock of `_due`."""
+        """Wait until `wake` is called, the worker stops, or `POLL` has passed. The caller holds the lock of `_due`."""
         self._due.wait_for(lambda: self._calls != before or self._stop.is_set(), POLL)
 
     def _note(self, problem: Exception) -> None:
         self.problems = [*self.problems[-9:], str(problem)]
 
     def _run(self, task_id: str, name: str) -> None:
-        """Run what a claimed task has to run, one invocation after the other."""
+        """Run the invocations of a claimed task, one after the other."""
         with _Lease(self.operations, task_id, name, self._stop) as lease:
             while not self._stop.is_set() and not lease.lost.is_set():
                 invocation = self.operations.advance(task_id)
@@ -125,7 +125,7 @@ class Worker:
             self.wake()
 
     def _enter_outcome(self, invocation: Invocation, outcome: Outcome, lease: _Lease) -> None:
-        """Enter an outcome, for as long as the task is ours: what ran is not run again because the store is busy."""
+        """Record an outcome. Retry while this worker has the lease: a busy store must not cause a second run."""
         entered = outcome
         while True:
             try:
@@ -135,14 +135,14 @@ class Worker:
                 self._note(problem)
                 if lease.lost.wait(APART):
                     raise
-            except Exception as problem:  # our own mistake: nor is it for that; the task says so
+            except Exception as problem:  # a bug in statecfg: don't run it again either; the task reports it
                 if entered is not outcome:
                     raise
                 log.exception("what came of a task can't be entered: a mistake in statecfg")
                 entered = _mistake(problem)
 
     def _invoke(self, invocation: Invocation, lease: _Lease) -> Outcome | None:
-        """Run one invocation; return what came of it, None where it was stopped."""
+        """Run one invocation; return its outcome, None if it was stopped."""
         news = _News(self.operations, invocation.id)
         store = self.operations.store.address
         url = store.url.replace("postgresql+psycopg", "postgresql", 1) if store.path is None else str(store.path)
@@ -157,7 +157,7 @@ class Worker:
             )
         except (StoreError, ApiError):
             raise
-        except Exception as problem:  # our own mistake: the task says so, and the others go on
+        except Exception as problem:  # a bug in statecfg: the task reports it, and others continue
             return _mistake(problem)
         finally:
             news.flush()
@@ -170,9 +170,9 @@ def _mistake(problem: Exception) -> Outcome:
 
 
 class _Lease:
-    """Keeps a claimed task: a thread says every few seconds that it is still ours.
+    """Keeps a claimed task: a thread renews its lease every third of `LEASE`.
 
-    `over` is set when what runs is to end: the worker stops, or the task is another's by now (`lost`).
+    `over` is set when the invocation must end: the worker stops, or the lease is lost (`lost`).
     """
 
     def __init__(self, operations: Operations, task_id: str, worker: str, stop: threading.Event) -> None:
@@ -203,7 +203,7 @@ class _Lease:
                     return
                 renewed = now
             except StoreError:
-                # Tried again at once, for as long as the lease holds; then another may have it.
+                # Retry at once until the lease expires. Then another worker may have claimed the task.
                 if now - renewed > LEASE:
                     self.lost.set()
                     self.over.set()
@@ -211,7 +211,7 @@ class _Lease:
 
 
 class _News:
-    """Enters how far an invocation has come, not more often than twice a second."""
+    """Records the progress of an invocation, at most twice a second."""
 
     def __init__(self, operations: Operations, invocation: str) -> None:
         self.operations, self.invocation = operations, invocation
@@ -220,14 +220,14 @@ class _News:
         self._lock = threading.Lock()
 
     def tell(self, news: Json) -> None:
-        """Take news in: `progress`, `details`, `operation`, `log`."""
+        """Accept new values: `progress`, `details`, `operation`, `log`."""
         with self._lock:
             self._due.update(news)
         if time.monotonic() - self._written >= APART:
             self.flush()
 
     def flush(self) -> None:
-        """Enter what is left to be entered; what the store does not take now waits, since what runs must not."""
+        """Record all new values. If the store fails, keep them for later: the invocation must not wait."""
         with self._lock:
             due, self._due = self._due, {}
             self._written = time.monotonic()
