@@ -13,14 +13,14 @@ NOT_SUPPLIED = "but was not supplied"
 
 
 def no(value: object) -> bool:
-    """Return whether Ruby takes a value for "no": null and false. Unlike in Python, 0 is not among them."""
+    """Return whether Ruby treats a value as false: null and false. Unlike in Python, 0 is true."""
     return value is None or value is False
 
 
 def complete(schema: Schema, configuration: Configuration) -> Tuple[Configuration, List[str]]:
-    """Return a configuration with the schema's defaults, and what is wrong with it.
+    """Return a configuration with the schema's defaults, and the errors in it.
 
-    A default of false or null counts as no default; 0 and "" are applied.
+    A default of false or null is ignored; 0 and "" are applied.
     """
     wrong = [
         "configuration key '%s' is not defined for this hook type" % key for key in configuration if key not in schema

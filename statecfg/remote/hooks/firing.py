@@ -1,4 +1,4 @@
-"""Calling hooks around resources: those of this host as its processes, the controller's by asking it."""
+"""Calls of hooks around resources: run the host's hooks as processes, and ask the controller to run its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statecfg.remote.wire.channel import Channel
 
     class Managed(Protocol):
-        """What the run has under management, as far as hooks need it."""
+        """The part of the run's managed state that hooks need."""
 
         node: Mapping[str, Any]
         policy: Mapping[str, Any]
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Firing:
     """Calls the hooks of one run.
 
-    :param managed: what the run has under management; its ledger holds the configuration of this host's hooks
+    :param managed: the managed state of the run; its ledger holds the configuration of this host's hooks
     :param channel: to the controller
     """
 
@@ -46,10 +46,10 @@ class Firing:
         self.count = 0
 
     def call(self, hook: HookOrder, event: str, resource: Dict[str, Any], seconds: float) -> Mapping[str, Any]:
-        """Call a hook; return {"ok", "error"}. Source of the protocol: Razor's hooks.
+        """Call a hook; return {"ok", "error", …}. Source of the protocol: Razor's hooks.
 
-        `waited` says how many seconds passed before the hook was started: for its turn on the controller, or for our
-        own preparations here.
+        `waited` in the result is the number of seconds before the hook started: the time for its turn on the
+        controller, or for preparations here.
         """
         resource = dict(self.managed.mask(resource), playbook=self.managed.playbook)
         if hook.where == "host":
@@ -66,11 +66,14 @@ class Firing:
             return {"ok": False, "error": "the controller did not say how it ended: %s" % problem}
 
     def tell(self, fired: Dict[str, Any]) -> None:
-        """Tell the controller what was fired."""
+        """Tell the controller which hook was called, and its result."""
         self.channel.send(dict(fired, type="fired"))
 
     def _here(self, hook: HookOrder, event: str, resource: Dict[str, Any], seconds: float) -> Dict[str, Any]:
-        """Run a hook on this host. Its configuration is this host's own, until the controller's is another one."""
+        """Run a hook on this host.
+
+        The host keeps its own configuration of the hook. It uses the controller's again when that changes.
+        """
         begun = time.monotonic()
         from statecfg.remote.hooks.result import judge, not_executable, shortened, why
         from statecfg.remote.hooks.run import executable, handler, invoke

@@ -1,7 +1,7 @@
-"""Entities: what comes under management, is changed and removed on a host; their states, and the hooks around them.
+"""The life of managed resources on a host: creation, change and removal, their states, and the hooks around them.
 
-The states and what a failing hook means for each are those of Runtime Defined Entities: PRE_CREATED, RESOLVED,
-RESOLUTION_ERROR and IN_DELETION.
+The states, and the effect of a failed hook in each of them, are those of Runtime Defined Entities: PRE_CREATED,
+RESOLVED, RESOLUTION_ERROR and IN_DELETION.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.order import HookOrder
 
     class Record(Protocol):
-        """Where entities are written down, durably."""
+        """The journal, which stores entities durably."""
 
         def manage(self, rows: Sequence[Dict[str, Any]]) -> None: ...
         def entity(self, node: str, **fields: Any) -> None: ...
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE = ResourceEvent.ALL
 PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION = State.ALL
-ALL_HOOKS = 120.0  # seconds that all hooks of one event of one resource may take together
+ALL_HOOKS = 120.0  # seconds for all hooks of one event of one resource
 
 
 class Entity:
-    """A node's place in the ledger.
+    """A node's entry in the ledger.
 
-    :param state: "" for one that is not under management yet
-    :param owing: pairs of event and hook that are to be done by a later run
+    :param state: "" for a node that is not managed yet
+    :param owing: pairs of event and hook that a later run must call
     """
 
     __slots__ = ("name", "owing", "postponed", "state", "why")
@@ -45,14 +45,14 @@ class Entity:
     def __init__(self, name: str, state: str = "", owing: Iterable[Sequence[str]] = ()) -> None:
         self.name, self.state = name, state
         self.owing = [list(pair) for pair in owing]
-        self.postponed = False  # a hook, not a failure, put it off to a later run
-        self.why = ""  # what that hook said
+        self.postponed = False  # a hook postponed it to a later run; it has not failed
+        self.why = ""  # the error of that hook
 
 
 class Lifecycle:
-    """The entities of one run, and what is fired around them.
+    """The entities of one run, and the hooks around them.
 
-    :param entities: by node name; of nodes that left the definition, too
+    :param entities: by node name, including orphans
     :param hooks: the hooks that may be called, in order
     """
 
@@ -66,12 +66,12 @@ class Lifecycle:
         tell: Callable[[Dict[str, Any]], None],
         row: Callable[[Node], Dict[str, Any]],
     ) -> None:
-        """Let things happen from now on.
+        """Connect the lifecycle to the run. Before this call, it cannot record or call anything.
 
         :param record: the journal
         :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
-        :param tell: takes what was fired, for the report
-        :param row: from a node that comes under management to its record
+        :param tell: receives each call, for the report
+        :param row: converts a node that becomes managed to its record
         """
         self.record, self.call, self.tell, self.row = record, call, tell, row
 
@@ -79,10 +79,10 @@ class Lifecycle:
         """Return a node's entity."""
         return self.entities.setdefault(node.provides, Entity(node.provides))
 
-    # Coming and changing
+    # Creation and change
 
     def manage(self, nodes: Sequence[Node]) -> None:
-        """Bring nodes under management before anything is done to them; those that are already stay as they are."""
+        """Record nodes as managed before they are changed. Nodes that are managed already stay unchanged."""
         fresh = [node for node in nodes if not self.entity(node).state]
         if fresh:
             self.record.manage([self.row(node) for node in fresh])
@@ -90,17 +90,17 @@ class Lifecycle:
             self.entity(node).state = PRE_CREATED
 
     def before(self, node: Node) -> str:
-        """Fire what comes before a node's turn; return why the turn must not come, "" where it may."""
+        """Call the hooks before a node is processed; return why it must not be processed, "" if it may."""
         entity = self.entity(node)
-        if entity.state == IN_DELETION:  # its removal had begun when it was defined again
+        if entity.state == IN_DELETION:  # it was defined again after its removal had begun
             self.become(node, PRE_CREATED)
         return self.ask(PRE_RECONCILE, node)
 
     def done(self, node: Node, changed: bool) -> str:
-        """Fire what follows a node that is as defined now; return why it has failed all the same, "" otherwise.
+        """Call the hooks after a node has converged; return why it has failed nevertheless, "" if it has not.
 
-        Source of the rule: a failed post-create leaves the entity in RESOLUTION_ERROR, so that the next run tries it
-        again; a failed post-update does not touch the state.
+        Source of the rule: a failed post-create leaves the entity in RESOLUTION_ERROR, so that the next run retries it;
+        a failed post-update does not change the state.
         """
         entity = self.entity(node)
         if entity.state != RESOLVED:
@@ -112,7 +112,7 @@ class Lifecycle:
             only = None if changed else [hook for _, hook in entity.owing]
             before, entity.owing = entity.owing, []
             why = self.fire(POST_UPDATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED, only)
-            if why:  # those after the one that failed were not asked
+            if why:  # the hooks after the failed one were not called
                 entity.owing += [pair for pair in before if pair not in entity.owing]
             if before != entity.owing:
                 self.become(node, entity.state)
@@ -120,17 +120,17 @@ class Lifecycle:
         return ""
 
     def broke(self, node: Node) -> None:
-        """Let a node that could not be made be known as unresolved."""
+        """Mark a node that could not be created as RESOLUTION_ERROR."""
         if self.entity(node).state == PRE_CREATED:
             self.become(node, RESOLUTION_ERROR)
 
-    # Going
+    # Removal
 
     def may_go(self, node: Node) -> str:
-        """Fire what comes before a removal; return why it must not be, "" where it may.
+        """Call the hooks before a removal; return why it must not happen, "" if it may.
 
-        Source of the rule: a failed pre-delete leaves everything as it was, and is not asked again for what is in
-        deletion; a failed finalize leaves it in deletion, for a later run.
+        Source of the rule: a failed pre-delete changes nothing. It is not called again for an entity that is
+        IN_DELETION. A failed finalize leaves the entity IN_DELETION, for a later run.
         """
         if self.entity(node).state != IN_DELETION:
             why = self.ask(PRE_DELETE, node)
@@ -140,28 +140,28 @@ class Lifecycle:
         return self.ask(FINALIZE, node)
 
     def gone(self, node: Node, **more: Any) -> str:
-        """Fire what follows a removal; return why the entity stays in deletion, "" where it is gone for good."""
+        """Call the hooks after a removal; return why the entity stays IN_DELETION, "" if it was forgotten."""
         why = self.ask(POST_DELETE, node, Outcome.CHANGED)
         if not why:
             self.forget(node, **more)
         return why
 
     def forget(self, node: Node, **more: Any) -> None:
-        """Let an entity be under management no longer."""
+        """Record that an entity is no longer managed."""
         self.entity(node).state = ""
         self.record.entity(getattr(node, "row", {}).get("name", node.provides), state="", **more)
 
-    # Firing
+    # Hooks
 
     def become(self, node: Node, state: str) -> None:
-        """Let an entity have a new state, durably."""
+        """Record a new state of an entity."""
         entity = self.entity(node)
         entity.state = state
         name = getattr(node, "row", {}).get("name", node.provides)
         self.record.entity(name, state=state, owing=entity.owing)
 
     def ask(self, event: str, node: Node, outcome: str = "") -> str:
-        """Fire an event without which things can't go on; return why they must not, or not in this run."""
+        """Call the hooks of an event that must succeed; return why the node must stop in this run, or ""."""
         why = self.fire(event, node, outcome)
         if not why and self.owed(node, event):
             entity = self.entity(node)
@@ -170,7 +170,7 @@ class Lifecycle:
         return why
 
     def owed(self, node: Node, event: str) -> bool:
-        """Tell whether a hook of an event has put itself off; that the event comes again needs no other record."""
+        """Return whether a hook of an event was postponed. Forget that, because the event itself will happen again."""
         entity = self.entity(node)
         found = [pair for pair in entity.owing if pair[0] == event]
         entity.owing = [pair for pair in entity.owing if pair[0] != event]
@@ -189,7 +189,7 @@ class Lifecycle:
         return any(hook.fires(event, node) for hook in self.hooks for event in events)
 
     def would_fire(self, node: Node, acts: bool, removal: bool) -> List[Dict[str, Any]]:
-        """Return what a node's turn would fire: hook, event, name, where."""
+        """Return the hooks that a node would call: hook, event, name, where."""
         entity = self.entity(node)
         if removal:
             begun = entity.state == IN_DELETION
@@ -208,10 +208,10 @@ class Lifecycle:
         ]
 
     def fire(self, event: str, node: Node, outcome: str, only: Any = None) -> str:
-        """Fire an event's hooks in their order; return why things must not go on, "" where they may.
+        """Call an event's hooks in order; return why the run can't continue with the node, "" if it can.
 
-        :param outcome: what became of the node, "" before its turn
-        :param only: names of the hooks to be fired; None for all
+        :param outcome: the outcome of the node; "" before it is processed
+        :param only: names of the hooks to call; None for all
         """
         end = time.monotonic() + ALL_HOOKS
         entity = self.entity(node)
@@ -223,7 +223,7 @@ class Lifecycle:
                 answer: Mapping[str, Any] = {"ok": False, "error": "the event's hooks took %g s together" % ALL_HOOKS}
             else:
                 answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook.deadline))
-                end += answer.get("waited", 0.0)  # while hooks of other hosts had their turn
+                end += answer.get("waited", 0.0)  # don't count the time in which other hosts' hooks ran
             status = OK if answer["ok"] else hook.on_failure.status
             told: Dict[str, Any] = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
             told["status"] = status
@@ -239,7 +239,7 @@ class Lifecycle:
 
 
 def resource(node: Node, state: str, outcome: str) -> Dict[str, Any]:
-    """Return a node as hooks are told of it. Attributes are as reports show them: content by its digest."""
+    """Return a node as hooks receive it. Attributes are as in reports: content by its digest."""
     found: Dict[str, Any] = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
     found["attributes"] = shown({key: value for key, value in node.attrs.items() if value is not None})
     found["tags"] = list(node.options.get("tags") or ())

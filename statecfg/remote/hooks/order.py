@@ -58,7 +58,10 @@ class HookOrder:
 
     @classmethod
     def from_json(cls, order: Mapping[str, Any]) -> HookOrder:
-        """Return the hook that the controller describes. Raises TypeError for an unknown or a missing key."""
+        """Return the hook that the controller describes.
+
+        :raises TypeError: a key is unknown or missing
+        """
         return cls(**order)
 
     def fires(self, event: str, node: Node) -> bool:
@@ -88,7 +91,10 @@ class HookOrder:
         return [blob for _, blob in self.decoded.values()]
 
     def install(self, state_dir: str) -> None:
-        """Install the missing files, all or none. Raises StateError."""
+        """Install the missing files, all or none.
+
+        :raises StateError: a file can't be stored
+        """
         folder = self.folder(state_dir)
         if not self.decoded or os.path.isdir(folder):
             return

@@ -67,7 +67,7 @@ class Output:
 
     def _apply(self, said: Any) -> None:
         if isinstance(said, list) or (isinstance(said, int) and not isinstance(said, bool)):
-            return  # Razor ignores a whole number and a list, and nothing else
+            return  # Razor ignores only an integer and a list
         said = _object(said, "hook output")
         self.error = said.get("error")
         self._expect(said, ("output", "error", "hook", "node"), "hook's output")
@@ -82,7 +82,10 @@ class Output:
             self.warn("unexpected key in %s: %s" % (where, ", ".join(unexpected)))
 
     def _configure(self, said: Dict[str, Any]) -> None:
-        """Change the hook's configuration as the output's `hook` says. Raises Malformed."""
+        """Change the hook's configuration as requested by `hook` of the output.
+
+        :raises Malformed: the request has an invalid shape, or removes a required key
+        """
         self._expect(said, ("configuration",), "hook's output for hook update")
         if "configuration" not in said:
             return
@@ -111,7 +114,10 @@ class Output:
             raise Malformed(", ".join(missing))
 
     def _annotate(self, said: Dict[str, Any]) -> None:
-        """Change the node's metadata as the output's `node` says. Raises Malformed."""
+        """Change the node's metadata as requested by `node` of the output.
+
+        :raises Malformed: the request has an invalid shape
+        """
         self._expect(said, ("metadata",), "hook's output for node update")
         if said.get("metadata") is None:  # Razor reads null as no request
             return

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.configuration import Configuration, Schema
     from statecfg.remote.hooks.run import Ended
 
-WORDS = 1000  # characters of the reason why a hook failed
-REPORTED = 16 << 10  # characters of each part of an event in a report
+WORDS = 1000  # maximum number of characters of a hook's error
+REPORTED = 16 << 10  # maximum number of characters of each value of an event in a report
 SHOWN = 200  # characters of a stopped hook's output in its event
 
 

@@ -14,9 +14,10 @@ DEEPEST = 100  # levels of nesting, as in Ruby's parser
 
 
 def parse(data: bytes) -> Any:
-    """Return the value of a JSON document. Raises ValueError, with line and column, for invalid JSON.
+    """Return the value of a JSON document.
 
-    A byte order mark, NaN, a second document and more than 100 levels are invalid.
+    :raises ValueError: invalid JSON, with line and column. A byte order mark, NaN, a second document and more than 100
+        levels are invalid, too
     """
     try:
         text = data.decode("utf-8")

@@ -1,4 +1,4 @@
-"""JSON values as texts show them in Ruby (before 3.4), for the errors and actions of exec hooks."""
+"""JSON values as text in the style of Ruby (before 3.4), for the errors and actions of exec hooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPES = {
 
 
 def json_type(value: Any) -> str:
-    """Return what JSON calls the type of a value."""
+    """Return the name of a value's JSON type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -34,14 +34,14 @@ def json_type(value: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as Ruby puts it into a text: a text as it is, nothing for nil, else as `inspect` shows it."""
+    """Return a JSON value as Ruby interpolates it: a string unchanged, "" for nil, otherwise as `inspect` does."""
     if isinstance(value, str):
         return value
     return "" if value is None else inspect(value)
 
 
 def inspect(value: Any) -> str:
-    """Return a JSON value as Ruby (before 3.4) shows it: `{"a"=>[1, nil]}`."""
+    """Return a JSON value as Ruby (before 3.4) displays it: `{"a"=>[1, nil]}`."""
     if value is None:
         return "nil"
     if isinstance(value, bool):
@@ -56,9 +56,9 @@ def inspect(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Return a number as Ruby has it: with an exponent from 1.0e+15 on, and never without a fraction (1.0e-05)."""
+    """Return a float as Ruby displays it: with an exponent from 1.0e+15 on, and always with a fraction (1.0e-05)."""
     text = repr(value)
-    if text.endswith(".0") and abs(value) >= 1e15:  # Python goes over to exponents one digit later
+    if text.endswith(".0") and abs(value) >= 1e15:  # Python switches to exponents one digit later
         sign, digits = text[: value < 0], text.lstrip("-").replace(".", "").rstrip("0")
         return "%s%s.%se+15" % (sign, digits[0], digits[1:] or "0")
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
