@@ -1,1 +1,1 @@
-"""The host's own record: lock, journal, ledger, history. Imports `remote.graph`, `remote.machine`, `remote.wire`."""
+"""The host's record: lock, journal, ledger, history. Imports `remote.graph`, `remote.machine`, `remote.wire`."""

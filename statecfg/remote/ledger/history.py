@@ -1,4 +1,4 @@
-"""What a host remembers of the runs on it."""
+"""The history of runs that a host's ledger contains."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
 
 def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[Dict[str, Any]]:
-    """Return runs, the newest first, with their counts of outcomes; of a single run its outcomes and actions, too.
+    """Return runs, newest first, with the number of nodes per outcome.
 
-    :param playbook: whose runs; "" for all
-    :param run: the beginning of the id of a single run; "" for all
+    :param playbook: only this playbook's runs; "" for all
+    :param run: only runs whose id begins with this, with their outcomes and actions; "" for all
+    :param limit: the maximum number of runs
     """
     query = (
         "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"

@@ -1,4 +1,4 @@
-"""The ledger: the host's own record of the resources under management, of every run, and of what is owed (SQLite)."""
+"""The ledger: the host's own record of its managed resources, its runs and its owed restarts (SQLite)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.state import Account
 
 SCHEMA = 3
-KEPT = 1000  # runs that the ledger remembers, the newest ones
+KEPT = 1000  # the ledger keeps this many runs, the newest ones
 _STEPS = {
     1: """
 CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT
                        PRIMARY KEY (playbook, name));
 CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
 """,
-    # triggers: null where 0.3.0 wrote the record; how: what it takes to pay a debt of a node that is gone.
+    # triggers: null if 0.3.0 wrote the record; how: the data to perform an owed restart of a node without a definition.
     3: """
 ALTER TABLE resource ADD COLUMN triggers TEXT NOT NULL DEFAULT 'null';
 ALTER TABLE owed ADD COLUMN how TEXT NOT NULL DEFAULT 'null';
@@ -50,7 +50,7 @@ _COLUMNS = (
     "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect",
     "position", "owing", "first_run", "last_run", "since", "triggers",
 )  # fmt: skip
-# What an apply may change of a resource that is under management already.
+# The columns that an apply may change in the record of a managed resource.
 _DEFINED = (
     "type", "module", "claims", "digest", "after", "attrs", "requires", "tags", "protect", "position", "triggers",
 )  # fmt: skip
@@ -59,9 +59,9 @@ _DEFINED = (
 class Ledger:
     """The host's record.
 
-    :param place: the directory it is in
-    :param reading: only look: then a ledger that is not there, or older, is as good as an empty or a newer one
-    :raises StateError: where it can't be used
+    :param place: the state directory
+    :param reading: don't write the file. A missing ledger then counts as empty, and an older one is migrated in memory
+    :raises StateError: if the ledger can't be used
     """
 
     def __init__(self, place: str, reading: bool = False) -> None:
@@ -75,7 +75,7 @@ class Ledger:
             version = self._version()
             if version > SCHEMA:
                 raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
-            if version < SCHEMA and reading:  # looked at in memory, as it will be once something is written
+            if version < SCHEMA and reading:  # migrate a copy in memory
                 older, self.database = self.database, sqlite3.connect(":memory:")
                 older.backup(self.database)
                 older.close()
@@ -90,7 +90,7 @@ class Ledger:
         if reading and not os.path.exists(path):
             return sqlite3.connect(":memory:")
         if reading and os.path.exists(path + "-journal"):
-            reading = False  # a commit was cut off: only who may write can take it back
+            reading = False  # a commit was interrupted: only a writer can roll it back
         quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         mode = "ro" if reading else "rwc"
         database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
@@ -104,9 +104,9 @@ class Ledger:
         return found
 
     def _migrate(self, version: int, lasting: bool) -> None:
-        """Bring an older ledger, or a new one, to our format: all of it or nothing.
+        """Migrate an older or new ledger to the current format, in one transaction.
 
-        :param lasting: in the file; what is only looked at gets no lineage, as the next look would find another one
+        :param lasting: migrate the file, not a copy in memory. A copy gets no lineage, as it would change each time
         """
         steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
         self.database.executescript("BEGIN IMMEDIATE;%s" % steps)
@@ -119,12 +119,12 @@ class Ledger:
         self.database.commit()
 
     def meta(self, key: str) -> str:
-        """Return what the ledger says of itself: its `lineage` or the `machine` it was begun on; "" where unknown."""
+        """Return a property of the ledger: its `lineage`, or the `machine` that created it; "" if unknown."""
         row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
     def foreign(self) -> str:
-        """Say why the ledger is not this machine's own, "" where it is, or where nobody can tell."""
+        """Return why the ledger belongs to another machine; "" if it doesn't or if that is unknown."""
         here, there = machine_id(), self.meta("machine")
         if here and there and here != there:
             return "it was begun on another machine (machine-id %s, and this is %s)" % (there[:12], here[:12])
@@ -133,7 +133,10 @@ class Ledger:
     # Resources
 
     def resources(self, playbook: str, name: str = "") -> Dict[str, Dict[str, Any]]:
-        """Return a playbook's resources under management, by name; or only the one of this name."""
+        """Return a playbook's managed resources by name.
+
+        :param name: return only the resource of this name; "" for all
+        """
         query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(_COLUMNS)
         return {row[0]: _row(row) for row in self.database.execute(query, (playbook, name))}
 
@@ -146,21 +149,22 @@ class Ledger:
         return [dict(zip(names, row), claims=json.loads(row[3])) for row in rows]
 
     def memories(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
-        """Return the attributes and the memory of all resources of a type, of every playbook."""
+        """Return the attributes and snapshots of all resources of a type, in all playbooks."""
         query = "SELECT attrs, memory FROM resource WHERE type = ?"
         return [(json.loads(row[0]), json.loads(row[1])) for row in self.database.execute(query, (kind,))]
 
     def count(self) -> int:
-        """Return how many resources of this host are under management."""
+        """Return the number of managed resources on this host."""
         found: int = self.database.execute("SELECT count(*) FROM resource").fetchone()[0]
         return found
 
     # Runs
 
     def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str, Optional[Dict[str, Any]]]]) -> None:
-        """Enter a run and, before anything is changed, all that its changes will owe. Raises StateError.
+        """Record a run and, before any change, all restarts that its changes will owe.
 
-        :param owed: node, cause, and what it takes to pay the debt where the node is gone by then
+        :param owed: node, cause, and the data to perform the restart if the node is no longer defined then
+        :raises StateError: if the ledger can't be written
         """
         with self, self.database as database:
             database.execute(
@@ -175,14 +179,21 @@ class Ledger:
     def end(
         self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
     ) -> None:
-        """Close a run by its account, and throw its journal away. Raises StateError. See `fold`."""
+        """Complete a run's record with its account, and delete its journal. See `fold`.
+
+        :raises StateError: if the ledger can't be written
+        """
         self.fold(run, account, status, defined)
         self._drop([run["id"]])
         if account.records:
             self._sweep()
 
     def take_over(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
-        """Take in, for good, what runs did that were cut off, and throw their journals away. Raises StateError."""
+        """Record what interrupted runs did, and delete their journals.
+
+        :param cut_off: run id and account of each interrupted run
+        :raises StateError: if the ledger can't be written
+        """
         for run, account in self.open_runs(cut_off):
             self.fold({"id": run}, account, RunStatus.CUT_OFF)
         self._drop([run for run, _ in cut_off])
@@ -190,7 +201,7 @@ class Ledger:
             self._sweep()
 
     def recall(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
-        """Take in what runs did that were cut off, in memory only: the next run that writes does it for good."""
+        """Record what interrupted runs did, in memory only: the next run that writes stores it in the file."""
         import sqlite3
 
         stored, self.database = self.database, sqlite3.connect(":memory:")
@@ -200,7 +211,7 @@ class Ledger:
             self.fold({"id": run}, account, RunStatus.CUT_OFF)
 
     def open_runs(self, left: Iterable[Tuple[str, Account]]) -> List[Tuple[str, Account]]:
-        """Return those that the ledger has not closed; of the others nothing is missing but that their journal goes."""
+        """Return the runs that have no end in the ledger. The others are complete, and only their journal remains."""
         query = "SELECT 1 FROM run WHERE id = ? AND ended IS NOT NULL"
         return [(run, account) for run, account in left if not self.database.execute(query, (run,)).fetchone()]
 
@@ -213,12 +224,15 @@ class Ledger:
     def fold(
         self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
     ) -> None:
-        """Take in what a run did, entering it where it has not been yet. Raises StateError.
+        """Record what a run did, and the run itself if it is new.
 
-        Outcomes and actions go in, debts that are paid (or never arose) go out, and resources are brought up to date.
+        This adds outcomes and actions, deletes owed restarts that were performed or never arose, and updates resources.
 
-        :param defined: name → the fields of a resource as it is defined now, of those that are as defined; None where
-            the ledger has these already
+        :param run: its `id`; mode, who and playbook if the run can be new
+        :param account: what the run did
+        :param status: how the run ended
+        :param defined: name → record of each resource that is as defined; None if the ledger has this record already
+        :raises StateError: if the ledger can't be written
         """
         with self, self.database as database:
             database.execute(
@@ -252,7 +266,7 @@ class Ledger:
                 )
 
     def _bring_up(self, playbook: str, run: str, account: Account, defined: Mapping[str, Any]) -> None:
-        """Bring the playbook's resources up to date with what a run did."""
+        """Update the playbook's resources with what a run did."""
         database = self.database
         for what, record in account.records:
             if what == "manage":
@@ -278,11 +292,11 @@ class Ledger:
         )
 
     def _enter(self, playbook: str, run: str, record: Mapping[str, Any]) -> None:
-        """Enter a resource; one of the same name that is about something else makes way, and keeps its record."""
+        """Add a resource; if another resource has its name, rename that one and keep its record."""
         database = self.database
         row = dict(record, first_run=record.get("first_run", run), last_run=run, since=record.get("since", time.time()))
         former = row.get("replaces")
-        if former:  # the same thing under another name
+        if former:  # the same object under another name
             claims = json.dumps(former["claims"])
             database.execute("DELETE FROM resource WHERE playbook = ? AND claims = ?", (playbook, claims))
             for column in ("node", "cause"):
@@ -298,7 +312,7 @@ class Ledger:
         )
 
     def _become(self, playbook: str, run: str, entity: Mapping[str, Any]) -> None:
-        """Let a resource have another state, or be forgotten."""
+        """Change a resource's state, or forget the resource."""
         database, name = self.database, entity["entity"]
         if entity["state"]:
             query = "UPDATE resource SET state = ?, owing = ?, last_run = ? WHERE playbook = ? AND name = ?"
@@ -310,9 +324,9 @@ class Ledger:
         database.execute("DELETE FROM owed WHERE playbook = ? AND node = ?", (playbook, name))
 
     def _hand_on(self, playbook: str, name: str, heir: str, heirs_name: str) -> None:
-        """Let who manages the same thing, and came later, know what was there before both.
+        """Give a resource's snapshot to a later resource of the same object, as it shows the state before both.
 
-        What another type remembers says nothing to it.
+        Skip this if the types differ, because only the same type can read the snapshot.
         """
         mine, theirs = self.resources(playbook, name).get(name), self.resources(heir, heirs_name).get(heirs_name)
         if not mine or not theirs or mine["type"] != theirs["type"] or theirs["since"] <= mine["since"]:
@@ -322,7 +336,7 @@ class Ledger:
             self.database.execute(query, (json.dumps(mine["memory"]), mine["since"], heir, heirs_name))
 
     def _sweep(self) -> None:
-        """Remove the content of former files that no resource remembers any more."""
+        """Delete the content of former files that no snapshot refers to."""
         folder = os.path.join(self.place, BEFORE)
         if os.path.isdir(folder):
             text = "".join(row[0] for row in self.database.execute("SELECT memory FROM resource"))
@@ -336,48 +350,53 @@ class Ledger:
         return row[0] if row else None
 
     def owed(self, playbook: str) -> List[Dict[str, Any]]:
-        """Return what a playbook's earlier runs still owe: node, cause, since (epoch seconds), run, how.
+        """Return what a playbook's earlier runs still owe.
 
-        `how` is what it takes to pay a debt of a node that is gone, None for all others.
+        :returns: node, cause, since (epoch seconds), run, and how: the data to perform the restart of a node that is no
+            longer defined, None for other nodes
         """
         query = "SELECT node, cause, since, run, how FROM owed WHERE playbook = ? ORDER BY node, cause"
         names = ("node", "cause", "since", "run", "how")
         return [dict(zip(names, row), how=json.loads(row[4])) for row in self.database.execute(query, (playbook,))]
 
     def interrupted(self, playbook: str) -> str:
-        """Return the playbook's last run, and whose it was, where its controller was lost in mid-run; "" otherwise."""
+        """Return the id and the user of the playbook's last run if it was interrupted, otherwise ""."""
         query = "SELECT id, who, status FROM run WHERE playbook = ? ORDER BY started DESC, rowid DESC LIMIT 1"
         row = self.database.execute(query, (playbook,)).fetchone()
         return "%s by %s" % row[:2] if row and row[2] == RunStatus.CUT_OFF else ""
 
     def completed(self, playbook: str) -> bool:
-        """Tell whether an apply of the playbook ever came to its end without a failure."""
+        """Tell whether an apply of the playbook ever succeeded."""
         query = "SELECT 1 FROM run WHERE playbook = ? AND mode = 'apply' AND status = 'ok' LIMIT 1"
         return self.database.execute(query, (playbook,)).fetchone() is not None
 
     def who(self, run: str) -> Dict[str, Any]:
-        """Return who made a run and when it began."""
+        """Return who started a run, when, and for which playbook; only its id if the ledger doesn't contain it."""
         row = self.database.execute("SELECT who, started, playbook FROM run WHERE id = ?", (run,)).fetchone()
         return {"run": run, "who": row[0], "started": row[1], "playbook": row[2]} if row else {"run": run}
 
     # Hooks that run on the host
 
     def hook(self, name: str, base: str) -> Optional[Dict[str, Any]]:
-        """Return a hook's configuration on this host; None where the controller's has changed since, or none is kept.
+        """Return a hook's configuration on this host; None if there is none or if it is based on another one.
 
-        :param base: digest of the configuration that the controller gives
+        :param base: the digest of the controller's configuration
         """
         row = self.database.execute("SELECT base, configuration FROM hook WHERE name = ?", (name,)).fetchone()
         found: Optional[Dict[str, Any]] = json.loads(row[1]) if row and row[0] == base else None
         return found
 
     def set_hook(self, name: str, base: str, configuration: Mapping[str, Any]) -> None:
-        """Keep a hook's configuration, all of it or nothing. Raises StateError."""
+        """Store a hook's configuration in one transaction.
+
+        :param base: the digest of the controller's configuration
+        :raises StateError: if the ledger can't be written
+        """
         with self, self.database as database:
             database.execute("INSERT OR REPLACE INTO hook VALUES (?, ?, ?)", (name, base, json.dumps(configuration)))
 
     def __enter__(self) -> None:
-        """Begin to write: what goes wrong with the file from here is a StateError that names it."""
+        """Start writing: until `__exit__`, an error of the database becomes a StateError that names the directory."""
 
     def __exit__(self, kind: object, problem: Optional[BaseException], traceback: object) -> None:
         if isinstance(problem, self.errors):
@@ -389,7 +408,7 @@ class Ledger:
 
 
 def machine_id() -> str:
-    """Return this machine's identity, "" where it has none."""
+    """Return the content of /etc/machine-id, "" if it can't be read."""
     try:
         with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
             return stream.readline().strip()
@@ -398,12 +417,12 @@ def machine_id() -> str:
 
 
 def distinct(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Tell whether two lists of claims are about different things; who claims nothing is about the same as anybody."""
+    """Tell whether two lists of claims name different objects. An empty list matches every list."""
     return bool(some and others) and not set(some).intersection(others)
 
 
 def displaced(row: Mapping[str, Any]) -> str:
-    """Return the name of a resource whose own name is another one's by now."""
+    """Return the new name of a resource whose own name another resource has taken over."""
     identity = row["claims"][0].partition(":")[2] if row["claims"] else ""
     return "%s (the %s)" % (row["name"], ("%s %s" % (row["type"], identity)).strip())
 
@@ -416,5 +435,5 @@ def _row(row: Sequence[Any]) -> Dict[str, Any]:
 
 
 def _cells(fields: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
-    # What 0.3.0 journaled has no `triggers`.
+    # Journals of 0.3.0 have no `triggers`.
     return [json.dumps(fields.get(column)) if column in _JSON else fields[column] for column in columns]

@@ -1,4 +1,4 @@
-"""What left a playbook's definition: found in the ledger, brought into an order, and refused where it must not go."""
+"""Orphans: find them in the ledger, order their removal, and refuse a removal that is not allowed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.ledger import Ledger
 
 
-PACKAGE = "package"  # the type of the nodes that others need for being undone
+PACKAGE = "package"  # the type of the nodes that the undo of other nodes may need
 
 
 class Orphan(Node):
-    """A node that left the definition, as the ledger remembers it.
+    """A managed resource that its playbook no longer declares, as the ledger recorded it.
 
     :param row: its record
-    :param heir: (playbook, name) of another node that is about the same thing: then only the record goes
-    :ivar given: attributes that hold secrets, as the playbook still has them; those of `attrs` hold masks
-
-    `waits` names nodes that go before it because they may need it to be undone; `sees` those of the nodes before it
-    whose actions can change what it has to do.
+    :param name: its name in this run
+    :param heir: (playbook, name) of another node that manages the same object; then only the record is deleted
+    :ivar given: attributes with secrets, with the values from the playbook; `attrs` contains masks instead
+    :ivar waits: the names of nodes that are removed earlier because their undo may need this one
+    :ivar sees: the names of earlier nodes whose actions can affect this node
     """
 
     __slots__ = ("given", "heir", "row", "sees", "waits")
@@ -43,14 +43,18 @@ class Orphan(Node):
         self.waits: Sequence[str] = ()
 
     def supply(self, attrs: Mapping[str, Any], mask: Callable[[Any], Any]) -> None:
-        """Take over secrets from the playbook's node of this name, where it is the same but for their values."""
+        """Take secrets from the playbook's node of this name, for each attribute that is equal after masking.
+
+        :param attrs: the attributes of the playbook's node
+        :param mask: replaces secrets
+        """
         for name, value in self.attrs.items():
             if name in attrs and secretive(value) and mask(kept(attrs[name])) == value:
                 self.given[name] = attrs[name]
 
     @property
     def note(self) -> str:
-        """Why nothing is taken back, where only the record goes; "" otherwise."""
+        """Why the object stays and only the record is deleted; "" if the node is undone."""
         if self.heir is not None:
             return "it stays: %s of %s is about the same thing" % (self.heir[1], self.heir[0])
         kind = REGISTRY.get(self.type)
@@ -58,14 +62,14 @@ class Orphan(Node):
 
 
 class Leaving:
-    """What is to go from a host.
+    """The orphans of a playbook on a host.
 
-    :param layers: in the order in which it goes: dependents first
-    :param left: likewise, what left the definition and stays until somebody prunes
-    :param renamed: new name → the record of the same thing under its old one
-    :param displaced: names that are those of other things by now
-    :param staying: the claims of everything that stays under management, in this playbook and in others
-    :param others: what nodes of other playbooks are about: claim → playbook and name
+    :ivar layers: the orphans that this run removes, in order: dependents first
+    :ivar left: the orphans that stay until a prune, in the same order
+    :ivar renamed: new name → record of the same object under its former name
+    :ivar displaced: names that now belong to other objects
+    :ivar staying: the claims of all resources that stay managed, in this playbook and in others
+    :ivar others: claim → playbook and name, for the resources of other playbooks
     """
 
     def __init__(self) -> None:
@@ -81,7 +85,7 @@ class Leaving:
 
 
 def claims(node: Node) -> List[str]:
-    """Return the real things that a node is about, as `claims` of its type says; its type and argument without that."""
+    """Return the identities of a node according to its type's `claims`; without that, its type and first argument."""
     kind = REGISTRY.get(node.type)
     if kind is None:
         return []
@@ -111,16 +115,18 @@ def leaving(
     same: Container[str] = (),
     claimed: Callable[[Node], List[str]] = claims,
 ) -> Leaving:
-    """Return what left the definition of a playbook.
+    """Return the orphans of a playbook.
 
-    A thing that only has another name now is renamed; where its type is another one, it goes and comes anew. That,
-    and what an earlier run began to remove, goes whether or not anybody prunes.
+    A resource whose name changed is renamed. A resource whose type changed is removed and created again. Such a
+    removal, and one that an earlier run began, happens even without a prune.
 
-    :param rows: what the playbook has under management, by name
-    :param nodes: what is defined now, by name
-    :param same: the names of nodes that are defined as they were
-    :param partial: there is more that is defined: only what these nodes are about can be known to have left
-    :param claimed: returns the claims of a node as the ledger keeps them, without secrets
+    :param playbook: the owning playbook
+    :param rows: the managed resources of the playbook, by name
+    :param nodes: the defined nodes, by name
+    :param pruning: remove all orphans
+    :param partial: the playbook defines more nodes than these, so report only orphans whose object one of them manages
+    :param same: the names of nodes whose definition has not changed
+    :param claimed: returns the claims of a node as the ledger stores them, without secrets
     """
     found = Leaving()
     found.others = {
@@ -149,7 +155,7 @@ def leaving(
             if successor.provides not in kept and successor.provides not in found.renamed:
                 found.renamed[successor.provides] = row
                 continue
-            heir = (playbook, successor.provides)  # two are one now
+            heir = (playbook, successor.provides)  # two resources became one
         row["replaced"] = successor is not None
         if partial and successor is None:
             continue
@@ -163,9 +169,9 @@ def leaving(
 
 
 def _dependents_first(formers: Mapping[str, Orphan]) -> List[List[Orphan]]:
-    """Return the nodes in layers: what required another goes before it. What requires itself in a circle goes last.
+    """Arrange orphans in layers: dependents before the nodes that they require, and cycles last.
 
-    A package goes as late as that allows, because what undoes other nodes may need it, whatever they require.
+    Packages are removed as late as possible, because the undo of other nodes may need them.
     """
     waits: Dict[str, Set[str]] = {name: set() for name in formers}
     for name, former in formers.items():
@@ -179,7 +185,7 @@ def _dependents_first(formers: Mapping[str, Orphan]) -> List[List[Orphan]]:
         before = [formers[each] for each in sorted(dependents)]
         formers[name].requires = tuple(each.provides for each in before)
         formers[name].sees = formers[name].requires
-        if formers[name].type == PACKAGE:  # what it does is decided by the package manager, with other packages
+        if formers[name].type == PACKAGE:  # only other packages affect what the package manager does
             formers[name].sees = tuple(each.provides for each in before if each.type == PACKAGE)
     layers: List[List[Orphan]] = []
     gone: List[str] = []
@@ -198,7 +204,7 @@ def _dependents_first(formers: Mapping[str, Orphan]) -> List[List[Orphan]]:
 
 
 def _newest_first(layer: List[Orphan]) -> List[Orphan]:
-    """Return a layer in which, of nodes about one path, the last to come is the first to go."""
+    """Sort the nodes of a layer that share a path, newest first; leave the others in place."""
     places: Dict[Any, List[int]] = {}
     for at, former in enumerate(layer):
         path = former.attrs.get("path")
@@ -211,11 +217,14 @@ def _newest_first(layer: List[Orphan]) -> List[Orphan]:
 
 
 def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: Mapping[str, Orphan]) -> List[str]:
-    """Return which nodes go now of those that can: packages only if nothing else can, and new ones before old ones."""
+    """Select the nodes to remove now: packages only if no other node is free, and installed ones before absent ones.
+
+    :param free: the names of the nodes that can be removed now
+    """
     others = [name for name in free if formers[name].type != PACKAGE]
     if others:
         return others
-    # Packages that something else waits for go first; all others wait until nothing but packages is left.
+    # Remove the packages that other nodes wait for first. The rest waits until only packages are left.
     needed: Set[str] = set()
     waiting = [name for name in waits if formers[name].type != PACKAGE]
     while waiting:
@@ -227,7 +236,7 @@ def _without_packages(free: List[str], waits: Mapping[str, Set[str]], formers: M
 
 
 def _inside(formers: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
-    """Yield pairs of names: what stands in a directory, and that directory, which can't go before it is empty."""
+    """Yield pairs of names: an entry of a directory, and that directory, which must be empty before its removal."""
     present = {name: former for name, former in formers.items() if not former.attrs.get("absent")}
     places = {claim[5:]: name for name, each in present.items() for claim in each.row["claims"] if claim[:5] == "path:"}
     for name, former in present.items():
@@ -240,10 +249,10 @@ def _inside(formers: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
 
 
 def refusal(found: Leaving, total: int, agreed: bool) -> str:
-    """Return why what is to go may not, "" where it may.
+    """Return why the removals are not allowed, "" if they are.
 
-    :param total: how many resources of the host are under management
-    :param agreed: that it may be more than half of them was said in so many words
+    :param total: the number of managed resources on the host
+    :param agreed: the user explicitly allowed the removal of more than half of them
     """
     formers = [former for layer in found.layers for former in layer]
     kept = [former.provides for former in formers if former.row["protect"]]
@@ -261,7 +270,11 @@ def refusal(found: Leaving, total: int, agreed: bool) -> str:
 
 
 def stored(memory: Any, folder: str) -> Any:
-    """Return what a type remembered with the content in it found again, in the host's directory of former content."""
+    """Return a snapshot with each digest replaced by the content.
+
+    :param memory: the snapshot as the ledger stores it
+    :param folder: the host's directory of former content
+    """
     if isinstance(memory, list):
         return [stored(item, folder) for item in memory]
     if not isinstance(memory, dict):
@@ -273,7 +286,7 @@ def stored(memory: Any, folder: str) -> Any:
 
 
 def kept(value: Any) -> Any:
-    """Return attributes as the ledger keeps them, for undoing them: content by its digest, all else as it is."""
+    """Return attributes as the ledger stores them: content as a digest, everything else unchanged."""
     if isinstance(value, Blob):
         return content(value)
     if isinstance(value, dict):
@@ -284,7 +297,7 @@ def kept(value: Any) -> Any:
 
 
 def contents(value: Any) -> Iterable[Blob]:
-    """Yield every content within a value."""
+    """Yield every `Blob` inside a value."""
     if isinstance(value, Blob):
         yield value
     elif isinstance(value, dict):

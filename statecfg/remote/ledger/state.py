@@ -1,4 +1,4 @@
-"""The run under way on a host: the lock that lets one in at a time, and the journal of what it does."""
+"""The current run on a host: the lock that allows one run at a time, and the journal of its actions."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ if TYPE_CHECKING:
 LOCK = "lock"
 LEDGER = "ledger.db"
 RUNS = "runs"
-BEFORE = "before"  # the directory of content that stood in the place of ours
-OLD = 30 * 86400  # seconds that a hook that runs here is kept
+BEFORE = "before"  # the directory with the former content of files
+OLD = 30 * 86400  # seconds after which a hook's files are deleted
 HOOKS = "hooks"  # the directory of hooks that run on this host
-SPOOL = "spool-"  # what the names of directories of content that has arrived begin with
-LOOKING = 0.2  # seconds that another process may look at the lock
+SPOOL = "spool-"  # the prefix of directories with received content
+LOOKING = 0.2  # seconds for which a plan of another process may hold the lock
 
 
 class StateError(StatecfgError):
-    """The host can't keep its record, so nothing may be done on it."""
+    """The host can't keep its record, so no run may change it."""
 
 
 def directory() -> str:
-    """Return where this host keeps its record, as an absolute path.
+    """Return the absolute path of the state directory.
 
-    STATECFG_STATE_DIR names it. Without that it is /var/lib/statecfg for root, and the state directory of other users.
+    STATECFG_STATE_DIR overrides it. The default is /var/lib/statecfg for root, and for other users `statecfg` in
+    XDG_STATE_HOME or ~/.local/state.
     """
     chosen = os.environ.get("STATECFG_STATE_DIR", "")
     if chosen.startswith("/"):
@@ -53,7 +54,10 @@ def _home() -> str:
 
 
 def prepare(place: str) -> None:
-    """Make the directory, ours alone. Raises StateError where it is not, or can't be made."""
+    """Create the state directory, accessible only to this user.
+
+    :raises StateError: if it can't be created, or if it belongs to somebody else
+    """
     try:
         os.makedirs(place, 0o700, exist_ok=True)
         info = os.lstat(place)
@@ -66,9 +70,9 @@ def prepare(place: str) -> None:
 
 
 def sweep(place: str) -> None:
-    """Remove what runs had been sent which were killed, and not put in its place; it carries the id of its process.
+    """Delete the incomplete content that killed runs received, and hooks that were sent long ago.
 
-    A hook that was sent long ago goes as well: where it is still in use, it is sent again.
+    The name of incomplete content contains the id of its process. A deleted hook is sent again when it is needed.
     """
     found = [
         (place, name, name[len(SPOOL) :].partition("-")[0]) for name in os.listdir(place) if name.startswith(SPOOL)
@@ -85,23 +89,24 @@ def sweep(place: str) -> None:
 
 
 def set_aside(place: str, mark: str) -> str:
-    """Move the ledger, the journals and the former content away, into a directory of their own; return its path.
+    """Move the ledger, the journals and the former content to a directory of their own; return its path.
 
-    :param mark: what its name ends in
+    :param place: the state directory
+    :param mark: a part of the new directory's name
     """
     number, aside = 0, os.path.join(place, "of-%s" % mark)
     while os.path.exists(os.path.join(aside, LEDGER)):
         number += 1
         aside = os.path.join(place, "of-%s-%d" % (mark, number))
     os.makedirs(aside, 0o700, exist_ok=True)
-    for name in (RUNS, BEFORE, LEDGER):  # the ledger last: killed in between, the next run moves the rest
+    for name in (RUNS, BEFORE, LEDGER):  # the ledger last: if this is interrupted, the next run moves the rest
         if os.path.exists(os.path.join(place, name)):
             _move(os.path.join(place, name), os.path.join(aside, name))
     return aside
 
 
 def _move(source: str, target: str) -> None:
-    """Move a file, or all files of a directory: overlayfs can't rename a directory that came with an image."""
+    """Move a file, or each file of a directory, because overlayfs can't rename a directory from an image."""
     if not os.path.isdir(source) or os.path.islink(source):
         os.rename(source, target)
         return
@@ -112,19 +117,24 @@ def _move(source: str, target: str) -> None:
 
 
 class Lock:
-    """One run at a time on a host, by a lock that the kernel holds and drops with the process."""
+    """A lock that allows one run at a time on a host. The kernel releases it when the process ends."""
 
     def __init__(self, place: str) -> None:
         self.path = os.path.join(place, LOCK)
         self.descriptor: Optional[int] = None
 
     def take(self, holder: Dict[str, Any], wait: float) -> Optional[Dict[str, Any]]:
-        """Take the lock, waiting at most `wait` seconds; return None, or who holds it. Raises StateError."""
+        """Take the lock; return None, or data about its holder if another run still holds it.
+
+        :param holder: data about this run, which others see while it holds the lock
+        :param wait: the maximum time to wait, in seconds
+        :raises StateError: if the lock can't be created or written
+        """
         try:
             self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as problem:
             raise StateError("cannot make the lock %s: %s" % (self.path, problem.strerror)) from None
-        # A plan that looks whether somebody holds it, holds it itself for that moment.
+        # A plan that checks the lock holds it for a moment.
         held = self.wait(fcntl.LOCK_EX, max(wait, LOOKING))
         if held is not None:
             return held
@@ -133,13 +143,13 @@ class Lock:
             os.pwrite(self.descriptor, text, 0)
             os.ftruncate(
                 self.descriptor, len(text)
-            )  # not before: a file that was empty for a moment is flushed at once
+            )  # not before the write: an empty file would be flushed immediately
         except OSError as problem:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None
 
     def held(self, wait: float) -> Optional[Dict[str, Any]]:
-        """Return who still holds the lock after `wait` seconds, or None; takes nothing and makes nothing."""
+        """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock."""
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -149,7 +159,10 @@ class Lock:
         return found
 
     def wait(self, kind: int, wait: float) -> Optional[Dict[str, Any]]:
-        """Ask for the lock until it is had, or `wait` seconds are over: then return who holds it, and let go."""
+        """Try to take the open lock for `wait` seconds; return None, or close it and return data about its holder.
+
+        :param kind: `LOCK_EX` or `LOCK_SH`
+        """
         assert self.descriptor is not None
         deadline = time.monotonic() + wait
         while True:
@@ -166,7 +179,7 @@ class Lock:
                 time.sleep(0.05)
 
     def holder(self) -> Dict[str, Any]:
-        """Return what the holder wrote of itself; that text informs and decides nothing."""
+        """Return the data that the holder wrote about itself; it is only for messages."""
         assert self.descriptor is not None
         try:
             found = json.loads(os.pread(self.descriptor, 4096, 0))
@@ -175,19 +188,22 @@ class Lock:
         return found if isinstance(found, dict) else {}
 
     def drop(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
 
 class Journal:
-    """What the run under way is about to do and has done, a line each, appended before and after the act."""
+    """The log of the current run: one line before and after each action."""
 
     def __init__(self, place: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
-        """Begin a journal.
+        """Create a journal.
 
-        :param mask: takes the secrets out of what programs and problems say
+        :param place: the state directory
+        :param run: the run's id
+        :param mask: replaces the secrets in reasons
+        :raises StateError: if the journal can't be created
         """
         folder = os.path.join(place, RUNS)
         try:
@@ -199,10 +215,10 @@ class Journal:
             raise StateError("cannot journal in %s: %s" % (folder, problem.strerror)) from None
         self.mask = mask
         self.broken = ""
-        self.torn = False  # the last line is not whole
+        self.torn = False  # the last line is incomplete
 
     def add(self, **line: Any) -> None:
-        """Append a line, however many writes that takes. A journal that can't be written ends the run."""
+        """Append a complete line. If that fails, set `broken`, which ends the run."""
         data = ("\n" * self.torn + json.dumps(line) + "\n").encode()
         rest = data
         try:
@@ -214,52 +230,52 @@ class Journal:
             self.broken = "the journal %s can't be written: %s" % (self.path, problem.strerror)
 
     def discard(self) -> None:
-        """Throw it away: nothing of what it is about was begun."""
+        """Delete the journal of a run that did not start."""
         os.close(self.descriptor)
         os.unlink(self.path)
 
     def sync(self) -> None:
-        """Make what was appended durable."""
+        """Make the appended lines durable."""
         try:
             os.fsync(self.descriptor)
         except OSError as problem:
             self.broken = "the journal %s can't be made durable: %s" % (self.path, problem.strerror)
 
     def intend(self, nodes: Sequence[str]) -> None:
-        """Write down, durably, which nodes are about to be acted on."""
+        """Record durably which nodes are about to act."""
         self.add(intend=list(nodes))
         self.sync()
 
     def started(self, node: str, op: str) -> None:
-        """Write down that an action begins."""
+        """Record that an action starts."""
         self.add(node=node, op=op)
 
     def took(self, node: str, op: str, result: Result) -> None:
-        """Write down how an action ended."""
+        """Record how an action ended."""
         self.add(node=node, took=op, status=result["status"], reason=self.mask(result.get("reason", "")))
 
     def finished(self, node: str, outcome: str) -> None:
-        """Write down how a node ended."""
+        """Record a node's outcome."""
         self.add(node=node, outcome=outcome)
 
     def manage(self, rows: Sequence[Dict[str, Any]]) -> None:
-        """Write down, durably, the nodes that come under management, with what stood there before."""
+        """Record durably the nodes that become managed, with their snapshots."""
         for row in rows:
             self.add(manage=row)
         self.sync()
 
     def entity(self, node: str, **fields: Any) -> None:
-        """Write down an entity's new state ("" once it is gone), and what of its hooks is owed.
+        """Record an entity's new state ("" if it is deleted) and its owed hooks.
 
-        What a power cut takes away of it, the next run finds out anew: its hooks are then fired once more.
+        This is not durable: after a power failure, the next run determines the state again and calls its hooks again.
         """
         self.add(entity=node, **fields)
 
 
 class Account:
-    """What a journal says of its run: nodes started, and how nodes ended.
+    """The contents of a journal: started nodes, outcomes, actions and records.
 
-    `records` has what came under management ("manage", row) and became of entities ("entity", fields), in order.
+    :ivar records: in order: ("manage", row) for a newly managed resource, ("entity", fields) for an entity's new state
     """
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
@@ -271,7 +287,7 @@ class Account:
         for line in lines:
             try:
                 found = json.loads(line)
-            except ValueError:  # the line that a crash cut off
+            except ValueError:  # a crash interrupted this line
                 continue
             if isinstance(found, dict):
                 self._take(found, open_actions)
@@ -295,28 +311,28 @@ class Account:
             self.actions[at] = (node, found["took"], found["status"], found["reason"])
 
     def manage(self, row: Dict[str, Any]) -> None:
-        """Take in that a node came under management."""
+        """Add a resource that became managed."""
         self.records.append(("manage", row))
 
     @property
     def managed(self) -> List[str]:
-        """The nodes that came under management."""
+        """The names of the resources that became managed."""
         return [row["name"] for what, row in self.records if what == "manage"]
 
     @property
     def under_way(self) -> List[str]:
-        """The nodes that were started and of whose end nothing is known."""
+        """The nodes that started and whose outcome is unknown."""
         return sorted(self.started - set(self.outcomes))
 
     def still_owed(self, node: str, cause: str) -> bool:
-        """Tell whether `node` still has to answer the change of `cause`."""
+        """Tell whether `node` still has to react to the change of `cause`."""
         if self.outcomes.get(node) in Outcome.SOUND:
             return False
         return cause in self.started and self.outcomes.get(cause) != Outcome.UNCHANGED
 
 
 def left_over(place: str) -> List[Tuple[str, Account]]:
-    """Return the journals that runs left behind which never came to their end, oldest first."""
+    """Return the run ids and journals of interrupted runs, oldest first."""
     folder = os.path.join(place, RUNS)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
