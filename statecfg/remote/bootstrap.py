@@ -1,6 +1,6 @@
-"""The first words said to a host's Python: fetch the executor from its cache, or from the controller, and start it.
+"""The first code that runs on a host: load the executor from its cache or from the controller, and start it.
 
-The file's text travels as an argument of `python3 -I -S -c`; nothing else of ours need be on the host.
+The controller passes the text of this file as an argument of `python3 -I -S -c`. The host needs no other file of ours.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 
 MAGIC = import_module("_frozen_importlib_external").MAGIC_NUMBER
-WAIT = 60.0  # seconds for the next bytes: a controller that is gone without a word leaves nobody here for ever
-OLD = 30 * 86400  # seconds after which an executor of another version is thrown away
+WAIT = 60.0  # seconds to wait for more bytes, so that the process ends if the controller vanishes
+OLD = 30 * 86400  # seconds after which an executor of another version is deleted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
@@ -34,7 +34,7 @@ warnings: "List[str]" = []
 
 
 def exactly(count: int) -> bytes:
-    """Read so many bytes; end the process where they don't come."""
+    """Read exactly this many bytes; end the process if they don't arrive."""
     data = b""
     while len(data) < count:
         ready = select.select([source], [], [], WAIT)[0]
@@ -57,7 +57,7 @@ def receive() -> "Frame":
 
 
 def cache() -> "Optional[str]":
-    """Return the directory that executors are kept in; None, with a warning, where there is none to be trusted."""
+    """Return the directory of cached executors; None, with a warning, if there is no directory that is safe to use."""
     chosen = os.environ.get("STATECFG_STATE_DIR", "")
     if chosen.startswith("/"):
         place = chosen
@@ -86,7 +86,7 @@ def cache() -> "Optional[str]":
 
 
 def load(path: str) -> bytes:
-    """Return what is kept at a path, nothing where nothing is; links are not followed, pipes not waited for."""
+    """Return a file's content, b"" if it can't be read; don't follow links and don't wait for pipes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:
@@ -96,7 +96,7 @@ def load(path: str) -> bytes:
 
 
 def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
-    """Keep data for the next run, whole or not at all, and throw away what no run has brought for a long time."""
+    """Cache data for the next run in one step, and delete old executors of other versions."""
     if folder is None:
         return
     trial = os.path.join(folder, "%s.%d" % (name, os.getpid()))
@@ -117,7 +117,7 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
 
 
 def ask(sha: str, frames: "List[Frame]") -> "Iterator[bytes]":
-    """Ask the controller for a part of the executor; yield its pieces, and put other frames aside."""
+    """Request a part of the executor from the controller; yield its pieces, and append other frames to `frames`."""
     text = json.dumps({"type": "need", "bundle": sha}).encode()
     os.write(sink, struct.pack(">IIB", len(text), 0, 0) + text)
     last = False
@@ -131,7 +131,7 @@ def ask(sha: str, frames: "List[Frame]") -> "Iterator[bytes]":
 
 
 def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> bytes:
-    """Return a part of the executor; ask the controller for its pieces if the one kept here is missing or damaged."""
+    """Return a part of the executor; request it from the controller if the cached one is missing or damaged."""
     if hashlib.sha256(kept).hexdigest() == sha:
         return kept
     if kept:
@@ -144,11 +144,12 @@ def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> 
 
 
 def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, Any]":
-    """Return the modules of a part of the executor: name → is it a package, its code.
+    """Return the modules of a part of the executor: name → whether it is a package, and its code.
 
-    Both forms are kept: as sent, and compiled.
+    Both forms are cached: as sent, and compiled.
 
-    :param pieces: asks the controller for a part, and yields its pieces
+    :param sha: the digest of the part
+    :param pieces: requests a part from the controller, and yields its pieces
     """
     folder = cache()
     place = os.path.join(folder or "/nonexistent", sha)
@@ -159,14 +160,14 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
     packed = load("%s.%s" % (place, sys.implementation.cache_tag))
     payload = packed[32:]
-    # Bytecode is for one Python only: its number is part of the digest.
+    # Bytecode is valid for one version of Python only, so the digest includes its magic number.
     if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
         modules = {}
         for name, (package, filename, text) in json.loads(zlib.decompress(bundle).decode()).items():
             modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
         payload = marshal.dumps(modules)
         keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
-    found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest is right
+    found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest was checked
     return found
 
 
@@ -177,13 +178,13 @@ class Finder:
 
     @classmethod
     def find_spec(cls, name: str, path: "Any" = None, target: "Any" = None) -> "Optional[ModuleSpec]":
-        """Return where a module comes from: here, where it is one of ours."""
+        """Return the import specification of a module of the executor, None for others."""
         loader: "Any" = cls
         return ModuleSpec(name, loader, is_package=cls.modules[name][0]) if name in cls.modules else None
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
-        """Leave the making of the module to Python."""
+        """Return None, so that Python creates the module."""
 
     @classmethod
     def get_code(cls, name: str) -> "Any":
@@ -199,7 +200,7 @@ class Finder:
 
 
 def begin() -> None:
-    """Say the nonce back, and start the executor."""
+    """Return the nonce to the controller, and start the executor."""
     hello = receive()[0]
     os.write(sink, hello["nonce"].encode() + b"\n")
     frames: "List[Frame]" = []

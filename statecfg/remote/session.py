@@ -1,4 +1,4 @@
-"""One exchange on the host: take in the graph, plan it, show the plan, do it, and say how it ended."""
+"""One host session: receive the graph, plan it, send the plan, perform it, and report how it ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 
 
 def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
-    """Run the exchange to its end; the bootstrap has read `hello` and perhaps more frames already."""
+    """Run the host session to its end.
+
+    :param source: the descriptor to read from
+    :param sink: the descriptor to write to
+    :param hello: the first frame, which the bootstrap has read
+    :param frames: further frames that the bootstrap has read
+    """
     channel = Channel(source, sink, frames)
     session = Session(channel, hello)
     try:
@@ -45,7 +51,7 @@ def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[
     except Exception as problem:
         from traceback import format_exc
 
-        # Our own mistake: the controller shows it as such, with where it happened.
+        # A bug in statecfg: the controller reports it as such, with the traceback.
         status, more = HostStatus.FAILED, {"error": "the executor failed: %r" % problem, "trace": format_exc()}
     finally:
         session.close()
@@ -54,7 +60,11 @@ def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[
 
 
 class Session:
-    """The steps of an exchange, and what must be given back at its end."""
+    """The steps of a host session, and the resources to release at its end.
+
+    :param channel: the connection to the controller
+    :param hello: the first frame
+    """
 
     def __init__(self, channel: Channel, hello: Dict[str, Any]) -> None:
         self.channel, self.hello = channel, hello
@@ -68,7 +78,7 @@ class Session:
         self.warnings: List[str] = hello.setdefault("warnings", [])
 
     def run(self) -> Tuple[str, Dict[str, Any]]:
-        """Do what the controller asks for; return the status and what else END is to say."""
+        """Do what the controller asks for; return the status and the other fields of the frame `end`."""
         self.channel.send(
             {"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3]}
         )
@@ -116,12 +126,12 @@ class Session:
             return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
         if not waits:
             return self.settle(managed, plan)
-        # Nothing is done before the controller has the plan: what it can't know of, has not happened.
+        # Change nothing before the controller has the plan, so that no change goes unreported.
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
             return HostStatus.OK, {"declined": True, "warnings": self.warnings}
         if order.asks:
-            # Somebody read the plan, and that took its time: the host may be another one by now.
+            # The host may have changed while the user read the plan.
             facets = Facets()
             mask = self.channel.mask
             differs = different(plan.fingerprints(mask), self.plan(managed, facets), mask)
@@ -132,7 +142,7 @@ class Session:
         return self.with_units(self.units, managed, plan, facets)
 
     def with_units(self, units: Units, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
-        """Let the units that leave come to their end, do what was planned, then let those that stay run their hooks."""
+        """Run the units' phase "before", then the plan, then the units' phase "after"."""
         why = units.phase("before", True)
         if why:
             return HostStatus.FAILED, {"error": why, "unchanged": True, "warnings": self.warnings}
@@ -141,11 +151,11 @@ class Session:
         return doing
 
     def history(self, order: Order) -> Dict[str, Any]:
-        """Return the runs that this host remembers."""
+        """Return the runs in this host's ledger, and its lineage."""
         from statecfg.remote.ledger.history import history
 
         ledger = Ledger(self.place, reading=True)
-        # The journal of a run that is under way is none that was left behind.
+        # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
         running = [(self.lock.held(0) or {}).get("run")]
         left = state.left_over(self.place)
         running.append((self.lock.held(0) or {}).get("run"))
@@ -162,9 +172,11 @@ class Session:
     # Before the plan
 
     def take_in(self, order: Order) -> Tuple[List[List[Node]], Order]:
-        """Take in the nodes, layer by layer, up to the frame that says they are all there.
+        """Receive the nodes, layer by layer, up to the frame `begin`.
 
-        That one completes the order with what the controller had to look up meanwhile: hooks, and what it remembers.
+        That frame completes the order with the data that the controller looked up meanwhile.
+
+        :returns: the layers and the complete order
         """
         layers: List[List[Node]] = []
         while True:
@@ -182,7 +194,7 @@ class Session:
             layers[frame["layer"]] += [decode_node(found, self.blobs) for found in frame["nodes"]]
 
     def part(self, sha256: str) -> Iterator[bytes]:
-        """Ask for a part of the executor that only some hosts need; yield its pieces."""
+        """Request a part of the executor that only some hosts need; yield its pieces."""
         self.channel.send({"type": "need", "bundle": sha256})
         last = False
         while not last:
@@ -191,19 +203,22 @@ class Session:
             last = header["last"]
 
     def take_lock(self, order: Order) -> Optional[Dict[str, Any]]:
-        """Take the host for this run, or, for a plan, see that nobody else is changing it; return who does."""
+        """Take the host's lock, or, for a plan, only check it.
+
+        :returns: data about another run that holds the lock, None if there is none
+        """
         if not order.acting:
             return self.lock.held(order.lock_timeout)
         state.prepare(self.place)
         holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
         held = self.lock.take(holder, order.lock_timeout)
         if held is None:
-            # The host is ours: what a killed run left lying is nobody's any more.
+            # This run holds the lock, so the files of killed runs are unused.
             state.sweep(self.place)
         return held
 
     def arrive(self, managed: Management, layers: List[List[Node]]) -> None:
-        """Let the nodes arrive, and what left the definition be known; ask for the content that this host lacks."""
+        """Complete the nodes, find the orphans, load their types, and request the content that this host lacks."""
         layers = [[from_wire(node) for node in layer] for layer in layers]
         managed.compare(layers)
         self.load(managed)
@@ -213,13 +228,13 @@ class Session:
         managed.install()
         secrets = managed.order.secrets.values()
         Blob.secrets = tuple(value.encode("utf-8", "surrogateescape") for value in secrets)
-        # Content that this host has already does not arrive, and can't be looked into.
+        # Content that this host already has is not sent, so nothing searches it for secrets.
         hiding = [node.attrs.get(name) for layer in layers for node in layer for name in node.hides]
         for blob in contents(hiding):
             blob.secret = True
 
     def load(self, managed: Management) -> None:
-        """Load the node types of what left the definition; those that did not come with this run are asked for."""
+        """Load the node types of the orphans; request those that the controller has not sent."""
         missing = managed.load_types()
         if not missing:
             return
@@ -233,7 +248,12 @@ class Session:
             import_module(answer["types"][name])
 
     def fetch(self, layers: List[List[Node]], more: List[Blob]) -> None:
-        """Ask, once, for the content that this host lacks: of the nodes, and more that is wanted in any case."""
+        """Request, in one message, the content that this host lacks.
+
+        :param layers: the nodes; their types decide which content they need
+        :param more: further content that the host needs in any case
+        :raises StateError: if the content can't be stored
+        """
         if all(blob.data is not None for blob in self.blobs.values()):
             return
         world = RealMachine()
@@ -244,7 +264,7 @@ class Session:
                 function = kind.methods.get("blobs") if kind is not None else None
                 try:
                     found = function(node, world) if function is not None else list(contents(node.attrs))
-                except OSError:  # it can't be looked at: the check will say why, and the content may be needed
+                except OSError:  # it can't be read: the content may be needed, and the check will report the reason
                     found = list(contents(node.attrs))
                 wanted.update({blob.sha256: blob for blob in found if blob.data is None})
         if not wanted:
@@ -256,7 +276,11 @@ class Session:
             raise state.StateError(text) from None
 
     def spool_up(self, wanted: Dict[str, Blob]) -> None:
-        """Take in content, to a directory of this run. Raises OSError."""
+        """Receive content into a directory of this run.
+
+        :param wanted: the content by its digest
+        :raises OSError: if it can't be stored
+        """
         state.prepare(self.place)
         self.spool = os.path.join(self.place, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
         os.mkdir(self.spool, 0o700)
@@ -265,7 +289,10 @@ class Session:
             self.receive_blob(wanted[sha256])
 
     def receive_blob(self, blob: Blob) -> None:
-        """Take in one content, in pieces, to a file of ours. Raises ProtocolError where it is not what it should be."""
+        """Receive one content in pieces, into a file.
+
+        :raises ProtocolError: if the controller sends other content or the digest is wrong
+        """
         import hashlib
 
         digest = hashlib.sha256()
@@ -286,7 +313,7 @@ class Session:
     # The plan
 
     def plan(self, managed: Management, facets: Facets) -> Plan:
-        """Plan against this host as it is."""
+        """Return the plan for this host as it is now."""
         planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(managed.owed))
         planner.staying, planner.machine.claimed = managed.going.staying, managed.going.others
         going = managed.going
@@ -298,7 +325,11 @@ class Session:
         )
 
     def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:
-        """Send the plan, in frames of a bounded size; `waits` says that its execution waits for the word."""
+        """Send the plan in frames of limited size.
+
+        :param seconds: how long the planning took
+        :param waits: the run now waits for the controller's answer `go` or `no`
+        """
         prints, spent = plan.fingerprints(self.channel.mask), [0]
         self.warnings += [step.reason for step in plan.going() if step.stays]
         for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.left)):
@@ -322,7 +353,7 @@ class Session:
     # The run
 
     def settle(self, managed: Management, plan: Plan) -> Tuple[str, Dict[str, Any]]:
-        """End a run that has nothing to do on the host; an apply is entered in the ledger all the same."""
+        """End a run that has nothing to do on the host; record it in the ledger unless it only plans."""
         status = HostStatus.FAILED if failed(plan) else HostStatus.OK
         if not managed.acting:
             return status, {"warnings": self.warnings}
@@ -330,7 +361,7 @@ class Session:
         return status, {"unchanged": True, "warnings": self.warnings, "ledger": managed.lineage}
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
-        """Do what was planned; return the status and what END is to say."""
+        """Perform the plan; return the status and the other fields of the frame `end`."""
         from statecfg.remote.run.aftercare import guard_of
         from statecfg.remote.run.execution import Execution
 
@@ -367,7 +398,7 @@ class Session:
         return status, dict(more, warnings=self.warnings)
 
     def close(self) -> None:
-        """Give back the lock, the ledger and the spool, and end what serves the units."""
+        """Stop serving the units, close the ledger, delete received content and release the lock."""
         if self.units is not None:
             self.units.close()
         if self.managed is not None:
@@ -375,7 +406,7 @@ class Session:
         if self.spool:
             import shutil
 
-            # What can't be removed is swept by the next run; that this one is over must be said all the same.
+            # The next run deletes what remains. An error here must not prevent the frame `end`.
             shutil.rmtree(self.spool, ignore_errors=True)
         self.lock.drop()
 
@@ -386,7 +417,12 @@ def fields(frame: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def different(expect: Optional[Dict[str, str]], plan: Plan, mask: Optional[Callable[[Any], Any]]) -> List[str]:
-    """Return the names of the nodes that would not do what was planned before; none where nothing was."""
+    """Return the names of the nodes whose planned changes differ from an earlier plan.
+
+    :param expect: the fingerprints of the earlier plan; None: there is no earlier plan, so nothing differs
+    :param plan: the plan
+    :param mask: replaces secrets in JSON data
+    """
     if expect is None:
         return []
     found = plan.fingerprints(mask)
@@ -394,7 +430,7 @@ def different(expect: Optional[Dict[str, str]], plan: Plan, mask: Optional[Calla
 
 
 def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:
-    """Return node → the causes it owes an answer to."""
+    """Return node → the nodes whose change it still has to answer."""
     found: Dict[str, List[str]] = {}
     for debt in owed:
         found.setdefault(debt["node"], []).append(debt["cause"])
@@ -402,12 +438,12 @@ def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:
 
 
 def failed(plan: Plan) -> bool:
-    """Tell whether any check failed."""
+    """Tell whether any node of a plan failed or is skipped."""
     return any(step.outcome in Outcome.STOPPED for step in (*plan.steps.values(), *plan.going()))
 
 
 def from_wire(node: Node) -> Node:
-    """Let a node's type add what only this host knows (`from_wire` of the Borg document)."""
+    """Return the node as its type completes it on this host (`from_wire` of the Borg document)."""
     kind = REGISTRY.get(node.type)
     function = kind.methods.get("from_wire") if kind is not None else None
     if function is None:
