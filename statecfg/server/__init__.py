@@ -1,1 +1,1 @@
-"""The HTTP API and the page, served by `statecfg serve`. It may import every room except `cli/`."""
+"""The HTTP API and the page, served by `statecfg serve`. It may import every package except `cli/`."""

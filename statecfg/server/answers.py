@@ -1,4 +1,4 @@
-"""Answers with one object, or with one page of a list."""
+"""Responses with one object or one page of a list."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ NO_CONTENT = 204
 def one(
     request: Request, shape: ShapeOf[T], item: T, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Answer with an object in the form of the requested version of the API."""
+    """Return a response with an object, in the form of the requested version of the API."""
     return JSONResponse(shape(item, request.version), status, headers)
 
 
 def page(request: Request, values: Page[T], shape: ShapeOf[T]) -> Response:
-    """Answer with a page of a list, with a link to the next page if there is one."""
+    """Return a response with a page of a list, and a link to the next page if there is one."""
     body = shapes.page(values, shape, request.version)
     if values.page >= values.page_count:
         return JSONResponse(body)
     query = {name: request.query[name] for name in ("filter", "sortAsc", "sortDesc") if request.query.get(name)}
     following = urlencode({**query, "page": values.page + 1, "pageSize": values.page_size})
-    # Clients of the original API look for `nextPage`, all others for `next`. Source: RFC 8288, 3.3.
+    # Clients of the original API expect `nextPage`, all others `next`. Source: RFC 8288, 3.3.
     links = ", ".join(f'<{request.address}?{following}>;rel="{relation}"' for relation in ("nextPage", "next"))
     return JSONResponse(body, headers={"Link": links})
 
 
 def nothing() -> Response:
-    """Answer without a body."""
+    """Return a response without a body."""
     return Response(status_code=NO_CONTENT)

@@ -1,4 +1,4 @@
-"""Logging in and out for clients of the older API, and tokens by OAuth."""
+"""Login and logout for clients of the older API, and tokens by OAuth."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _get_org(request: Request) -> Response:
 
 
 def _log_out(request: Request) -> Response:
-    """Confirm that a session has ended. The server has nothing to end: the client's token belongs to the user."""
+    """Confirm the logout. The server has no session to end, and the client's token stays valid."""
     own = request.principal.id.replace(":user:", ":session:")
     if request.path_params.get("session", own) != own:
         raise forbidden(request.path_params["session"][:200])

@@ -24,7 +24,7 @@ _BY_BEHAVIOR = listing_by(interfaces.BEHAVIOR_FIELDS)
 
 
 def _shape(request: Request) -> Callable[[Behavior, float], Shape]:
-    """Return the form of behaviors for the caller: only administrators see hosts, addresses and settings."""
+    """Return the form of behaviors for the caller. Only administrators see hosts, addresses and settings."""
     return shapes.behavior if request.principal.is_administrator else shapes.behavior_for_users
 
 

@@ -14,7 +14,7 @@ from statecfg.server.routing import Routes
 from statecfg.server.writing import TASK_LOCATION, location
 
 routes = Routes()
-# The header in which clients name the organization that they act for, by URN or UUID.
+# In this header, clients name the organization for which they act, by URN or UUID.
 TENANT_CONTEXT = "x-vmware-vcloud-tenant-context"
 _LISTING = listing_by(lifecycle.FIELDS)
 _ENTITIES = "/cloudapi/1.0.0/entities"
@@ -177,7 +177,7 @@ def _address(request: Request, task: Task) -> str:
 
 
 def _tenant(request: Request) -> str:
-    """Return the organization that the client says it acts for, if the caller may see it; otherwise ""."""
+    """Return the organization in that header if the caller may see it; otherwise ""."""
     given = request.headers.get(TENANT_CONTEXT, "")
     orgs = (org for org in request.operations.orgs(request.principal) if given in (org_id(org), _uuid(org_id(org))))
     return next(orgs, "") if given else ""

@@ -1,4 +1,4 @@
-"""Hosts as an administrator sees them: a host's state is its worst playbook or service."""
+"""The API of hosts, for administrators. The state of a host is the worst state of its playbooks and services."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from statecfg.store.hosts import HostRecord
 from statecfg.store.run_lists import TROUBLE, RunFilter
 
 routes = Routes()
-RUNS, EVENTS = 20, 50  # of a host that are shown
+RUNS, EVENTS = 20, 50  # maximum numbers that are shown for a host
 _REASONS = Parameter("reasons", {"type": "boolean", "default": False}, "Whether to say why hosts are in trouble.")
 
 
@@ -155,14 +155,14 @@ def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAns
 
 
 def _with_problems(store: Store, host: HostAnswer) -> HostAnswer:
-    """Return a host with the reasons for its state: those of the newest of its worst runs."""
+    """Return a host with the reasons for its state, from the newest of its runs with that state."""
     run = next((last for last in host.states if last.status == host.state and last.status != HostStatus.OK), None)
     report = run_store.host_report(store, run.run, host.name) if run is not None else None
     return replace(host, problems=HostProblems.of(report)) if report is not None else host
 
 
 def _busy(store: Store) -> dict[str, str]:
-    """Return host → the run that changes it now."""
+    """Return host → id of the run that is processing it now."""
     now = time.time()
     return {
         name: run.id

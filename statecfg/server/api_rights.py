@@ -1,4 +1,4 @@
-"""What the caller may do with types and entities: the page offers only that."""
+"""The caller's access levels of types and entities. The page offers only what they allow."""
 
 from __future__ import annotations
 

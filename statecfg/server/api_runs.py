@@ -1,4 +1,4 @@
-"""Runs as an administrator sees them: lists, and one run with its hosts."""
+"""The API of runs, for administrators: a list, and one run with its hosts."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ _RUNS = (
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """A run.
+    """A run. Times are seconds since 1970.
 
     :param state: "running", "cut off" or "ended"
     :param ended: None before its end
-    :param beat: last sign of life of a run that has not ended
-    :param count: how many hosts it has
-    :param names: the first of them
-    :param statuses: status → how many hosts have it; "" for hosts that have not finished
-    :param summary: outcome → how many resources have it
+    :param beat: time of the last heartbeat of a run that has not ended
+    :param count: number of its hosts
+    :param names: the first of these hosts
+    :param statuses: status → number of hosts; "" for hosts that have not finished
+    :param summary: outcome → number of resources
     :param trouble: the first hosts with a status other than ok
     """
 
@@ -131,7 +131,7 @@ def _get(request: Request) -> Response:
 
 
 def _following(names: Iterable[str], hosts: Mapping[str, Mapping[str, Any]], after: str) -> list[str]:
-    """Return the hosts after another one in the order of the page."""
+    """Return the hosts that follow the host `after` in the page's order; all hosts if the run does not have it."""
     ordered = sorted(names, key=lambda name: _order(name, hosts))
     if after not in hosts:
         return ordered
@@ -147,7 +147,7 @@ def _problems(request: Request, record: RunRecord | Going, names: Sequence[str])
 
 
 def _selected(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the hosts of a run that contain some words."""
+    """Return the hosts of a run whose name or report contains each word. A run in progress has no reports."""
     if isinstance(record, RunRecord):
         return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
     return {name: said for name, said in record.hosts.items() if all(word.lower() in name.lower() for word in words)}
@@ -180,7 +180,7 @@ def _get_host(request: Request) -> Response:
 
 
 def answer(record: RunRecord | Going) -> RunAnswer:
-    """Return a run as the API shows it."""
+    """Return a run in the form of the API."""
     summary: Counter[str] = Counter()
     for said in record.hosts.values():
         summary.update(said["summary"])
@@ -209,11 +209,11 @@ def answer(record: RunRecord | Going) -> RunAnswer:
 
 
 def missing(message: str) -> ApiError:
-    """Return the refusal of a request for an object that the store does not have."""
+    """Return the error 404 for an object that the store does not have."""
     return ApiError(404, "NOT_FOUND", message)
 
 
 def natural(name: str) -> NaturalKey:
-    """Return the key that sorts names with numbers, such as web2 before web10."""
+    """Return a sort key that compares numbers in names by value: web2 comes before web10."""
     parts = re.split(r"(\d+)", name, flags=re.ASCII)
     return [int(part) if number % 2 else part.lower() for number, part in enumerate(parts)], name

@@ -20,7 +20,10 @@ routes = Routes()
 
 @dataclass(frozen=True, slots=True)
 class UnitAnswer:
-    """A unit; see `store.units.records.UnitRow`. `failed`: its hook or a hook of one of its relations failed."""
+    """A unit (see `store.units.records.UnitRow`).
+
+    :param failed: a hook of the unit or of one of its relations failed
+    """
 
     name: str
     service: str
@@ -38,7 +41,7 @@ class UnitAnswer:
 
     @classmethod
     def of(cls, unit: UnitRow) -> UnitAnswer:
-        """Return a unit as the API shows it."""
+        """Return a unit in the form of the API."""
         return cls(
             name=unit.name,
             service=unit.service,
@@ -83,7 +86,7 @@ def _list(request: Request) -> Response:
 
 
 def units_by_host(store: Store) -> Mapping[str, list[UnitAnswer]]:
-    """Return host → its units, of the project that the store was opened for."""
+    """Return host → its units. It includes only the project that the store was opened for."""
     by_host: dict[str, list[UnitAnswer]] = {}
     for unit in service_changes.show(store, store.project).units.values():
         by_host.setdefault(unit.host, []).append(UnitAnswer.of(unit))

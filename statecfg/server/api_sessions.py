@@ -1,4 +1,4 @@
-"""Logging in and out: by the API's own clients, and by a browser."""
+"""Login and logout of API clients and browsers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class LoggedIn:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers in which clients look for the token."""
+        """The headers in which clients expect the token."""
         return {ACCESS_TOKEN: self.token, TOKEN_TYPE: "Bearer"}
 
 
 def logged_in(request: Request) -> LoggedIn:
-    """Log in with the scheme Basic: the user, or user@organization, and a token of that user as the password.
+    """Log in with the scheme Basic. The user is a name or name@organization; the password is a token of that user.
 
-    :raises ApiError: 401
+    :raises ApiError: 401 if the user or the token is wrong
     """
     user, token = auth.basic(request.headers) or ("", "")
     caller = request.operations.principal_of(token) if 0 < len(token) <= auth.LONGEST else None

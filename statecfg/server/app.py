@@ -1,4 +1,4 @@
-"""The application: Starlette's routing between the checks of each request and the headers of each answer."""
+"""The application: checks before Starlette's routing, and headers for each response."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Boundary:
-    """Brings each request into one form, and adds the security headers and a request id to each answer."""
+    """Middleware that normalizes each request, and adds the security headers and a request id to each response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -61,9 +61,9 @@ class Boundary:
 
 
 def _normal(scope: Scope) -> Scope:
-    """Return the scope with a path that has no slash at its end.
+    """Return the scope without a slash at the end of the path.
 
-    If the target is a whole URL, its host replaces the header's. Source: RFC 9112, 3.2.2.
+    If the request target is a complete URL, its host replaces the Host header. Source: RFC 9112, 3.2.2.
     """
     path, headers = scope["path"], scope["headers"]
     whole = re.match(r"(?is)https?://([^/]*)(.*)", path)
@@ -74,17 +74,21 @@ def _normal(scope: Scope) -> Scope:
 
 
 class Gate:
-    """Refuses requests that a foreign web page may have sent, and finds out who sent the others.
+    """Middleware that refuses requests that a foreign web page may have sent, and identifies the caller of the others.
 
-    Starlette's TrustedHostMiddleware is not enough: it answers 400 in plain text instead of 403 in JSON, and checks
-    neither `Origin` nor `Sec-Fetch-Site`.
+    Starlette's TrustedHostMiddleware is not enough: it responds with 400 in plain text instead of 403 in JSON, and
+    checks neither `Origin` nor `Sec-Fetch-Site`.
     """
 
     def __init__(self, app: ASGIApp, guard: auth.Guard) -> None:
         self._app, self._guard = app, guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or raise ApiError 403."""
+        """Pass a request on.
+
+        :raises ApiError: 403 if the guard refuses it
+        :raises HTTPException: 404 if the path contains a control character
+        """
         if scope["type"] == "http":
             request = Request(scope)
             refusal = self._guard.refusal(request.headers)
@@ -97,7 +101,7 @@ class Gate:
 
 
 def _who(request: Request) -> tuple[Principal | None, str]:
-    """Return who sent a request, and the browser session that proves it. If there is a token, only the token counts."""
+    """Return the caller (None if unknown) and their browser session ("" if none). A token overrides a session."""
     state = request.app.state
     token = auth.token(request.headers)
     if token is not None:
@@ -113,7 +117,7 @@ async def _refused(request: Request, problem: Exception) -> Response:
 
 
 async def _no_route(request: Request, problem: Exception) -> Response:
-    """Answer for a path or method that no route has. A caller without a token doesn't learn which paths exist."""
+    """Return the response for an unknown path or method. A caller without a token doesn't learn which paths exist."""
     assert isinstance(problem, HTTPException)
     if request.state.caller is None:
         return writing.error(auth.unauthorized(), request)
@@ -140,12 +144,12 @@ async def _failed(request: Request, problem: Exception) -> Response:
 def create(
     start: Callable[[State], Callable[[], None]], guard: auth.Guard, table: Sequence[Route] = ROUTES
 ) -> Starlette:
-    """Return the application, for any ASGI server.
+    """Return the application for any ASGI server.
 
-    :param start: called once in a thread when the server starts: sets what handlers use (`project`, `store`,
-        `operations`, `sessions`, `live`, `wake`, `stopping`) in the application's state, and returns a function that
-        ends it
-    :param guard: which hosts and origins are answered
+    :param start: called once in a thread when the server starts. It sets what handlers use in the application's state
+        (`project`, `store`, `operations`, `sessions`, `live`, `wake`, `stopping`), and returns a function that the
+        application calls at the end
+    :param guard: decides which hosts and origins are allowed
     """
 
     @asynccontextmanager
@@ -165,7 +169,7 @@ def create(
         lifespan=lifespan,
         middleware=[
             Middleware(Boundary),
-            # Starlette's own handler of Exception raises it again, and uvicorn logs it a second time.
+            # Starlette's own handler of Exception raises it again, so uvicorn would log it a second time.
             Middleware(ExceptionMiddleware, handlers={**handlers, HTTPException: _no_route}),
             Middleware(Gate, guard),
         ],

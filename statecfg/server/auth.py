@@ -15,27 +15,27 @@ from starlette.responses import Response
 from statecfg.entities.problems import ApiError
 from statecfg.server.sessions import LIFE
 
-# Who may call a route, from everybody up. A role has its own permission and those before it.
+# Who may call a route, with increasing rights. A role has its own permission and those before it.
 ANYONE, VIEWER, AUTHOR, ADMINISTRATOR = PERMISSIONS = ("anyone", "viewer", "author", "administrator")
 COOKIE = "statecfg_session"
 CSRF = "x-statecfg-csrf"
-MOST = 1000  # addresses whose failed logins are counted
-LONGEST = 512  # characters of a token
+MOST = 1000  # maximum number of addresses whose failed logins are counted
+LONGEST = 512  # maximum number of characters of a token
 SAFE = ("GET", "HEAD")
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # addresses to listen at, and never a name that a client calls
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # addresses to listen on; clients can't use them as names
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# Headers in which clients of the original API send their token, besides Authorization.
+# Headers besides Authorization in which clients of the original API send their token.
 HEADERS = ("x-vcloud-authorization", "x-vmware-vcloud-access-token")
 
 
 def allows(permission: str, role: str) -> bool:
-    """Return whether a role has a permission. An unknown role has no permission, and no role has an unknown one."""
+    """Return whether a role has a permission. Return False for an unknown role or permission."""
     are_valid = permission in PERMISSIONS and role in PERMISSIONS[1:]
     return are_valid and PERMISSIONS.index(role) >= PERMISSIONS.index(permission)
 
 
 def token(headers: Mapping[str, str]) -> str | None:
-    """Return the token in the headers of a request: "" for one that can't be valid, None without a token."""
+    """Return the token in the headers of a request; "" if it can't be valid, None if there is none."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme and scheme.lower() != "basic":
         return value.strip()[: LONGEST + 1] if scheme.lower() == "bearer" else ""
@@ -46,7 +46,7 @@ def token(headers: Mapping[str, str]) -> str | None:
 
 
 def basic(headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return user and password of an Authorization header of the scheme Basic, or None."""
+    """Return the user and the password of an Authorization header with the scheme Basic, or None."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -68,15 +68,19 @@ class Guard:
 
     @classmethod
     def made(cls, bind: str, allowed: Iterable[str]) -> Guard:
-        """Return a guard for a server that listens at an address, and that clients may also call by other names."""
+        """Return a guard for a server.
+
+        :param bind: the address that the server listens on
+        :param allowed: more names that clients may use for the server
+        """
         names = {*LOOPBACK, bind.lower().strip("[]"), *(name.lower().strip("[]") for name in allowed)}
         return cls(frozenset(names.difference(EVERYWHERE)))
 
     def refusal(self, headers: Mapping[str, str]) -> str:
-        """Return why a request is refused, "" if it is not.
+        """Return why the request is refused, or "" if it is allowed.
 
-        `Host` reveals a page whose own name resolves to our address. `Origin` and `Sec-Fetch-Site` reveal a page that
-        sends a form or a script's request. Only browsers send the last two.
+        `Host` reveals a foreign page whose host name resolves to our address. `Origin` and `Sec-Fetch-Site`, which only
+        browsers send, reveal a foreign page that submits a form or sends a request from a script.
         """
         host = headers.get("host", "")
         if _name(host) not in self.hosts:
@@ -106,7 +110,7 @@ def _same(origin: str, host: str) -> bool:
 
 
 def is_loopback(bind: str) -> bool:
-    """Return whether only this machine can reach an address or name to listen at."""
+    """Return whether only this machine can reach an address or name to listen on."""
     if bind.lower() == "localhost":
         return True
     try:
@@ -116,18 +120,22 @@ def is_loopback(bind: str) -> bool:
 
 
 def unauthorized() -> ApiError:
-    """Return the refusal of a request without a valid token."""
+    """Return the error 401 for a request without a valid token."""
     return ApiError(401, "UNAUTHORIZED", "A valid token is required.", {"WWW-Authenticate": 'Bearer realm="statecfg"'})
 
 
 def set_cookie(response: Response, value: str, tls: bool) -> None:
-    """Set our cookie, which no script and no other site sees; with "", delete it."""
+    """Set the session cookie, which scripts and other sites can't read.
+
+    :param value: "" deletes the cookie
+    :param tls: send it only over TLS
+    """
     life = int(LIFE) if value else 0
     response.set_cookie(COOKIE, value, life, path="/", secure=tls, httponly=True, samesite="strict")
 
 
 class Delays:
-    """How long a client waits after wrong credentials: longer with each attempt, counted by address.
+    """The delays after wrong credentials. They grow with each attempt from the same address.
 
     :param clock: a monotonic clock, in seconds
     """
@@ -138,7 +146,7 @@ class Delays:
         self._failed: dict[str, tuple[int, float]] = {}
 
     def failed(self, address: str) -> float:
-        """Count a failed attempt; return how many seconds to wait, 0.1 to 3. After a minute, attempts are forgotten."""
+        """Count a failed attempt and return the delay: 0.1 to 3 seconds. After a minute, an address is forgotten."""
         with self._lock:
             now = self._clock()
             self._failed = {name: failed for name, failed in self._failed.items() if now - failed[1] < 60}

@@ -1,4 +1,4 @@
-"""Bodies of requests: their limits, and strict readers of JSON and forms."""
+"""Request bodies: limits, and strict parsers for JSON and forms."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from statecfg.remote.wire.strict_json import loads
 
 LARGEST = 1 << 20
 DEEPEST = 64
-DIGITS = 100  # of a number
+DIGITS = 100  # maximum number of digits of a number
 BAD_REQUEST = "BAD_REQUEST"
-# A string without an end extends to the end of the body. Otherwise the search would start again at each quote inside,
-# and take quadratic time.
+# An unterminated string extends to the end of the body. Otherwise the search would start again at each quote in it and
+# take quadratic time.
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _JSON_TYPE = re.compile(r"application/([a-z0-9.!#$&^_-]+\+)?json")
 
 
 def bad(message: str, status: int = 400, code: str = BAD_REQUEST) -> ApiError:
-    """Return the refusal of an invalid request."""
+    """Return the error for an invalid request."""
     return ApiError(status, code, message)
 
 
 def parsed(data: bytes, content_type: str) -> Any:
-    """Return the JSON value of a body that is not empty.
+    """Parse a JSON body that is not empty.
 
     :param content_type: the header; only JSON in UTF-8 is accepted, because browsers send other types across sites
-    :raises ApiError: 415, or 400 for a body that is not JSON, too deep, or ambiguous: duplicate keys, NaN, a lone
-        surrogate
+    :raises ApiError: 415 for another type; 400 for a body that is not JSON, too deep, or ambiguous (duplicate keys,
+        NaN, a lone surrogate)
     """
     media, *parameters = (part.strip().lower() for part in content_type.split(";"))
     charset = next(
@@ -53,11 +53,12 @@ def parsed(data: bytes, content_type: str) -> Any:
 
 
 def fields(data: bytes, content_type: str) -> dict[str, str]:
-    """Return the fields of a form that a browser sends.
+    """Parse a form that a browser sends.
 
-    Starlette reads forms only with another dependency, python-multipart.
+    Starlette would need another dependency for this, python-multipart.
 
-    :raises ApiError: 415, or 400 for a duplicate field or invalid UTF-8
+    :returns: name → value of the fields
+    :raises ApiError: 415 for another type; 400 for a duplicate field, too many fields or invalid UTF-8
     """
     if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise bad("The body must be a form.", 415, "UNSUPPORTED_MEDIA_TYPE")
@@ -79,9 +80,9 @@ def _check_depth(text: str) -> None:
 
 
 def _storable(value: Any) -> Any:
-    """Return JSON with U+FFFD instead of U+0000, which some databases can't hold. Source: HTML, 13.2.5.
+    """Return the JSON value with U+FFFD instead of U+0000, which some databases can't store. Source: HTML, 13.2.5.
 
-    :raises ApiError: 400 for a lone surrogate, which UTF-8 can't hold
+    :raises ApiError: 400 for a lone surrogate, which UTF-8 can't encode
     """
     if isinstance(value, str):
         if any("\ud800" <= character <= "\udfff" for character in value):

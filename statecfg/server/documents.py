@@ -1,4 +1,4 @@
-"""All documents of the API as JSON schemas: requests are checked against them, and the OpenAPI document has them."""
+"""JSON schemas for all documents of the API. Requests are validated with them, and the OpenAPI document lists them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEVEL: Schema = {"type": "string", "enum": [level.rpartition(":")[2] for level 
 
 
 def _object(**properties: Schema) -> Schema:
-    """Return an object that has all of some keys."""
+    """Return the schema of an object that requires all these keys."""
     return object_of(properties, tuple(properties))
 
 
@@ -45,7 +45,7 @@ REQUESTS: dict[str, Schema] = {
     "AskedToken": _object(grant_type=text(enum=["refresh_token"]), refresh_token=text(512, 1)),
     "Login": _object(token=text(512, 1)),
 }
-# Lists by the document of their entries.
+# Document of an entry → document of a list of them.
 _LISTS = {
     "Interface": "Interfaces",
     "Behavior": "Behaviors",
@@ -86,7 +86,10 @@ SCHEMAS: dict[str, Schema] = {**REQUESTS, **ANSWERS}
 
 
 def wrong(name: str, value: Any) -> str:
-    """Return what is wrong with the body of a request, "" if it is valid."""
+    """Return what is wrong with the body of a request, or "" if it is valid.
+
+    :param name: the name of its document
+    """
     needed = [key for choice in REQUESTS[name].get("anyOf", ()) for key in choice["required"]]
     if needed and isinstance(value, dict) and not any(key in value for key in needed):
         return f"it has none of {', '.join(needed)}"
@@ -95,7 +98,7 @@ def wrong(name: str, value: Any) -> str:
 
 @functools.cache
 def _whole(name: str) -> Schema:
-    """Return a complete schema for a document, in a draft that has all keywords of ours."""
+    """Return a complete schema for a document, in a draft that has all keywords that we use."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "allOf": [reference(name)],

@@ -1,4 +1,4 @@
-"""Tells open pages what changes in the store, by server-sent events. The store is read once a second for all pages."""
+"""Tell open pages about changes in the store, by server-sent events. One read per second serves all pages."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from statecfg.store.database import Store
 
 routes = Routes()
 PERIOD = 1.0  # seconds between two reads of the store
-BEAT = 10.0  # seconds without a change after which a page gets a sign of life
-LIFE = 600.0  # seconds after which a stream ends; the page reconnects, and its rights are checked again
-MOST = 500  # pages that listen at the same time
-# The topics that users hear of who are not administrators.
+BEAT = 10.0  # seconds without an event after which a page gets a heartbeat
+LIFE = 600.0  # seconds after which a stream ends; the page reconnects, and the server checks its rights again
+MOST = 500  # maximum number of pages that listen at the same time
+# The topics for users who are not administrators.
 OPEN_TOPICS = frozenset({"entities", "tasks"})
 
 
 class _Listener:
-    """A page that listens, and what has changed since it was last told."""
+    """A page that listens, and the changes that it was not told yet."""
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
@@ -34,7 +34,7 @@ class _Listener:
 
 
 class Live:
-    """The pages that listen to a store, and the task that reads it while there are any."""
+    """The pages that listen to a store, and the task that reads the store while there are such pages."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -44,13 +44,14 @@ class Live:
         self._starting = asyncio.Lock()
 
     async def follow(self, topics: frozenset[str] | None, stopping: Callable[[], bool]) -> AsyncIterator[bytes]:
-        """Yield events until the stream has reached its maximum age, or the server is about to end.
+        """Yield events until the stream has reached its maximum age or the server is stopping.
 
-        The events are `hello` at the start, `changed` with a list of topics, `trouble` if the store can't be read (and
-        `hello` when it can be read again), and `beat`.
+        The events are `hello` at the start, `changed` with a list of topics, `trouble` if the store can't be read,
+        `hello` when it can be read again, and `beat` as a heartbeat. If too many pages listen, the only event is
+        `full`.
 
-        :param topics: the topics to tell of, None for all
-        :param stopping: returns whether the server is about to end
+        :param topics: the topics to report; None for all
+        :param stopping: returns whether the server is stopping
         """
         if len(self._listeners) >= MOST:
             yield _event("full", {"seconds": 30})
@@ -59,7 +60,7 @@ class Live:
         self._listeners.add(listener)
         end = time.monotonic() + LIFE
         try:
-            # The page reads everything after this, and hears of all later changes, so it misses nothing.
+            # After this read, the page requests everything and is told about all later changes, so it misses none.
             async with self._starting:
                 if self._task is None or self._task.done():
                     self._marks, _ = await self._read()
@@ -67,7 +68,7 @@ class Live:
             yield _event("hello", {"beat": BEAT})
             last, trouble = time.monotonic(), ""
             while not stopping() and not self._task.done() and time.monotonic() < end:
-                # Every second, so that streams don't delay the end of the server.
+                # Wake up every second, so that streams don't delay the end of the server.
                 if await _woken(listener.woken, PERIOD):
                     listener.woken.clear()
                     changed, listener.changed = listener.changed, set()
@@ -87,7 +88,7 @@ class Live:
             self._listeners.discard(listener)
 
     async def _watch(self) -> None:
-        """Read the store every second, and wake the pages that listen, while there are any."""
+        """While pages listen, read the store every second and wake them if it changed."""
         while self._listeners:
             marks_now, trouble = await self._read()
             changed = {topic for topic in marks_now if marks_now[topic] != self._marks.get(topic)}
@@ -100,7 +101,7 @@ class Live:
             await asyncio.sleep(PERIOD)
 
     async def _read(self) -> tuple[dict[str, str], str]:
-        """Return the marks and "", or no marks and the reason why they can't be read."""
+        """Return topic → mark and "", or no marks and the reason why the store can't be read."""
         try:
             return await asyncio.to_thread(marks.read, self._store, time.time() - runs.CUT_OFF), ""
         except StoreError as problem:
@@ -126,7 +127,7 @@ def _event(name: str, data: object) -> bytes:
     "Send server-sent events when something changes.",
     {200: "Event"},
     media_type="text/event-stream",
-    documented=False,  # a tool that tries all documented calls would listen for minutes
+    documented=False,  # a tool that tests all documented calls would listen for minutes
 )
 def _live(request: Request) -> Response:
     """Answer with the stream of changes that the caller may know of."""

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the routes."""
+"""The OpenAPI 3.1 document, generated from the routes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _METADATA: Mapping[str, Any] = {
 
 
 def document(table: Iterable[Route], base: str) -> Schema:
-    """Return the document for a table of routes.
+    """Return the OpenAPI document for these routes.
 
-    :param base: the address by which the client calls the server
+    :param base: the URL that the client uses for the server
     """
     paths: dict[str, Schema] = {}
     for route in (route for route in table if route.documented):

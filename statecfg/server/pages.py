@@ -1,4 +1,4 @@
-"""The page: its HTML, the login form, and the files that it loads."""
+"""The page: its HTML, its login form, and the files that it loads."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def _page(request: Request) -> Response:
 
 
 def sign_in(message: str, status: int) -> Response:
-    """Answer with the login form.
+    """Return a response with the login form.
 
-    :param message: why the last login failed, "" if there was none
+    :param message: why the last login failed; "" if there was none
+    :param status: the HTTP status
     """
     return HTMLResponse(_filled("login.html", {"message": message}), status)
 
@@ -58,7 +59,7 @@ def _filled(name: str, values: Mapping[str, str]) -> str:
     "GET", "/static/{file}", ANYONE, "Get a file of the page.", {200: "Page"}, media_type="text/*", documented=False
 )
 def _static(request: Request) -> Response:
-    # Starlette's StaticFiles answers errors in plain text, and revalidates by the time of the file.
+    # Starlette's StaticFiles reports errors in plain text, and bases its ETag on the file's time, not its content.
     name = request.path_params["file"]
     media_type = _TYPES.get(name.rpartition(".")[2])
     if media_type is None or name not in _files():

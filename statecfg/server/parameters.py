@@ -12,15 +12,15 @@ from statecfg.entities.model import Query
 from statecfg.server.request import Request
 
 PAGE_SIZE, LARGEST_PAGE = 25, 128
-OWN_API = "/statecfg/1.0"  # calls that the original API does not have
+OWN_API = "/statecfg/1.0"  # path of the calls that the original API does not have
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query.
+    """A query parameter.
 
-    :param schema: a JSON schema of ``type`` string (with maxLength), integer (with minimum and maximum) or boolean; if
-        the parameter is not given, its value is the schema's ``default``, or None
+    :param schema: a JSON schema of ``type`` string (with maxLength), integer (with minimum and maximum) or boolean. Its
+        ``default``, or None, is the value if the client does not send the parameter
     """
 
     name: str
@@ -37,7 +37,7 @@ _SIZE = Parameter(
     "Number of entries in a page.",
 )
 PAGED = (_PAGE, _SIZE)
-# Values that the patterns accept. Strings may contain other characters, and times any form of ISO 8601.
+# Values in the patterns. The server accepts more: other characters in strings, and any form of ISO 8601 for times.
 _TEXT = "[A-Za-z0-9_.:*@-]{0,100}"
 _VALUES = {
     "text": _TEXT,
@@ -50,7 +50,7 @@ _BELOW = r"(?:\.[A-Za-z0-9_-]{1,100}){1,9}"  # the keys inside a field that is J
 
 
 def listing_by(fields: Fields) -> tuple[Parameter, ...]:
-    """Return the parameters of a list that can be filtered and sorted by some fields."""
+    """Return the query parameters of a list that clients can filter and sort by these fields."""
     names = "|".join(re.escape(name) + (_BELOW if field.kind == "json" else "") for name, field in fields.items())
     about = f"by `{'`, `'.join(fields)}`"
     order = {"type": "string", "maxLength": 256, "default": "", "pattern": f"^(?:{names})?$"}
@@ -64,7 +64,7 @@ def listing_by(fields: Fields) -> tuple[Parameter, ...]:
 
 
 def _filter(fields: Fields) -> str:
-    """Return a pattern of filters without nested parentheses, which a pattern can't describe."""
+    """Return a pattern for filters. It omits nested parentheses, which a pattern can't describe."""
     either = []
     for kind in sorted({field.kind for field in fields.values()}):
         names = "|".join(re.escape(name) for name, field in fields.items() if field.kind == kind)
@@ -107,7 +107,7 @@ IN_PATH: Mapping[str, str] = {
 
 
 def listing(request: Request) -> Query:
-    """Return which part of a list a client requests."""
+    """Return the part of a list that a client requests."""
     query = request.query
     return Query(
         filter=query.get("filter", ""),

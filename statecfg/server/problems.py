@@ -1,4 +1,4 @@
-"""What went wrong on a host in a run: the part of its report that shows where to look first."""
+"""The problems of a host in a run: the part of its report that shows where to look first."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from statecfg.remote.graph.names import HookStatus, Outcome
 
-NAMED = 20  # resources and hooks that are named at most
+NAMED = 20  # maximum number of resources, hooks and units that are named
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProblem:
-    """A resource that failed, or whose outcome is unknown."""
+    """A resource that failed or whose outcome is unknown."""
 
     name: str
     outcome: str
@@ -44,9 +44,9 @@ class UnitProblem:
 class HostProblems:
     """The problems of a host.
 
-    :param error: what stopped the host as a whole, "" for nothing
+    :param error: what stopped the run on this host; "" for nothing
     :param bad: the first resources with problems
-    :param more: how many further resources have problems
+    :param more: the number of further resources with problems
     """
 
     status: str
@@ -59,7 +59,7 @@ class HostProblems:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> HostProblems:
-        """Return the problems in a host's part of a report."""
+        """Return the problems in a host report."""
         bad = [
             NodeProblem(node["name"], node["outcome"], node.get("reason"), node.get("position"))
             for part in ("removals", "layers")
@@ -84,5 +84,5 @@ class HostProblems:
 
     @classmethod
     def of_status(cls, status: str, summary: Mapping[str, int]) -> HostProblems:
-        """Return a host of which only the status is known: its report is not recorded yet."""
+        """Return the problems of a host without a recorded report: only its status is known."""
         return cls(status, summary, "", [], 0, [], [])

@@ -1,4 +1,4 @@
-"""Reads and checks the query and the body of a request."""
+"""Read and check the query and the body of a request."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from statecfg.server.parameters import Parameter
 
 TIMEOUT = 30.0  # seconds in which a body must arrive
 MOST_PARAMETERS = 30
-# Clients of the original API send these parameters always. They have no effect here.
+# Clients of the original API always send these parameters. They have no effect here.
 IGNORED = ("links",)
-# Says that the filter is percent-encoded twice.
+# With `filterEncoded=true`, the filter is percent-encoded twice.
 ENCODED = "filterEncoded"
 
 
 def query(text: str, declared: Iterable[Parameter]) -> dict[str, Any]:
-    """Return the parameters of a query by name, each with its type, or its default.
+    """Parse a query string.
 
     Starlette's `query_params` is not enough: it accepts invalid UTF-8, and duplicate and unknown parameters.
 
-    :raises ApiError: 400 for a parameter that is unknown, given twice, or has a wrong value
+    :param declared: the parameters of the route
+    :returns: name → converted value; the default if the parameter is missing
+    :raises ApiError: 400 for invalid UTF-8, too many parameters, or a parameter that is unknown, duplicate or wrong
     """
     parameters = {parameter.name: parameter for parameter in declared}
     try:
@@ -59,7 +61,7 @@ def _shown(name: str) -> str:
 def _value(parameter: Parameter, text: str) -> Any:
     schema, value = parameter.schema, text
     if schema["type"] == "boolean":
-        # Clients in Python send True and False; the original takes any case.
+        # Clients in Python send True and False; the original API accepts any case.
         if text.lower() not in ("true", "false"):
             raise bad(f"{parameter.name} must be true or false.")
         return text.lower() == "true"
@@ -78,7 +80,8 @@ async def body(request: Request) -> bytes:
 
     Starlette's `Request.body` is not enough: it has neither a limit nor a timeout.
 
-    :raises ApiError: 413 for a body larger than 1 MiB, 408 for one that does not arrive in time
+    :raises ApiError: 413 for a body larger than 1 MiB; 408 if it does not arrive within TIMEOUT; 400 if it is
+        incomplete
     """
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared[:20]) > LARGEST:
@@ -102,14 +105,15 @@ def _too_large() -> ApiError:
 
 
 def content(document: str, data: bytes, content_type: str, optional: bool, form: bool) -> Any:
-    """Return the content of a body, checked against the document that the route takes; None without a body.
+    """Parse a body and validate it against the document that the route takes.
 
     If the route takes no body, `{}` and `null` count as no body, because many clients always send one of them.
 
-    :param document: its name; "" if the route takes no body
-    :param optional: whether the body may be left out
-    :param form: whether the body is a form
-    :raises ApiError: 400, or 415 for a body of the wrong type
+    :param document: the name of the document; "" if the route takes no body
+    :param optional: the body may be missing
+    :param form: the body is a form, not JSON
+    :returns: the JSON value, or the fields of the form; None without a body
+    :raises ApiError: 400 for a missing, unexpected or invalid body; 415 for a body of the wrong type
     """
     if not data:
         if document and not optional:

@@ -1,4 +1,4 @@
-"""What a handler gets: Starlette's request with the caller, and with the query and body that were checked."""
+"""The request that handlers receive: Starlette's request with the caller and the checked query and body."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 class Request(requests.Request):
     """A request to one of the routes.
 
-    `version` is the requested version of the API, such as 36.0. `query` has the declared parameters, each with its type
-    or its default. `content` is the JSON value of the body, or the fields of a form; None without a body. `wants_xml`
-    says whether the client asked for XML, on a route that has it.
+    :param version: the requested version of the API, such as 36.0
+    :param wants_xml: the response is in XML: the route has XML, and the client accepts it
+    :param query: the declared parameters: name → converted value or default
+    :param content: the JSON value of the body, or the fields of a form; None without a body
     """
 
     version: float
@@ -29,41 +30,41 @@ class Request(requests.Request):
 
     @property
     def caller(self) -> Principal | None:
-        """The user who sent the request; None without a valid token."""
+        """The user who sent the request; None without a valid token or browser session."""
         caller: Principal | None = self.state.caller
         return caller
 
     @property
     def principal(self) -> Principal:
-        """The user who sent the request, on a route that requires a role."""
+        """The user who sent the request. Only routes that require a role have one."""
         if self.caller is None:
             raise TypeError("a route for anyone has no principal")
         return self.caller
 
     @property
     def browser_session(self) -> str:
-        """The browser session that the request belongs to; "" if it came with a token."""
+        """The browser session of the request; "" if the client sent a token."""
         session: str = self.state.browser_session
         return session
 
     @property
     def operations(self) -> Operations:
-        """The operations of the API."""
+        """The operations on entities."""
         operations: Operations = self.app.state.operations
         return operations
 
     @property
     def store(self) -> Store:
-        """The store that the server shows."""
+        """The server's store."""
         store: Store = self.app.state.store
         return store
 
     @property
     def base(self) -> str:
-        """The address by which the client calls the server, such as ``http://127.0.0.1:8470``."""
+        """The URL that the client uses for the server, such as ``http://127.0.0.1:8470``."""
         return f"{self.scope['scheme']}://{self.headers['host']}"
 
     @property
     def address(self) -> str:
-        """The same with the path of the request."""
+        """The URL of the request: `base` with the path, without the query."""
         return self.base + quote(self.scope["path"], safe="/:@!$&'()*+,;=~")

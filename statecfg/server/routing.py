@@ -1,6 +1,6 @@
-"""The routes of the server: how a module declares them, and the endpoint that answers the requests of one path.
+"""The declarations of routes, and the endpoint that handles the requests to one path.
 
-Routing, permissions and the OpenAPI document are made from these declarations, and from nothing else.
+These declarations are the only source for routing, permissions and the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ class Route:
     :param path: with parameters in braces; a slash at the end of a request's path is ignored
     :param permission: one of `auth.PERMISSIONS`
     :param summary: one sentence for the documentation
-    :param responses: status → name of the document in the body, None for no body; errors are not listed
+    :param responses: status → name of the document in the body, or None for no body; errors are not listed
     :param handler: called in a thread
-    :param query: the parameters of the query
-    :param request: name of the document in the body; "" if the request must have no body
-    :param optional: whether the body may be left out
-    :param form: whether the body is a form instead of JSON
-    :param xml: "" no XML; "asked" if the client asks for it; "default" unless the client asks for JSON
+    :param query: the query parameters
+    :param request: the name of the document in the body; "" if the request must not have a body
+    :param optional: the body may be missing
+    :param form: the body is a form, not JSON
+    :param xml: when the response is in XML: "" never; "asked" if the client asks for XML; "default" unless it asks for
+        JSON
     :param xml_type: the media type of that XML
-    :param media_type: of the answers listed in `responses`
-    :param denied: answers a caller without a valid token, instead of an error in JSON
-    :param documented: whether the call belongs to the API; some belong only to the page
+    :param media_type: the media type of the other responses, without errors
+    :param denied: returns the response for a caller without a valid token; None for an error in JSON
+    :param documented: the call belongs to the API; other calls are only for the page
     """
 
     method: str
@@ -80,7 +81,7 @@ class Routes:
         responses: Mapping[int, str | None],
         **more: Any,
     ) -> Callable[[Handler], Handler]:
-        """Return a decorator that declares its function as the handler of a route; see `Route` for the parameters."""
+        """Return a decorator that declares a route with its function as the handler. `Route` has the parameters."""
 
         def declare(handler: Handler) -> Handler:
             self.declared.append(Route(method, path, permission, summary, responses, handler, **more))
@@ -96,9 +97,9 @@ class Endpoint:
         self._routes = {route.method: route for route in routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request by the route of its method.
+        """Handle a request with the route for its method.
 
-        :raises HTTPException: 405
+        :raises HTTPException: 405 if the path has no route for this method
         """
         request = Request(scope, receive)
         route = self._routes.get("GET" if request.method == "HEAD" else request.method)
@@ -110,7 +111,7 @@ class Endpoint:
 
 
 def endpoints(table: Iterable[Route]) -> list[routing.Route]:
-    """Return Starlette's routes: one for each path, because its own answer to a wrong method names one method only."""
+    """Return one Starlette route per path. With one per method, its error for a wrong method would name only one."""
     by_path: dict[str, list[Route]] = {}
     for route in table:
         by_path.setdefault(route.path, []).append(route)
@@ -135,7 +136,7 @@ async def _answer(route: Route, request: Request) -> Response:
 
 
 def _denial(route: Route, request: Request) -> ApiError | None:
-    """Return why the caller may not call a route, None if the caller may."""
+    """Return the error if the caller may not call a route, otherwise None."""
     if route.permission == ANYONE:
         return None
     if request.caller is None:
@@ -180,7 +181,7 @@ async def _call(route: Route, request: Request) -> Response:
 
 
 def _versioned(response: Response, version: float) -> Response:
-    """Return a response whose media type names the version of the API, if it is JSON or XML of the API."""
+    """Return the response. If it is JSON or XML of the API, add the version to its media type."""
     media_type = response.headers.get("content-type", "")
     if media_type == JSON or media_type.endswith("+xml"):
         response.headers["content-type"] = f"{media_type};version={version}"

@@ -1,4 +1,4 @@
-"""The server process: listens, serves until a signal ends it, and stops its worker."""
+"""The server process: listen, serve until a signal, stop the worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 KEEP_ALIVE = 30  # seconds for which an idle connection is kept
 TIMEOUT = 30.0  # seconds in which the headers of a request must arrive, and in which a client must continue to read
-GRACE = 20  # seconds for requests in progress when the server ends
+GRACE = 20  # seconds that requests in progress get to finish when the server stops
 
 
 class _Server(uvicorn.Server):
@@ -34,14 +34,14 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Install no signal handlers."""
         yield
 
 
 class Connection(H11Protocol):
-    """Uvicorn's connection, with timeouts for the headers of a request and for a client that stops reading.
+    """Uvicorn's connection with timeouts for the headers of a request and for a client that stops reading.
 
-    Otherwise a client could keep connections open for ever by sending nothing, or a byte now and then.
+    Without them, a client could keep connections open forever by sending nothing or a byte now and then.
     """
 
     timeout = TIMEOUT
@@ -49,12 +49,12 @@ class Connection(H11Protocol):
     _full: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own annotation
-        """Wait for the first request."""
+        """Start the timeout for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Read data. An incomplete request keeps its deadline."""
+        """Process data. An incomplete request keeps its deadline."""
         super().data_received(data)
         self._watch()
 
@@ -65,12 +65,12 @@ class Connection(H11Protocol):
         self._emptied()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read the answer."""
+        """Start the timeout for a client that stops reading."""
         super().pause_writing()
         self._full = self.loop.call_later(self.timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Continue: the client has read."""
+        """Cancel that timeout: the client has read."""
         super().resume_writing()
         self._emptied()
 
@@ -103,21 +103,21 @@ def listen(bind: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.create_server((bind.strip("[]"), port), family=family, backlog=BACKLOG)
-    # Connections inherit it. Without it, the body of an answer waits 40 ms for the acknowledgement of its headers.
+    # Connections inherit this. Without it, the body of a response waits 40 ms for the acknowledgement of its headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def address(listener: socket.socket, bind: str, tls: bool) -> str:
-    """Return the address of the server on this machine."""
+    """Return the URL of the server."""
     host = bind.strip("[]")
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the configuration of TLS, 1.2 or later.
+    """Return a TLS context for TLS 1.2 or later.
 
-    :raises OSError: a file can't be read, or is invalid (ssl.SSLError)
+    :raises OSError: a file can't be read or is invalid (ssl.SSLError)
     """
     made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     made.load_cert_chain(certificate, key)
@@ -132,10 +132,11 @@ def serve(
     ready: Callable[[], None],
     tls: ssl.SSLContext | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT. Then complete the requests and the steps of tasks that are in progress, and end.
+    """Serve until SIGTERM or SIGINT. Then finish the requests and task steps that are in progress, and return.
 
-    :param ready: called when the server answers requests
-    :returns: the signal that ended it
+    :param ready: called when the server accepts requests
+    :param tls: None serves without TLS
+    :returns: the signal
     """
     return asyncio.run(_serve(listener, project, store, guard, ready, tls))
 
@@ -190,10 +191,10 @@ async def _serve(
 
 
 def _start(state: State, project: Project, store: Store, stopping: Callable[[], bool]) -> Callable[[], None]:
-    """Start the worker, and set what handlers use in the application's state; return what stops the worker.
+    """Start the worker, set what handlers use in the application's state, and return a function that stops the worker.
 
-    `live` tells open pages what changes, `wake` tells the worker that there may be a task, and `stopping` returns
-    whether the server is about to end, so that streams end, too.
+    In the state, `live` tells open pages about changes, `wake` tells the worker that there may be a task, and
+    `stopping` returns whether the server is stopping, so that streams end as well.
     """
     from statecfg.entities.operations import Operations
     from statecfg.entities.worker import Worker

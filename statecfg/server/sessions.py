@@ -1,4 +1,4 @@
-"""Browser sessions. They are kept in the store, so that they survive a restart of the server."""
+"""Browser sessions. The store contains them, so that they survive a restart of the server."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from statecfg.store import records
 from statecfg.store.database import Store
 from statecfg.store.entities import tables
 
-LIFE = 12 * 3600.0  # seconds that a session lasts
-MOST = 1000  # sessions at a time; the oldest ends for a new one
+LIFE = 12 * 3600.0  # lifetime of a session in seconds
+MOST = 1000  # maximum number of sessions; a new one then ends the oldest
 
 
 class Sessions:
-    """The open sessions. One ends on logout, after 12 hours, and together with its token.
+    """The open sessions. A session ends on logout, after 12 hours, or when its token becomes invalid.
 
-    The store holds digests only: neither the cookie nor the token can be made from them.
+    The store contains only digests. Neither the cookie nor the token can be computed from them.
 
     :param clock: returns seconds since 1970
     """
@@ -31,7 +31,7 @@ class Sessions:
         self._store, self._clock = store, clock
 
     def open(self, token: str) -> str:
-        """Open a session for the owner of a token that exists; return the value of its cookie."""
+        """Open a session for the owner of an existing token, and return the value for its cookie."""
         value, now = secrets.token_urlsafe(32), self._clock()
 
         def enter(connection: Any) -> None:
@@ -50,7 +50,7 @@ class Sessions:
         return value
 
     def principal(self, value: str) -> Principal | None:
-        """Return the user of a session; None if it has ended or never existed.
+        """Return the user of a session, or None if it has ended or never existed.
 
         :param value: the value of its cookie
         """
@@ -68,13 +68,19 @@ class Sessions:
 
 
 def csrf(value: str) -> str:
-    """Return what a page of a session sends in the header X-Statecfg-Csrf with each change.
+    """Return the value that the page of a session must send in the header X-Statecfg-Csrf with each change.
 
-    It is derived from the cookie, which no other site can read, so it stays valid when the server restarts.
+    It is derived from the cookie, which other sites can't read. So it stays valid when the server restarts.
+
+    :param value: the value of the session's cookie
     """
     return hmac.new(value.encode("utf-8", "surrogatepass"), b"statecfg csrf", hashlib.sha256).hexdigest()
 
 
 def matches(value: str, given: str) -> bool:
-    """Return whether that header fits the cookie."""
+    """Return whether the header X-Statecfg-Csrf matches the cookie.
+
+    :param value: the value of the session's cookie
+    :param given: the value of the header
+    """
     return hmac.compare_digest(csrf(value).encode(), given.encode("utf-8", "surrogatepass"))

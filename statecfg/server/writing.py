@@ -1,4 +1,4 @@
-"""Errors, XML for clients of the older API, and the headers of every answer."""
+"""Errors, XML for clients of the older API, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ VERSIONS_XML = "application/vnd.vmware.vcloud.versions+xml"
 SESSION_XML = "application/vnd.vmware.vcloud.session+xml"
 ORG_XML = "application/vnd.vmware.vcloud.org+xml"
 ORGS_XML = "application/vnd.vmware.vcloud.orgList+xml"
-# Scripts, styles and connections only from this server; no frames, no caching, no guessed types, no foreign referrer.
-# With `no-referrer` a browser would send forms, such as the login form, with `Origin: null`.
+# Allow scripts, styles and connections only from this server; forbid frames, caching, guessed types and referrers to
+# other sites. With `no-referrer`, a browser would send forms, such as the login form, with `Origin: null`.
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
     "object-src 'none'",
@@ -40,7 +40,7 @@ SECURITY: Mapping[str, str] = {
 
 
 def error(refused: ApiError, request: HttpRequest) -> Response:
-    """Return the answer to a refused request: JSON, or XML if a client of the older API expects it."""
+    """Return the response to a refused request: JSON, or XML if a client of the older API expects it."""
     if request.scope["path"].startswith("/api/") and _wants_xml(request.headers):
         return Response(error_xml(refused), refused.status, refused.headers, ERROR_XML)
     value = {"minorErrorCode": refused.minor_code, "message": refused.message, "stackTrace": None}
@@ -55,7 +55,10 @@ def _wants_xml(headers: Mapping[str, str]) -> bool:
 
 
 def location(request: Request, task_id: str) -> str:
-    """Return the address of a task by its URN."""
+    """Return the URL of a task.
+
+    :param task_id: its URN
+    """
     return f"{request.base}/api/task/{task_id.rpartition(':')[2]}"
 
 
@@ -69,7 +72,7 @@ def _error(message: str, major: int, minor: str) -> dict[str, str]:
 
 
 def versions_json(base: str) -> Shape:
-    """Return the supported versions, with the login address of each."""
+    """Return the supported versions with their login URLs."""
     entries = [
         {"version": str(version), "loginUrl": _login(base), "deprecated": False} for version in versions.SUPPORTED
     ]
@@ -77,7 +80,7 @@ def versions_json(base: str) -> Shape:
 
 
 def versions_xml(base: str) -> bytes:
-    """Return the same as an XML document."""
+    """Return the supported versions with their login URLs as an XML document."""
     entries = (
         f"<VersionInfo><Version>{version}</Version><LoginUrl>{escape(_login(base))}</LoginUrl>"
         f"<ProviderLoginUrl>{escape(_login(base))}/provider</ProviderLoginUrl></VersionInfo>"
@@ -91,7 +94,7 @@ def _login(base: str) -> str:
 
 
 def session(request: Request, caller: Principal) -> Shape:
-    """Return a session. Clients read from it whether they are administrators."""
+    """Return the caller's session. Clients read from it whether they are administrators."""
     base = request.base
     links = [{"rel": "down", "type": _type("orgList", request), "href": f"{base}/api/org/"}]
     links.append({"rel": "down", **_org(request, caller.org)})
@@ -101,19 +104,25 @@ def session(request: Request, caller: Principal) -> Shape:
 
 
 def session_xml(value: Mapping[str, Any]) -> bytes:
-    """Return the same as an XML document."""
+    """Return a session as an XML document.
+
+    :param value: the result of `session`
+    """
     links = "".join(_element("Link", link) for link in value["link"])
     return _document("Session", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "link"}}, links)
 
 
 def orgs(request: Request, names: Iterable[str]) -> Shape:
-    """Return organizations."""
+    """Return a list of organizations."""
     own = {"type": _type("orgList", request), "href": f"{request.base}/api/org/"}
     return {**own, "org": [_org(request, name) for name in names]}
 
 
 def orgs_xml(value: Mapping[str, Any]) -> bytes:
-    """Return the same as an XML document."""
+    """Return a list of organizations as an XML document.
+
+    :param value: the result of `orgs`
+    """
     inside = "".join(_element("Org", org) for org in value["org"])
     return _document("OrgList", {"xmlns": NAMESPACE, "type": value["type"], "href": value["href"]}, inside)
 
@@ -124,7 +133,10 @@ def org(request: Request, name: str) -> dict[str, str]:
 
 
 def org_xml(value: Mapping[str, str]) -> bytes:
-    """Return the same as an XML document."""
+    """Return an organization as an XML document.
+
+    :param value: the result of `org`
+    """
     inside = _element("FullName", {}, _text(value["fullName"]))
     return _document("Org", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "fullName"}}, inside)
 
@@ -195,7 +207,7 @@ def _text(value: str) -> str:
 
 
 def _plain(value: str) -> str:
-    """Return a text with U+FFFD instead of the characters that XML 1.0 can't hold."""
+    """Return the text with U+FFFD instead of characters that XML 1.0 can't contain."""
     return "".join(
         character if character in "\t\n\r" or (character >= " " and character not in "\ufffe\uffff") else "�"
         for character in value
