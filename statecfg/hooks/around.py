@@ -1,4 +1,4 @@
-"""Hooks around resources: what hosts need to know of them, and the calls of those that run on the controller."""
+"""Hooks around resources: the data that hosts need for them, and the calls of hooks that run on the controller."""
 
 from __future__ import annotations
 

@@ -41,14 +41,15 @@ Json = dict[str, Any]
 
 
 class Bus:
-    """The hooks of a run, and the store that remembers its hosts.
+    """The hooks of a run, and the store that records its hosts.
 
     Errors of the store while hosts are being changed are collected in `problems`; the hosts finish nevertheless.
 
     :param run: the run's id
     :param who: "user@machine"
     :param silent: call no hook (`--no-hooks`)
-    :param url: where the store is; None for the project's or the default one
+    :param url: URL of the store; None for the project's or the default one
+    :param cancel: set when the user stops the run
     :raises InvalidInput: a registration is wrong
     :raises StoreError: the store can't be used
     """
@@ -67,7 +68,7 @@ class Bus:
         self.store = opened(project, url)
         self.problems = StoreProblems()
         self.mode, self.playbook = "", ""
-        self.ledgers: dict[str, str] = {}  # lineage of each host's ledger after the last run of the playbook
+        self.ledgers: dict[str, str] = {}  # host → lineage of its ledger after the last run of the playbook
         self.units: UnitsInRun | None = None
         self.mark = RunMark(self.store, run, who)
         self.host_log = HostLog(self.store)
@@ -99,7 +100,7 @@ class Bus:
         self.mode, self.playbook = mode, playbook
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
-        """Return options and jobs of the run, completed with the hooks of each host and what the store knows of it."""
+        """Return the options and jobs of the run, with the hooks of each host and the store's data about it."""
         self.reconciler.asking.cancel = self.around.cancel = self.events.cancel = options.cancel
         around = {job.host.name: self.around.of_host(job.host.name) for job in jobs}
         policy = input.policy(self.playbook, hosts.bound(self.store, self.playbook))
@@ -110,7 +111,7 @@ class Bus:
         return replace(options, run=self.run, events=self, hooks=around), joined
 
     def _with_host(self, job: Job, policy: Json) -> Job:
-        """Return a job with what the store knows of its host."""
+        """Return a job with the store's data about its host."""
         ledger, record = self.ledgers.get(job.host.name, ""), hosts.get(self.store, job.host.name)
         node = input.node(record) if record is not None else {"name": job.host.name}
         self.host_log.expect(job.host.name, record.metadata if record is not None else {})
@@ -118,7 +119,7 @@ class Bus:
         return replace(job, definition=definition, ledger=ledger, node=node, policy=policy)
 
     def _with_units(self, jobs: Iterable[Job], options: Options) -> list[Job]:
-        """Return the jobs with what their hosts need to know of their units."""
+        """Return the jobs with the data that their hosts need about their units."""
         if self.units is not None:
             return [self.units.with_units(job, options.units) for job in jobs]
         owner = in_run.owner(self.store, options.deployment, self.mode)
@@ -130,7 +131,7 @@ class Bus:
         return "fired", [{**fired, "name": ""} for fired in self.reconciler.fired.get(host, ())]
 
     def left_hosts(self, work: Work) -> list[Json]:
-        """Return the hosts that left the playbook, as reports have them."""
+        """Return the hosts that the playbook no longer contains, as in reports."""
         file, path = work.project.relative(work.playbook or Path()), str(work.playbook)
         found: list[Json] = []
         with self.problems.collecting():
@@ -144,7 +145,7 @@ class Bus:
     # During the run; called from many threads
 
     def planned(self, host: str, report: Json) -> None:
-        """Store the facts of a host that made its plan; fire the events that follow from them."""
+        """Store the facts of a host that has made its plan, and fire the events that follow from them."""
         if self.due(host):
             report["units"] = self.due(host)
         with self.problems.collecting():
@@ -162,16 +163,16 @@ class Bus:
                 self.events.fire(NodeEvent.BOUND, host, self.playbook)
 
     def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
-        """Handle a frame of a host about its units."""
+        """Handle a host's frame about its units."""
         if self.units is not None:
             self.units.take(host, frame, tell, address)
 
     def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Json:
-        """Call a hook around a resource that runs on the controller; return as `AroundResources.call` does."""
+        """Call a hook around a resource on the controller; return the result of `AroundResources.call`."""
         return self.around.call(host, self.playbook, question, gone, begun)
 
     def may_go(self, host: str) -> str:
-        """Tell the HTTP hooks that a host's resources are about to be destroyed.
+        """Finalize a host with the HTTP hooks before its resources are destroyed.
 
         :returns: why the resources must stay, "" if they may be destroyed
         """
@@ -190,7 +191,7 @@ class Bus:
         return "" if done.ok else f"finalize failed ({'; '.join(failed)}); nothing was removed"
 
     def finished(self, host: str, report: Json) -> None:
-        """Store how the run ended on a host; fire the events that follow from it."""
+        """Store how the run ended on a host, and fire the events that follow from it."""
         if self.units is not None:
             self.units.finished(host, report)
         with self.problems.collecting():
@@ -241,13 +242,13 @@ class Bus:
             runs.record(self.store, report, self.mark.started, time.time(), self.mark.who)
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
-        """Wait for the hooks of the hosts' own events; return by host those that failed."""
+        """Wait for the hooks of the hosts' own events; return host → failed hooks."""
         return self.events.failed(self.reconciler.asking.tell)
 
     def close(self) -> None:
         """Wait for the queued hooks, at most two minutes, and close the store.
 
-        Hooks that are running then, or when the user stops the run, may end. The others stay queued.
+        Hooks that are running at that time, or when the user stops the run, may finish. The others stay queued.
         """
         try:
             self.events.wait(self.reconciler.asking.tell)
@@ -273,7 +274,7 @@ _GRANT = "a user with Full Control can grant it: statecfg hook grant %s USER, or
 
 
 def _hooks_of_run(engine: Engine, declared: Sequence[Registration], silent: bool) -> list[Registration]:
-    """Return the exec hooks of project and store. Hooks that the project declares are created on first use.
+    """Return the exec hooks of the project and the store. Declared hooks of the project are created on first use.
 
     :param silent: the run calls no hooks; the user must have Full Control of all of them
     :raises InvalidInput: a hook is wrong, or the user may not skip it

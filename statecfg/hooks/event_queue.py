@@ -1,4 +1,4 @@
-"""Events of hosts during a run: a thread calls their hooks, so that no host waits for them."""
+"""Events of hosts during a run: a thread calls their hooks, so that the hosts don't wait for them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class EventQueue:
         self.engine, self.silent, self.problems, self.cancel = engine, silent, problems, cancel
         self.left = 0  # calls that were still queued at the end
         self._interrupted = False  # by the user, while `failed` waited
-        self._refused: dict[str, list[dict[str, str]]] = {}  # host → hooks whose program can't be run
-        self._queued: dict[int, str] = {}  # position in the queue → host, of the calls of this run
+        self._refused: dict[str, list[dict[str, str]]] = {}  # host → hooks whose program can't run
+        self._queued: dict[int, str] = {}  # position in the queue → host, for the calls of this run
         self._triggered: SimpleQueue[bool] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self._worked = threading.Event()
@@ -45,7 +45,7 @@ class EventQueue:
     def fire(
         self, event: str, host: str, playbook: str | None, change: Callable[[Connection], object] | None = None
     ) -> None:
-        """Queue the hooks of a host's event. They run beside the run, in their order.
+        """Queue the hooks of a host's event. They run in order, concurrently with the run.
 
         :param change: changes the store together with the event, as in `Engine.trigger`
         """
@@ -83,7 +83,7 @@ class EventQueue:
         """
         try:
             self.wait(tell)
-        except KeyboardInterrupt:  # first the report of the completed changes: `close` raises it again
+        except KeyboardInterrupt:  # report the completed changes first; `close` raises it again
             self._interrupted = True
             self.stop()
         found = {host: list(entries) for host, entries in self._refused.items()}
@@ -107,7 +107,7 @@ class EventQueue:
                 told = text
 
     def stop(self) -> None:
-        """End the running hook, and start no other one."""
+        """Stop the running hook, and start no other one."""
         CHILDREN.stop()
         self.engine.over.set()
         self.join()
@@ -120,8 +120,11 @@ class EventQueue:
     def join(self) -> None:
         """Wait until no queued call is running."""
         if self._worker is not None:
-            self._worked.wait()  # an interrupted join() takes a thread for ended
+            self._worked.wait()  # after an interrupted join(), a thread counts as ended
 
     def count(self) -> None:
-        """Count the calls that are still queued. Raises StoreError."""
+        """Count the calls that are still queued.
+
+        :raises StoreError: the store can't be read
+        """
         self.left = queue.waiting(self.engine.store)

@@ -1,4 +1,4 @@
-"""Hooks of a host's own events that failed, as reports and commands show them."""
+"""Failed hooks of a host's own events, as reports and commands show them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from statecfg.store.hooks import log as hook_log
 
 
 def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the failed hooks among queued ones, oldest first, each with its host.
+    """Yield the failed hooks among queued calls, oldest first, each with its host.
 
-    :param queued: place in the queue → the host's name
+    :param queued: position in the queue → the host's name
     """
     logged = hook_log.events(store, invocations=tuple(queued)) if queued else ()
     for each in reversed(logged):
@@ -23,7 +23,7 @@ def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str,
 
 
 def entry(hook: str, logged: Mapping[str, Any], detail: str) -> dict[str, str]:
-    """Return a failed hook as the report has it: `hook`, `event` and `error`."""
+    """Return a failed hook as in reports: `hook`, `event` and `error`."""
     why = logged.get("error") or detail or logged.get("msg") or "see its log"
     text = why.get("message") if isinstance(why, dict) else why
     return {"hook": hook, "event": str(logged.get("event", "")), "error": str(text or json.dumps(why)).strip()}

@@ -1,4 +1,4 @@
-"""The events of hosts: their names, and how a command fires one."""
+"""Events of hosts that a command fires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
-DEADLINE = 120.0  # seconds for all hooks of one event.
+DEADLINE = 120.0  # seconds for all hooks of one event
 
 
 def fire(
@@ -28,11 +28,11 @@ def fire(
     """Fire an event of a host: queue its hooks and run the queue.
 
     :param event: one of `NodeEvent`
-    :param record: the host; if it was just forgotten, as it was before
+    :param record: the host; for a host that was just forgotten, its last record
     :param playbook: of the event; None if the event has none
     :param change: changes the store together with the event, as in `Engine.trigger`
     :param project: has the types of hooks
-    :returns: the hooks that failed, as reports show them: `hook`, `event` and `error`
+    :returns: the failed hooks, as in reports: `hook`, `event` and `error`
     """
     import getpass
 

@@ -1,4 +1,4 @@
-"""The log of hooks that run on hosts: the controller enters what the hosts report."""
+"""The log of hooks that run on hosts: the controller records the calls that hosts report."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class HostLog:
-    """Enters the results of hooks that ran on hosts."""
+    """Records the results of hooks that ran on hosts."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._metadata: dict[str, Mapping[str, Any]] = {}  # of each host, as its hooks saw it last
+        self._metadata: dict[str, Mapping[str, Any]] = {}  # host → metadata that its hooks saw last
 
     def expect(self, host: str, metadata: Mapping[str, Any]) -> None:
-        """Remember the metadata that a host is told at the start of the run."""
+        """Remember the metadata that a host receives at the start of the run."""
         self._metadata[host] = metadata
 
     def enter(self, host: str, playbook: str, fired: Mapping[str, Any]) -> None:
         """Log a call, and store the metadata that the hook changed.
 
-        :param fired: the call as the report of the host has it
+        :param fired: the call, as in the host's report
         """
         record, hook = hosts.get(self.store, host), objects.get(self.store, fired["hook"])
         if record is None or hook is None:
@@ -47,7 +47,7 @@ class HostLog:
             self._update(host, fired["metadata"])
 
     def _update(self, host: str, now: Mapping[str, Any]) -> None:
-        """Store the changes of one hook only: others may have changed the metadata meanwhile."""
+        """Store only the changes of this hook, because others may have changed the metadata in the meantime."""
         before = self._metadata.get(host, {})
         changed = {key: value for key, value in now.items() if key not in before or before[key] != value}
         hosts.set_metadata(self.store, host, changed, [key for key in before if key not in now])

@@ -1,4 +1,4 @@
-"""The hooks that a run would call, as plans show them."""
+"""The hooks that a run would call, for plans."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Json = dict[str, Any]
 
 
 class Preview:
-    """The hooks that a run would call. Nothing is called, and nothing is stored.
+    """The hooks that a run would call. It calls and stores nothing.
 
-    :param playbook: the name by which hosts know it
+    :param playbook: its name in the ledgers of hosts
     :raises InvalidInput: a registration is wrong
-    :raises StoreError: there is a store, and it can't be used
+    :raises StoreError: the store exists, but can't be used
     """
 
     run = ""  # a plan is not a run
@@ -58,12 +58,12 @@ class Preview:
         self.http = [each for each in declared if each.protocol == "http"]
 
     def of_host(self, host: str) -> list[Json]:
-        """Return the hooks around resources of a host, as the executor takes them."""
+        """Return the hooks around resources of a host, as the executor reads them."""
         found = [to_wire(each) for each in self.hooks if self._within(each, host)]
         return [wire for wire in found if wire["events"]]
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
-        """Return how to run, and on what: with the hooks that would be called around resources."""
+        """Return the options and jobs of the run, with the hooks that it would call around resources."""
         known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
         if options.deployment is not None and options.mode == Mode.PLAN:
             whose = self._look_ahead(options.deployment, jobs)
@@ -82,7 +82,7 @@ class Preview:
         """Store nothing."""
 
     def at_once(self, host: str) -> tuple[str, list[Json]]:
-        """Return the key of the report, and the hooks that would be called for the host as a whole."""
+        """Return the key of the report, and the hooks that a run would call for the host as a whole."""
         return "hooks", [
             {"hook": each.name, "event": ResourceEvent.PRE_RECONCILE, "name": "", "where": "controller"}
             for each in self.http
@@ -96,7 +96,7 @@ class Preview:
         return {}
 
     def left_hosts(self, work: Work) -> list[Json]:
-        """Return the hosts that left the playbook, as reports have them."""
+        """Return the hosts that the playbook no longer contains, as in reports."""
         if not self.there:
             return []
         file, path = work.project.relative(work.playbook or Path()), str(work.playbook)

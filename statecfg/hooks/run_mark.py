@@ -1,4 +1,4 @@
-"""The mark of a running run in the store. Pages show it until the run is stored."""
+"""The mark of a running run in the store. The web pages show it until the run is stored."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from statecfg.store.database import Store
 
 
 class RunMark:
-    """The mark of one run. A thread of its own makes it and keeps it alive, so that the run does not wait for it.
+    """The mark of one run. A thread creates and renews it, so that the run does not wait for the store.
 
-    If the mark can't be made, only the pages lack it. Storing the run reports an error of the store.
+    If the thread can't create the mark, only the pages lack it. An error of the store is reported when the run is
+    stored.
 
     :param run: the run's id
     :param who: "user@machine"
@@ -27,7 +28,7 @@ class RunMark:
         self._thread: threading.Thread | None = None
 
     def begin(self, mode: str, playbook: str, hosts: Iterable[str]) -> None:
-        """Make the mark; parameters as of `runs.begin`."""
+        """Create the mark. See `runs.begin` for the parameters."""
         self._thread = threading.Thread(target=self._keep, args=(mode, playbook, list(hosts)), daemon=True)
         self._thread.start()
 
@@ -39,7 +40,7 @@ class RunMark:
                 runs.beat(self._store, self.run)
 
     def end(self) -> bool:
-        """Stop keeping the mark alive, before the run is stored; return whether it was kept alive until now."""
+        """Stop renewing the mark, before the run is stored; return whether it was active until now."""
         self._ended.set()
         thread, self._thread = self._thread, None
         if thread is not None:
@@ -47,6 +48,9 @@ class RunMark:
         return thread is not None
 
     def give_up(self) -> None:
-        """Mark a run that was not stored as cut off. Raises StoreError."""
+        """Mark a run that was not stored as interrupted.
+
+        :raises StoreError: the store can't be written
+        """
         if self.end():
             runs.beat(self._store, self.run, over=True)

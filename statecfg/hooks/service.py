@@ -1,4 +1,4 @@
-"""Write an HTTP hook in ten lines: functions for its phases, and a server for them. Standard library only.
+"""Write an HTTP hook in ten lines: a server, and a function for each phase. Uses only the standard library.
 
 from statecfg.hooks.service import HookError, HookService
 
@@ -29,18 +29,18 @@ from statecfg.remote.graph.errors import StatecfgError
 __all__ = ["HookError", "HookService", "Request"]
 
 MAX_REQUEST = 64 << 20  # bytes
-PATIENCE = 30.0  # seconds in which a request has to say something
+PATIENCE = 30.0  # seconds to wait for data of a request
 
 Json = dict[str, Any]
 
 
 class HookError(StatecfgError):
-    """The hook failed, and what follows from that.
+    """A handler raises this to report its failure.
 
     :param message: for people
-    :param permanent: whether trying again is pointless
-    :param continue_: whether the run goes on nevertheless, with the children as they were
-    :param status: of the HTTP answer, 300 or more
+    :param permanent: whether a retry is pointless
+    :param continue_: whether the run continues nevertheless, with unchanged children
+    :param status: status of the HTTP answer, 300 or more
     """
 
     def __init__(self, message: str, permanent: bool = False, continue_: bool = False, status: int = 500) -> None:
@@ -48,19 +48,19 @@ class HookError(StatecfgError):
         super().__init__(message)
 
     def body(self) -> Json:
-        """Return the error as the contract has it."""
+        """Return the error as JSON, by the contract of hooks."""
         body: Json = {"message": self.message, "permanent": self.permanent}
         return {**body, "continue": True} if self.continue_ else body
 
 
 @dataclass
 class Request:
-    """What a hook is asked; what it changes in here is its answer.
+    """A request to a hook. The handler changes it, and the changes become the answer.
 
     :param phase: "pre-reconcile" or "finalize"
-    :param form_factor: what kind of children there are
-    :param object: what is reconciled; only its `status` can be changed
-    :param children: the desired objects by key; all of them have to stay. Empty at finalize
+    :param form_factor: the kind of the children
+    :param object: the reconciled object; only changes of its `status` count
+    :param children: the desired objects by key; none may be removed. Empty in the phase finalize
     """
 
     phase: str
@@ -70,7 +70,7 @@ class Request:
 
     @property
     def status(self) -> Json:
-        """The object's status, to be changed."""
+        """The object's status, which the handler may change."""
         found = self.object.setdefault("status", {})
         assert isinstance(found, dict)
         return found
@@ -78,8 +78,10 @@ class Request:
     def condition(self, type: str, ok: bool, reason: str, message: str = "") -> None:
         """Set a condition of the status.
 
-        :param type: one that the registration lists under `conditionsFromHook`; others do not last
+        :param type: a type that the registration lists under `conditionsFromHook`; other conditions are dropped
+        :param ok: the state of the condition
         :param reason: one word in capitals
+        :param message: for people
         """
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         made = {"type": type, "status": str(ok), "reason": reason, "message": message, "lastTransitionTime": moment}
@@ -92,10 +94,10 @@ Handler = Callable[[Request], Any]
 
 
 class HookService:
-    """An HTTP service for hooks: give it a function for each phase, then run it.
+    """An HTTP service for hooks. Register a function for each phase, then run it.
 
-    :param path: where it answers
-    :param form_factors: those it knows; none for any
+    :param path: the path of its URL
+    :param form_factors: the accepted form factors; empty for all
     """
 
     def __init__(self, path: str = "/v1", form_factors: Collection[str] = ()) -> None:
@@ -103,23 +105,29 @@ class HookService:
         self.handlers: dict[str, Handler] = {}
 
     def pre_reconcile(self, function: Handler) -> Handler:
-        """Let a function shape object and children before they are applied: `@service.pre_reconcile`."""
+        """Register a function that changes object and children before they are applied: `@service.pre_reconcile`."""
         self.handlers["pre-reconcile"] = function
         return function
 
     def finalize(self, function: Handler) -> Handler:
-        """Let a function clean up before an object goes: `@service.finalize`. Until it succeeds, the object stays."""
+        """Register a function that cleans up before an object is removed: `@service.finalize`.
+
+        The object stays until the function succeeds.
+        """
         self.handlers["finalize"] = function
         return function
 
     def run(self, host: str = "127.0.0.1", port: int = 8080) -> None:
-        """Answer requests until the process is ended. Give "0.0.0.0" as host to be asked from elsewhere."""
+        """Answer requests until the process ends.
+
+        :param host: the address to listen on; "0.0.0.0" accepts requests from other machines
+        """
         with self._server(host, port) as server:
             server.serve_forever()
 
     @contextlib.contextmanager
     def serving(self, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-        """Answer requests beside what runs inside, such as a test; give the URL. Port 0 takes a free one."""
+        """Answer requests while the block runs, for example in a test; yield the URL. Port 0 selects a free port."""
         with self._server(host, port) as server:
             thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
             thread.start()
@@ -158,7 +166,7 @@ class HookService:
             handler(request)
         except HookError as error:
             return error.status, JSON, json.dumps(error.body(), separators=(",", ":")) + "\n"
-        except Exception as error:  # whatever a handler raises is its answer: the controller asks again
+        except Exception as error:  # report any other error, too: the controller retries
             text = f"{type(error).__name__}: {error}"
             return 500, JSON, json.dumps({"message": text}) + "\n"
         reply: Json = {}
@@ -170,7 +178,7 @@ class HookService:
 
 
 def _differ(one: Json, other: Json) -> bool:
-    """Tell whether two JSON objects differ; 1 and true do."""
+    """Return whether two JSON objects differ. Unlike in Python, 1 differs from true."""
     return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 
 
@@ -179,7 +187,10 @@ JSON = "application/json"
 
 
 def _read(body: bytes) -> Request:
-    """Return the request that a body holds. Raises ValueError, which says what is wrong."""
+    """Return the request in a body.
+
+    :raises ValueError: the body is invalid; the message says why
+    """
     try:
         given = json.loads(body)
     except RecursionError:
@@ -203,7 +214,7 @@ class _Answering(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_POST(self) -> None:
-        """Answer a request; http.server calls this."""
+        """Answer a request. http.server calls this."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch(r"[0-9]{1,12}", length) or int(length) > MAX_REQUEST:
             self.close_connection = True

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-MOMENT = 2.0  # seconds after which the user is told about the hook
+MOMENT = 2.0  # seconds after which the progress shows the hook
 
 
 def text(hook: str, event: str, about: str, attempt: int, seconds: float) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statecfg.store.hosts import HostRecord
     from statecfg.store.locks import Lock
 
-MOST = 10  # times that a call is started: a program that kills its worker each time would block the queue forever
+MOST = 10  # maximum number of starts of a call: a program that always kills its worker would block the queue forever
 
 
 class Caller:
@@ -116,7 +116,7 @@ class Caller:
     def _fresh(self, item: Queued) -> Queued:
         """Return a call with the current hook, node and policy. The node of a forgotten host stays as queued."""
         hook = objects.get(self.store, item.hook.name)
-        # By its number: the queue also contains the calls of other projects.
+        # Find the host by number, because the queue also contains the calls of other projects.
         host = hosts.by_number(self.store, item.host) if item.host is not None else None
         given = dict(item.given)
         if host is not None:

@@ -122,9 +122,9 @@ class Engine:
         return positions
 
     def drain(self, deadline: float = BUDGET) -> list[tuple[Queued, Judged]]:
-        """Run the calls that are queued now, oldest first, one at a time over all processes; return their results.
+        """Run the calls that are queued now, oldest first, one at a time across all processes; return their results.
 
-        Results of calls that other processes run meanwhile are in the log. Inside of a hook's program, nothing is run:
+        Results of calls that other processes run in the meantime are in the log. Inside a hook's program, nothing runs:
         the process that runs the program continues with the queue.
 
         :param deadline: seconds after which no further call is started; the next call of `drain` starts the rest
@@ -136,7 +136,7 @@ class Engine:
             return done
         with contextlib.suppress(Busy):
             while not self.over.is_set():
-                # Take the lock for each call: a host may be waiting for a hook of its own.
+                # Take the lock for each call, because a host may be waiting for its own hook.
                 with self._locked(end - time.monotonic(), self.over.is_set) as lock:
                     if time.monotonic() >= end:
                         break
@@ -205,7 +205,7 @@ class Engine:
 
     @contextlib.contextmanager
     def _locked(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
-        """Hold the lock. End the programs that a killed engine left running."""
+        """Hold the lock. First end the programs that a killed engine left running."""
         with self.lock.held(wait, stopped) as lock:
             run.end_left(self.store.shown)
             yield lock
@@ -234,7 +234,7 @@ def selecting(inventory: Inventory) -> Within:
     def chosen(pattern: str) -> frozenset[str]:
         try:
             return frozenset(host.name for host in inventory.select(pattern))
-        except InvalidInput:  # it selects nothing in this inventory; it was checked when the hook was made
+        except InvalidInput:  # it selects nothing in this inventory; it was checked when the hook was created
             return frozenset()
 
     return lambda pattern, host: host in chosen(pattern)

@@ -29,14 +29,17 @@ class ExecHooks:
         self._declared: dict[str, Registration] = {}
 
     def every(self) -> list[tuple[HookObject, Spec]]:
-        """Return the hooks that may be called, each with its spec: what the project declares overrides the store.
+        """Return the hooks that may be called, each with its spec. The project's declaration overrides the store.
 
-        Hooks that only other projects declare are left out. The store keeps them, with their configuration.
+        Hooks that only other projects declare are omitted. The store keeps them, with their configuration.
         """
         return [(hook, spec) for hook in objects.every(self.store) if (spec := self._spec(hook)) is not None]
 
     def find(self, name: str) -> HookObject:
-        """Return a hook. Raises InvalidInput if it does not exist."""
+        """Return a hook.
+
+        :raises InvalidInput: it does not exist
+        """
         hook = objects.get(self.store, name)
         if hook is None:
             names = [other.name for other in objects.every(self.store)]

@@ -43,7 +43,7 @@ def policy(playbook: str, bound: int) -> dict[str, Any]:
 
 
 def hook(object: HookObject, event: str) -> dict[str, Any]:
-    """Return what a program learns about its hook."""
+    """Return a program's input about its hook."""
     return {
         "id": object.id,
         "name": object.name,

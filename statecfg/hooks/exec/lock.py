@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from statecfg.store.locks import Lock
 
 RUN = "hooks"
-NEXT = "hooks-next"  # its holder gets the lock next: so the last holder can't take the lock again and again
+NEXT = "hooks-next"  # its holder gets the lock next, so that the last holder can't take it again and again
 LOOK = 1.0  # seconds after which a waiting thread asks whether to continue waiting
 GIVEN_UP = "it was stopped before its turn came"
 
@@ -27,7 +27,7 @@ def never() -> bool:
 
 
 class HookLock:
-    """The lock of a store for running hooks. It serves the threads of this process in the order in which they came."""
+    """The lock of a store for running hooks. Threads of this process get it in the order of their requests."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -36,7 +36,7 @@ class HookLock:
 
     @contextlib.contextmanager
     def held(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
-        """Hold the lock, over all threads and processes.
+        """Hold the lock against all threads and processes.
 
         :param wait: seconds
         :param stopped: returns whether to stop waiting
@@ -57,7 +57,10 @@ class HookLock:
                 self.moved.notify_all()
 
     def _come_first(self, me: object, wait: float, end: float, stopped: Callable[[], bool]) -> None:
-        """Wait until no other thread of this process came before. Raises Busy."""
+        """Wait until this thread is the first one of this process.
+
+        :raises Busy: the time is over, or it was stopped
+        """
         with self.moved:
             while self.waiting[0] is not me:
                 if stopped():

@@ -49,7 +49,7 @@ class HookType:
         return sorted(path.name for path in self.folder.iterdir() if path.name in EVENTS and path.is_file())
 
     def doubtful(self, before: Sequence[str] = ()) -> list[str]:
-        """Return why programs in the directory cannot run, one text for each problem.
+        """Return why programs in the directory can't run, one text for each problem.
 
         :param before: directories before the plain PATH
         """
@@ -71,7 +71,10 @@ class HookType:
         return [f"{path} can't be started{why}"] if why else []
 
     def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a hook's configuration with the defaults. Raises InvalidInput with all errors in it."""
+        """Return a hook's configuration with the defaults.
+
+        :raises InvalidInput: all errors in the configuration
+        """
         whole, wrong = complete(self.schema, dict(configuration))
         if wrong:
             asked = [key for key in configuration if key not in self.schema]
@@ -161,7 +164,10 @@ def _read(name: str, folder: Path) -> HookType:
 
 
 def _schema(file: Path) -> Schema:
-    """Return the keys that a configuration.yaml describes. Raises InvalidInput if the file is wrong."""
+    """Return the keys that a configuration.yaml describes.
+
+    :raises InvalidInput: the file is wrong
+    """
     from statecfg.dialects import yaml_text
 
     found = yaml_text.foreign(file)

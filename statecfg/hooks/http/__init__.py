@@ -1,1 +1,1 @@
-"""HTTP hooks: services that are asked about a playbook on a host, as in Scoby."""
+"""HTTP hooks: services that are called for a playbook on a host, as in Scoby."""

@@ -19,12 +19,12 @@ class AddressError(StatecfgError):
 def resolve(hook: HttpHook, hosts: Mapping[str, str]) -> str:
     """Return the URL of a hook.
 
-    A `v1` `Service` is `http://NAME.NAMESPACE.svc.DOMAIN`, the domain from `CLUSTER_DOMAIN` in the environment, and a
-    `Host` is `http://ADDRESS` of that host of the inventory. If there are both a `uri` and a `ref`, scheme, port, path
-    and query of the `uri` override those of the reference. Paths are not joined.
+    The URL of a `v1` `Service` is `http://NAME.NAMESPACE.svc.DOMAIN`, with the domain from `CLUSTER_DOMAIN` in the
+    environment. The URL of a `Host` is `http://ADDRESS`, with the address in the inventory. If there are both a `uri`
+    and a `ref`, scheme, port, path and query of the `uri` override those of the reference. Paths are not joined.
 
     :param hosts: name of a host of the inventory → its address
-    :raises AddressError: with Scoby's text
+    :raises AddressError: the URL cannot be determined; the message is Scoby's
     """
     if hook.ref is None:
         if hook.uri is None:

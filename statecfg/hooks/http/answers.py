@@ -7,7 +7,7 @@ from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
 
-MAX_SHOWN = 4096  # characters of an answer that a message shows
+MAX_SHOWN = 4096  # maximum number of characters of an answer in a message
 
 Json = dict[str, Any]
 
@@ -42,7 +42,10 @@ def first_value(body: bytes) -> Any:
 
 
 def only_value(text: str) -> Any:
-    """Return the only value of a text. Raises Unreadable."""
+    """Return the only value of a text.
+
+    :raises Unreadable: the text is invalid or has more than one value
+    """
     stripped = text.strip(" \t\r\n")
     value, end = _decoded(stripped)
     if end != len(stripped):
@@ -53,7 +56,7 @@ def only_value(text: str) -> Any:
 def _decoded(text: str) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text)
-        # Half of a surrogate pair could be written nowhere: Go puts U+FFFD in its place.
+        # Lone surrogates can't be encoded. Go replaces them with U+FFFD.
         shown = json.dumps(value, ensure_ascii=False, allow_nan=False)
         whole = shown.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return (value if whole == shown else json.loads(whole)), end
@@ -84,7 +87,10 @@ def fields_of(value: Any, kind: str) -> Json:
 
 
 def typed(fields: Json, name: str, kind: type, default: Any) -> Any:
-    """Return a field of one type, or `default` if it is missing or null. Raises Unreadable for another type."""
+    """Return a field of one type, or `default` if it is missing or null.
+
+    :raises Unreadable: the field has another type
+    """
     value = fields.get(name)
     if value is None:
         return default

@@ -1,4 +1,4 @@
-"""Asks one HTTP hook about a playbook on a host: repeated calls, the results in the log, the calls that are owed."""
+"""Calls one HTTP hook for a playbook on a host: retries, logs the result, and stores owed calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class Asking:
-    """Asks the HTTP hooks of a run.
+    """Calls the HTTP hooks of a run.
 
     :param run: the run's id
     :param inventory: has the addresses of hosts
@@ -40,7 +40,7 @@ class Asking:
     def __init__(self, store: Store, run: str, inventory: Inventory, cancel: threading.Event) -> None:
         self.store, self.run, self.cancel = store, run, cancel
         self.addresses = {name: host.address or name for name, host in inventory.hosts.items()}
-        self.fired: dict[str, list[Json]] = {}  # by host, as reports have it
+        self.fired: dict[str, list[Json]] = {}  # host → calls, as in reports
         self.tell: Callable[[str], object] = len  # receives a line about the hook that the run waits for
 
     def ask(
@@ -51,7 +51,7 @@ class Asking:
         children: Mapping[str, Any] | None,
         secrets: Mapping[str, str],
     ) -> tuple[Reply, int]:
-        """Return the last reply of a hook, and the number of attempts: more than one if its failure rule repeats."""
+        """Return the last reply of a hook, and the number of attempts. The failure rule says whether it is retried."""
         given = described(self.store, known)
         wrong = leak(given, children, secrets)
         if wrong is not None:
@@ -79,7 +79,10 @@ class Asking:
                 return reply, attempts
 
     def finish(self, hook: Registration, phase: str, known: Reconciled, reply: Reply, attempts: int) -> None:
-        """Log the result of a call, and store what is owed. Raises HookFailure if the run must not continue."""
+        """Log the result of a call, and store an owed call.
+
+        :raises HookFailure: the run must not continue
+        """
         error = reply.error
         if error is None or error.proceed or error.permanent:
             objects.forget_owed(self.store, known, hook.name, phase)
@@ -117,7 +120,7 @@ def wait_after(attempts: int) -> float:
 
 
 def fired(hook: str, phase: str, status: str, error: str) -> Json:
-    """Return the result of a call as reports have it."""
+    """Return the result of a call as in reports."""
     entry: Json = {"hook": hook, "event": phase, "name": None, "where": "controller", "status": status}
     return {**entry, "error": error} if error else entry
 

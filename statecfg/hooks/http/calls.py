@@ -1,8 +1,8 @@
-"""One call of an HTTP hook: what is asked, what its answer means.
+"""One call of an HTTP hook: the request, and the meaning of the response.
 
-Requests, answers and texts of errors are those of TriggerMesh Scoby's hooks API v1, with these choices of ours: an
-`object` or `children` that is empty stands for no change, as the document says; a child that is null is refused.
-Whatever the service does, a call ends in time, and costs little memory.
+Requests, responses and error messages are those of TriggerMesh Scoby's hooks API v1. Two choices are our own: an empty
+`object` or `children` means no change, as the documentation says, and a child that is null is refused. A call has
+limits on time and memory, whatever the service does.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from statecfg.remote.graph.names import ResourceEvent
 PRE_RECONCILE = ResourceEvent.PRE_RECONCILE
 FINALIZE = ResourceEvent.FINALIZE
 
-MAX_REPLY = 4 << 20  # bytes: the children of a large graph
-MAX_ERROR = 64 << 10  # bytes read of the body of an error
+MAX_REPLY = 4 << 20  # bytes, enough for the children of a large graph
+MAX_ERROR = 64 << 10  # bytes to read of the body of an error
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong at a hook. Source: the error contract of the Scoby document.
+    """The failure of a hook. Source: the error contract of the Scoby document.
 
     :param message: for people
-    :param permanent: whether trying again is pointless
-    :param proceed: whether the run goes on nevertheless, with the children as they were (`continue`)
+    :param permanent: whether a retry is pointless
+    :param proceed: whether the run continues nevertheless, with unchanged children (`continue`)
     """
 
     message: str
@@ -49,11 +49,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a hook answered.
+    """The reply of a hook.
 
-    :param object: the object as it returned it; None for no change
-    :param children: all children as it returned them; None for no change
-    :param error: what went wrong; None for nothing
+    :param object: the returned object; None for no change
+    :param children: all returned children; None for no change
+    :param error: the failure; None if it succeeded
     """
 
     object: Json | None = None
@@ -62,7 +62,7 @@ class Reply:
 
 
 def request(form_factor: str, phase: str, given: Mapping[str, Any], children: Mapping[str, Any] | None) -> bytes:
-    """Return the body of a request. `children` are left out where there are none, and at finalize."""
+    """Return the body of a request. `children` are omitted if there are none, and in the phase finalize."""
     body: Json = {"formFactor": {"name": form_factor}, "object": given, "phase": phase}
     if children and phase == PRE_RECONCILE:
         body["children"] = children
@@ -78,15 +78,15 @@ def call(
     children: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> Reply:
-    """Ask a hook once and return its reply; whatever goes wrong is in there, nothing is raised.
+    """Call a hook once and return its reply. It raises nothing: errors are part of the reply.
 
-    :param url: where the service is (`statecfg.hooks.http.address.resolve`)
-    :param seconds: how long the call may take in all, more than 0
-    :param form_factor: what `formFactor.name` says
+    :param url: URL of the service (`statecfg.hooks.http.address.resolve`)
+    :param seconds: time limit for the whole call, more than 0
+    :param form_factor: the value of `formFactor.name`
     :param phase: "pre-reconcile" or "finalize"
     :param given: the object
     :param children: the desired nodes by key
-    :param key: the same for each try of one event, so that a service may know them (`Idempotency-Key`)
+    :param key: the same for each attempt of one event, so that the service can recognize it (`Idempotency-Key`)
     """
     headers = {"Content-Type": "application/json; charset=UTF-8"}
     if key:
@@ -94,7 +94,7 @@ def call(
     try:
         answer = exchange(url, request(form_factor, phase, given, children), headers, seconds, (MAX_REPLY, MAX_ERROR))
     except Unanswered as error:
-        # The service may never have been there, and Scoby does not ask again either.
+        # The service may never have existed, and Scoby does not retry either.
         return Reply(error=Failure(f"executing hook request to {url}: {error}", permanent=True))
     if 200 <= answer.status <= 299:
         return _reply(answer, phase, url)
@@ -126,7 +126,7 @@ def _failure(answer: Answer, url: str) -> Failure:
             typed(fields, "continue", bool, False),
         )
     except Unreadable:
-        # What is no error of the contract may be a proxy's page, or a service that is starting: asked again later.
+        # The body is not an error of the contract: maybe a proxy's page, or the service is starting. Retry later.
         return Failure(clipped(f"hook request at {url} returned {answer.status}: {text}"))
 
 

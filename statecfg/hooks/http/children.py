@@ -42,9 +42,9 @@ class Children:
     """The nodes that one hook receives, and the graph of the nodes that it returns.
 
     :param graph: the host's graph
-    :param hook: what selects nodes, and gives some of them other keys
-    :param secrets: value of each secret of the definition, by name: none of them is sent
-    :raises InvalidInput: a key of the registration could stand for several nodes
+    :param hook: selects nodes, and may give some of them other keys
+    :param secrets: name → value of each secret in the definition; none of them is sent
+    :raises InvalidInput: a key of the registration matches several nodes
     """
 
     def __init__(self, graph: Graph, hook: Registration, secrets: Mapping[str, str]) -> None:
@@ -67,10 +67,10 @@ class Children:
     def replaced(self, given: Mapping[str, Json]) -> Graph:
         """Return the graph with the children that a hook returned instead of those that it received.
 
-        They are declared as if somebody had written them: where the old node stands, and a new one where the hook is
-        registered. A child that comes back as it went is the same node.
+        They are validated like declared nodes. A changed node keeps its source location, and a new node has that of the
+        hook's registration. An unchanged child remains the same node.
 
-        :raises InvalidInput: with everything that is wrong in them, each problem naming hook and child
+        :raises InvalidInput: children are invalid; each problem names hook and child
         """
         made: dict[str, Node] = {}
         more: list[Node] = []
@@ -197,7 +197,10 @@ class Children:
 
 
 def _by_key(nodes: list[Node], hook: Registration) -> dict[str, Node]:
-    """Return key in the request → node, in the graph's order. Raises InvalidInput."""
+    """Return key in the request → node, in the graph's order.
+
+    :raises InvalidInput: a key of the registration is ambiguous
+    """
     aliases = hook.http.children if hook.http is not None else {}
     names: dict[str, str] = {}
     for key, pattern in aliases.items():
@@ -235,5 +238,5 @@ def _nothing(key: str) -> Node:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are the same. Unlike in Python, 1 is not true."""
+    """Return whether two JSON values are equal. Unlike in Python, 1 differs from true."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import httpx
 
 CONNECT = 3.0  # seconds
-MAX_REDIRECTS = 10  # as Go's client, within one host
+MAX_REDIRECTS = 10  # as in Go's client, and only within one host
 LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 LATE_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
-_AS_GET = (301, 302, 303)  # a POST that is sent on becomes a GET without a body
+_AS_GET = (301, 302, 303)  # these turn a POST into a GET without a body
 _AGAIN = (307, 308)
 
 
@@ -61,7 +61,7 @@ class _Line:
             self.dead = True
             if self.socket is not None:
                 try:
-                    # Of the plain socket, since that of TLS would first say goodbye, and wait.
+                    # Shut down the plain socket. The TLS socket would first send a closing message, and wait.
                     socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
                 except OSError:
                     pass  # it has ended by itself
@@ -83,18 +83,18 @@ def exchange(
 ) -> Answer:
     """POST a body and return the response.
 
-    :param seconds: how long it may take in all, looking up the name and redirects included
-    :param limits: how many bytes of the body to read: of an answer 200 to 299, and of others
-    :param follow: whether to follow redirects within one host; otherwise they are answers like others
-    :param listen: gets the content type and each piece of the body of an answer 200 to 299 as it comes, in another
-        thread; True from it ends the exchange there
-    :raises Unanswered: nobody answered in time, or the answer sends us to another host
+    Proxies of the environment are not used. Servers must have a certificate that this machine trusts (`SSL_CERT_FILE`
+    changes the trusted ones). The exchange runs in a thread, because a name lookup or a slow answer can take
+    arbitrarily long. After the time limit, the connection is closed and the thread ends.
 
-    Proxies of the environment are not used; servers prove who they are to the certificates that this machine trusts
-    (`SSL_CERT_FILE` names others). It runs in a thread, since a name may be looked up, or an answer drip in, for as
-    long as others like; when the time is over, its connection is cut, and it ends by itself.
+    :param seconds: time limit for everything, including name lookup and redirects
+    :param limits: number of bytes to read of the body: for status 200 to 299, and for others
+    :param follow: whether to follow redirects within one host; otherwise they are returned like other answers
+    :param listen: called in another thread with the content type and each piece of the body of an answer 200 to 299;
+        if it returns True, the exchange ends
+    :raises Unanswered: there was no answer in time, or it redirects to another host
     """
-    # Loading our libraries and the certificates takes its time, which is not the service's.
+    # Load libraries and certificates before the service's time starts.
     ready()
     trust = ssl.create_default_context()
     line = _Line()
@@ -122,7 +122,7 @@ def _work(done: Future[Answer], line: _Line, url: str, *given: Any) -> None:
     try:
         done.set_result(_exchange(line, url, *given))
     except BaseException as error:
-        done.set_exception(error)  # raised again where the caller waits
+        done.set_exception(error)  # the waiting caller raises it again
 
 
 def _exchange(
@@ -138,7 +138,7 @@ def _exchange(
 ) -> Answer:
     import httpx
 
-    # Compressed answers may be far larger than they are long, so none is asked for.
+    # Don't accept compressed answers: they can become far larger than their length.
     headers = {**headers, "Accept-Encoding": "identity"}
     times = httpx.Timeout(seconds, connect=min(CONNECT, seconds))
     extensions = {"trace": line.trace}
@@ -155,13 +155,16 @@ def _exchange(
                     method, sent = "GET", b""
                     headers.pop("Content-Type", None)
                 here = there
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # UnicodeError: a name that is none
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # UnicodeError: the host name is invalid
         raise Unanswered(f'{method.title()} "{here}": {_words(error, here)}') from None
     raise Unanswered(f'{method.title()} "{here}": stopped after {MAX_REDIRECTS} redirects')
 
 
 def _redirect(answer: httpx.Response, here: str) -> str | None:
-    """Return the target of a redirect, or None. Raises Unanswered if it is another host."""
+    """Return the target of a redirect, or None if there is none.
+
+    :raises Unanswered: the target is another host
+    """
     there: str | None = answer.headers.get("Location")
     if answer.status_code not in (*_AS_GET, *_AGAIN) or not there:
         return None
@@ -170,12 +173,15 @@ def _redirect(answer: httpx.Response, here: str) -> str | None:
         if _origin(target) == _origin(here):
             return target
     except ValueError:
-        target = there  # no URL at all
+        target = there  # not a URL
     raise Unanswered(f'Post "{here}": redirected to {target[:200]}, another host or scheme, which is not followed')
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """Return the parts of a URL that a redirect must keep. Raises ValueError for an invalid port."""
+    """Return the parts of a URL that a redirect must keep.
+
+    :raises ValueError: the port is invalid
+    """
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 

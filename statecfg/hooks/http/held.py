@@ -13,7 +13,7 @@ from statecfg.graph.types import hidden
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 
-LARGEST = 16 << 10  # characters of a text that is sent as it is
+LARGEST = 16 << 10  # characters; longer texts are withheld
 SECRET, CONTENT, VALUE = "$secret", "$content", "$value"
 MARKERS = (SECRET, CONTENT, VALUE)
 
@@ -23,9 +23,9 @@ class NotOurs(StatecfgError):
 
 
 class Held:
-    """What is withheld of one value, such as an attribute of a node.
+    """The withheld values of one value, such as an attribute of a node.
 
-    :param secrets: value of each secret by name
+    :param secrets: name → value of each secret
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -33,9 +33,10 @@ class Held:
         self.kept: dict[tuple[str, str], Any] = {}
 
     def shown(self, value: Any) -> Any:
-        """Return a value as JSON, with `{"$secret": NAME}` or `{"$content": SHA-256, "size": BYTES}` for what is held.
+        """Return a value as JSON, with markers for withheld values.
 
-        A text in which a secret stands is held as a whole. A key that begins with `$` gets another one.
+        The markers are `{"$secret": NAME}` and `{"$content": SHA-256, "size": BYTES}`, or `{"$value": TYPE}` for other
+        objects. A text that contains a secret is withheld as a whole. A key that starts with `$` gets a second `$`.
         """
         if value is None or isinstance(value, (bool, int, float)):
             return value
@@ -68,14 +69,17 @@ class Held:
 
     def _hold(self, kind: str, name: str, value: Any) -> dict[str, Any]:
         label, number = name, 1
-        # Of content, the name says which it is already.
+        # Content is already identified by its digest.
         while self.kept.setdefault((kind, label), value) is not value and kind != CONTENT:
             number += 1
             label = f"{name}-{number}"
         return {kind: label}
 
     def restored(self, value: Any) -> Any:
-        """Return a value of a response, with the withheld values instead of markers. Raises NotOurs."""
+        """Return a value of a response, with the withheld values instead of markers.
+
+        :raises NotOurs: a marker was not in the request
+        """
         if isinstance(value, list):
             return [self.restored(item) for item in value]
         if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""What HTTP hooks mean for a playbook on a host: they reshape it before it is applied, and finalize it at its end.
+"""Reconciliation of a playbook on a host: HTTP hooks change it before an apply, and finalize it before a removal.
 
-The order of the steps is the one of TriggerMesh Scoby's reconciliation: complete the conditions, render the children,
-call the hooks with object and children, add finalizers, store the observed generation; then the children are applied,
-and the result is stored.
+The order of the steps is that of TriggerMesh Scoby's reconciliation: complete the conditions, render the children, call
+the hooks with object and children, add finalizers, store the observed generation; then apply the children, and store
+the result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
 
-FINALIZER = "statecfg/"  # and the name of the hook
+FINALIZER = "statecfg/"  # followed by the name of the hook
 
 Json = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Finalized:
     """The result of finalizing a playbook on a host.
 
     :param ok: whether the resources may be removed now
-    :param fired: the calls, as reports have them
+    :param fired: the calls, as in reports
     :param left: the remaining finalizers
     """
 
@@ -59,9 +59,9 @@ class Finalized:
 class Reconciler:
     """Calls the HTTP hooks of a run.
 
-    :param registrations: all of the project; those of other protocols are ignored
+    :param registrations: all registrations of the project; other protocols are ignored
     :param run: the run's id
-    :param inventory: resolves `select.hosts` and addresses of the kind `Host`
+    :param inventory: resolves `select.hosts` and the addresses of references to a `Host`
     :param cancel: set when the user stops the run
     :raises InvalidInput: a registration selects hosts that do not exist
     """
@@ -81,7 +81,7 @@ class Reconciler:
 
     @property
     def fired(self) -> dict[str, list[Json]]:
-        """The calls by host, as reports have them."""
+        """The calls by host, as in reports."""
         return self.asking.fired
 
     def concerns(self, host: str) -> list[str]:
@@ -185,7 +185,7 @@ class Reconciler:
         return Finalized(ok and not unknown, self.fired.get(host, [])[before:], known.finalizers)
 
     def _finalized(self, hook: Registration, known: Reconciled, types: Sequence[str]) -> tuple[Reconciled, bool]:
-        """Call one hook; return the object, and whether the resources may be removed as far as this hook says."""
+        """Call one hook; return the object, and whether this hook allows removing the resources."""
         reply, attempts = self.asking.ask(hook, FINALIZE, known, None, {})
         known = self._with_status(known, reply, types)
         if reply.error is None or reply.error.proceed:
@@ -222,13 +222,16 @@ class Reconciler:
         return objects.keep_status(self.store, known, conditions.returned(status, known.status, types))
 
     def _locked(self, host: str, playbook: str) -> AbstractContextManager[object]:
-        """Lock an object against reconciliation by other runs. Raises Busy if another run holds the lock too long."""
+        """Lock an object against reconciliation by other runs.
+
+        :raises Busy: another run holds the lock too long
+        """
         name = hashlib.sha256(f"{playbook}\0{host}".encode()).hexdigest()[:32]
         return self.store.lock(f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
 
 
 def retry_due(store: Store, project: Project, now: float | None = None) -> list[Json]:
-    """Make the owed calls that are due; return their results as reports have them, with `host` and `playbook`.
+    """Make the owed calls that are due; return their results as in reports, with `host` and `playbook`.
 
     Only finalize is called. A pre-reconcile changes what a run applies, so the next apply calls it.
 
@@ -250,7 +253,10 @@ def retry_due(store: Store, project: Project, now: float | None = None) -> list[
 
 
 def _hosts_of(hooks: Iterable[Registration], inventory: Inventory) -> dict[str, set[str] | None]:
-    """Return hook → its hosts, None for all hosts. Raises InvalidInput."""
+    """Return hook → its hosts, None for all hosts.
+
+    :raises InvalidInput: a pattern is wrong
+    """
     chosen: dict[str, set[str] | None] = {}
     wrong = []
     for hook in hooks:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 def load(project: Project) -> list[Registration]:
-    """Return the registrations of a project, by order and name; none where it has no `hooks/`.
+    """Return the registrations of a project, by order and name; [] if it has no `hooks/`.
 
-    Raises InvalidInput with everything that is wrong in all of them: shapes, names, values, and files that others
-    could change.
+    :raises InvalidInput: all errors in them: shapes, names, values, and files that other users could change
     """
     folder = project.root / "hooks"
     if not folder.is_dir():
@@ -52,7 +51,7 @@ def _read(path: Path, shown: str) -> Registration | None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Report that somebody else could put a hook there. Source: promise E5; CVE-2018-10875."""
+    """Report a path that other users could change. Source: promise E5; CVE-2018-10875."""
     try:
         found = path.stat()
     except OSError as error:
@@ -72,7 +71,7 @@ def _refuse_foreign(path: Path) -> None:
 def _refuse_twins(found: Iterable[Registration]) -> None:
     first: dict[str, Registration] = {}
     for each in found:
-        # Hook objects of Razor are told apart without regard to case, and both kinds share one log.
+        # Names of Razor's hooks are case-insensitive, and both kinds of hooks share one log.
         other = first.setdefault(each.name.lower(), each)
         if other is not each:
             detail = f"two hooks are called {each.name}"

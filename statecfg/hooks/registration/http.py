@@ -1,4 +1,4 @@
-"""Registrations of HTTP services: `spec.hook` and `spec.workload`, as Scoby has them."""
+"""Registrations of HTTP services: `spec.hook` and `spec.workload`, as in Scoby."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from statecfg.remote.hooks.on_failure import RETRY
 HOOK_KEYS = ("version", "address", "timeout", "capabilities")
 REF_KEYS = ("apiVersion", "kind", "name", "namespace")
 WORKLOAD_KEYS = ("formFactor", "children", "statusConfiguration", "fromImage", "parameterConfiguration")
-FORM_FACTORS = {"knativeService": "ksvc"}  # key of the registration → name on the wire, where they differ
+FORM_FACTORS = {"knativeService": "ksvc"}  # key of the registration → name in requests, if they differ
 
 
 def read(spec: Mapping) -> Registration:
-    """Return the registration of a service, without its name; report what is wrong with it."""
+    """Return the registration of a service, without its name; report its errors."""
     warnings: list[Problem] = []
     if "events" in spec.items:
         help = "hook.capabilities says when it is called"
@@ -103,10 +103,10 @@ def _address(hook: Mapping) -> tuple[str | None, Reference | None]:
 
 
 def _wrong_uri(uri: str, with_ref: bool) -> tuple[str, str] | None:
-    """Return what is wrong with a URI and what to do; None for nothing."""
+    """Return the problem of a URI and its fix; None if it is valid."""
     try:
         parts: SplitResult = urlsplit(uri)
-        host, _ = parts.hostname, parts.port  # the port is looked at only when it is asked for
+        host, _ = parts.hostname, parts.port  # reading the port checks it
     except ValueError as error:
         return f"URI cannot be parsed: {error}", "write http://HOST:PORT/PATH"
     if parts.username is not None or parts.password is not None:

@@ -16,20 +16,20 @@ EVENTS = (*NodeEvent.ALL, *ResourceEvent.ALL)
 CAPABILITIES = (ResourceEvent.PRE_RECONCILE, ResourceEvent.FINALIZE)
 PLACES = ("controller", "host")
 
-DEADLINE = 30.0  # seconds: a program
-HTTP_DEADLINE = 120.0  # seconds: an HTTP hook, with all its tries
+DEADLINE = 30.0  # seconds, for a program
+HTTP_DEADLINE = 120.0  # seconds, for all attempts of an HTTP hook
 ORDER = 100
-FORM_FACTOR = "playbook"  # what `formFactor.name` says where the registration says nothing
+FORM_FACTOR = "playbook"  # the default of `formFactor.name`
 
 
 @dataclass(frozen=True)
 class Selector:
-    """What a hook is for; nothing selects everything.
+    """The hosts and resources of a hook. Empty values select everything.
 
     :param hosts: pattern of the inventory
     :param types: names of node types
-    :param names: names of nodes, `*` and `?` standing for any letters
-    :param tags: tags of nodes; one of them is enough
+    :param names: names of nodes, with the wildcards `*` and `?`
+    :param tags: tags of nodes, at least one of which must match
     """
 
     hosts: str | None = None
@@ -38,7 +38,7 @@ class Selector:
     tags: tuple[str, ...] = ()
 
     def wire(self) -> dict[str, list[str]]:
-        """Return what the host's half selects resources by, as plain JSON."""
+        """Return the part that selects resources on the host, as JSON."""
         return {"types": list(self.types), "names": list(self.names), "tags": list(self.tags)}
 
 
@@ -54,14 +54,15 @@ class Reference:
 
 @dataclass(frozen=True)
 class HttpHook:
-    """How an HTTP service is called. Source: `spec.hook` of the Scoby document.
+    """How to call an HTTP service. Source: `spec.hook` of the Scoby document.
 
-    :param uri: where it is; what it lacks, `ref` gives
-    :param timeout: seconds of one call; 0 and less for as long as the event's deadline
+    :param uri: its URL; `ref` provides missing parts
+    :param ref: the object that has its address
+    :param timeout: seconds of one call; 0 and less for the deadline of the event
     :param capabilities: the phases it takes part in
-    :param form_factor: what `formFactor.name` of a request says
-    :param children: key in a request's children → name of a node, `*` and `?` standing for any letters
-    :param conditions: types of the conditions of the status that the hook owns
+    :param form_factor: the value of `formFactor.name` in requests
+    :param children: key in a request's children → name of a node, with the wildcards `*` and `?`
+    :param conditions: types of the status conditions that the hook owns
     """
 
     uri: str | None
@@ -76,20 +77,20 @@ class HttpHook:
 
 @dataclass(frozen=True)
 class Registration:
-    """A hook and what it is called for.
+    """A hook, and when it is called.
 
     :param protocol: "exec" for a program, "http" for a service
-    :param events: those it is called for; of an HTTP hook, the capabilities that mean something here
+    :param events: the events that call it; for an HTTP hook, its known capabilities
     :param where: "controller" or "host"
     :param order: hooks of one event are called by order, then by name
-    :param deadline: seconds; of an HTTP hook, for all tries of one event together
+    :param deadline: seconds; for an HTTP hook, for all attempts of one event together
     :param on_failure: the failure rule, one of `on_failure.RULES`
-    :param full_control: users who may pass it by with `--no-hooks`
-    :param position: where it is written
-    :param type: of an exec hook, the name of its type
-    :param configuration: of an exec hook, what its type is configured with
-    :param http: of an HTTP hook, how it is called
-    :param warnings: what is probably not meant, and is no error
+    :param full_control: users who may skip it with `--no-hooks`
+    :param position: its source location
+    :param type: for an exec hook, the name of its type
+    :param configuration: for an exec hook, the configuration of its type
+    :param http: for an HTTP hook, how to call it
+    :param warnings: probable mistakes that are not errors
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The values of a registration's YAML: maps, texts, lists of texts, one of several; what is wrong is reported."""
+"""Values in the YAML of a registration: maps, strings, lists of strings, choices. Invalid ones are reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statecfg.problems import problem, report, suggest
 
 
 def map_of(parent: Mapping, key: str, example: str, needed: bool = False) -> Mapping | None:
-    """Return a map, None where there is none; report one that is missing or no map."""
+    """Return a map, None if it is missing. Report a value that is not a map, or a missing one that is `needed`."""
     node = parent.items.get(key)
     if node is None:
         if needed:
@@ -22,7 +22,7 @@ def map_of(parent: Mapping, key: str, example: str, needed: bool = False) -> Map
 
 
 def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
-    """Return a text, "" where there is none; report one that is missing or no text."""
+    """Return a string, "" if it is missing. Report a value that is not a string, or a missing one that is `needed`."""
     node = parent.items.get(key)
     if node is None or (isinstance(node, Scalar) and node.value is None and not needed):
         if needed:
@@ -35,7 +35,11 @@ def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
 
 
 def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str = "SC0603") -> tuple[str, ...]:
-    """Return a list of texts, which one text alone stands for as well; report what is none, or not valid."""
+    """Return a list of strings; a single string counts as a list. Report values that are not strings or not valid.
+
+    :param valid: allowed values; () for any
+    :param code: error code for a value that is not allowed
+    """
     node = parent.items.get(key)
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return ()
@@ -56,7 +60,7 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
 
 
 def choice_of(parent: Mapping, key: str, valid: tuple[str, ...]) -> str:
-    """Return one of the valid texts, "" where there is none; report another one."""
+    """Return one of the valid strings, "" if it is missing. Report any other value."""
     value = text_of(parent, key)
     if value and value not in valid:
         help = suggest(value, valid, "one of")

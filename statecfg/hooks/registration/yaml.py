@@ -1,4 +1,4 @@
-"""Registrations written in YAML, in the shape that Kubernetes objects have; those of Scoby as they are."""
+"""Registrations in YAML, in the shape of Kubernetes objects. Those of Scoby are accepted unchanged."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from statecfg.remote.hooks.on_failure import RULES
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
 TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
-# What a Scoby registration may have beside the hook: it says how Scoby makes children, which is the playbook's matter.
+# Further keys of Scoby registrations. They say how Scoby makes children; here, the playbook does.
 SCOBY_KEYS = ("crd", "workload")
 OWN_KEYS = ("select", "where", "order", "deadline", "onFailure", "fullControl")
 SPEC_KEYS = ("exec", "events", "hook", *OWN_KEYS, *SCOBY_KEYS)
 KINDS = ("Hook", "CRDRegistration")
 API_VERSIONS = ("statecfg/v1", "scoby.triggermesh.io/v1alpha1")
-# As Razor has it for the names of its hooks.
+# Razor's rule for the names of hooks.
 NAME = re.compile(r"(?! )[^/\x00-\x1f\x7f]{1,250}(?<! )\Z")
 INTEGERS = range(-(2**31), 2**31)
 
 
 def parse(root: Node) -> Registration | None:
-    """Make a registration from a YAML tree; report what is wrong with it. None where nothing could be made of it."""
+    """Return the registration in a YAML tree, None if there is none; report its errors."""
     top = yaml_tree.mapping(root, "a registration", SHAPE)
     if top is None:
         return None
@@ -66,7 +66,7 @@ def _name(top: Mapping) -> tuple[str, SourceLocation]:
 
 
 def _shared(made: Registration, spec: Mapping) -> Registration:
-    """Return the registration with what ours have, whatever the protocol."""
+    """Return the registration with the keys that both protocols have."""
     where = choice_of(spec, "where", model.PLACES) or made.where
     place = spec.keys["where"].location if "where" in spec.keys else spec.location
     if where == "host" and made.protocol == "http":
