@@ -1,4 +1,4 @@
-"""From a playbook to jobs: which hosts, what graph each gets, compiled; nothing is contacted."""
+"""Turns a playbook into jobs: selects the hosts and compiles the graph of each, without contacting any host."""
 
 from __future__ import annotations
 
@@ -31,31 +31,45 @@ if TYPE_CHECKING:
     _Evaluated = tuple[Graph, Mapping[str, Mapping[str, Any]], Mapping[str, Secret]]
 
 
-AT_ONCE = 16  # hosts whose hooks are asked side by side
-SLOW = ("SC0323", "SC0507")  # a time limit was reached
+AT_ONCE = 16  # maximum number of hosts whose hooks are called concurrently
+SLOW = ("SC0323", "SC0507")  # error codes of time limits
 
 
 class Reshape(Protocol):
-    """What may change the graphs of hosts before they are compiled, such as HTTP hooks (`hooks.reconcile`)."""
+    """The interface that may change the graphs of hosts before compilation, such as HTTP hooks (`hooks.reconcile`)."""
 
     def concerns(self, host: str) -> Sequence[str]:
-        """Return the names of what would change the graph of a host."""
+        """Return the names of the hooks that may change the graph of a host."""
 
     def reshape(
         self, host: Host, playbook: str, graph: Graph, variables: Mapping[str, Any], secrets: Mapping[str, str]
     ) -> Graph:
-        """Return the graph of a host as it is to be. Raises HookFailure and InvalidInput."""
+        """Return the changed graph of a host.
+
+        :param playbook: the name of the owning playbook
+        :param graph: the evaluated graph
+        :param variables: the variables of the host's plays
+        :param secrets: name → value of the secrets in the graph and the variables
+        :raises HookFailure: if a hook failed and ends the run on this host
+        :raises InvalidInput: if the changed graph is invalid
+        """
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done.
+    """A prepared playbook.
 
-    `project` with its settings; `jobs` one for each host; `playbook` the file they come from, None for none;
-    `secrets` every secret that went into them, by name; `missing` the names of those that something else stands for;
-    `failed` the hosts that have no job because a hook failed; `services` and `relations` all of the playbook, also
-    where a limit leaves out hosts of theirs; `warnings` what the user should know, and is not wrong; `everywhere` the
-    names of all hosts of the playbook, whatever the limit; `inventory` the one that has them.
+    :param project: the project with its settings
+    :param jobs: one job for each host
+    :param playbook: the playbook's file, None without a playbook
+    :param secrets: name → value of every secret in the jobs
+    :param missing: names of secrets that were not found and have placeholders
+    :param failed: failures of hooks; their hosts have no job
+    :param services: all services of the playbook, whatever the limit
+    :param relations: all relations of the playbook, whatever the limit
+    :param warnings: warnings for the user
+    :param everywhere: names of all hosts of the playbook, whatever the limit
+    :param inventory: the inventory with these hosts
     """
 
     project: Project
@@ -73,13 +87,16 @@ class Work:
 
 @dataclass(frozen=True)
 class Choice:
-    """What narrows a playbook down, or changes it.
+    """The user's options that limit or change what a playbook does.
 
-    `inventory` a file, None for the project's; `limit` a host pattern; `tags` of resources, none for all; `extra`
-    variables that win over all others; `prune` whether what left the definition is to go; `instance` what tells this
-    use of the playbook from others on the same hosts, "" for the playbook by itself; `given` the names of `extra` that
-    the user wrote, so that one that nothing reads is a mistake; `added` gives, by service, the hosts that have units of
-    it which were added by hand: they get the service's resources, too.
+    :param inventory: the inventory file, None for the project's
+    :param limit: a host pattern, None for all hosts
+    :param tags: tags of resources, none for all resources
+    :param extra: variables that override all others
+    :param prune: whether to remove orphans
+    :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
+    :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
+    :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
     """
 
     inventory: Path | None = None
@@ -93,7 +110,7 @@ class Choice:
 
 
 def offline(path: Path, choice: Choice) -> Work:
-    """Return the jobs of a playbook to be looked at, not sent: secrets that are not here need not be."""
+    """Return the jobs of a playbook for display only. Secrets that are not available get placeholders."""
     from statecfg.playbook import secrets
 
     with secrets.placeholders() as missing:
@@ -102,10 +119,12 @@ def offline(path: Path, choice: Choice) -> Work:
 
 
 def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work:
-    """Return the jobs of a playbook, one for each host that it names and the limit leaves.
+    """Return the jobs of a playbook, one for each of its hosts within the limit.
 
-    :param reshape: asked for the graph of each host, after all of them were found to be right
-    Raises InvalidInput with everything that is wrong, at every stage and of all hosts at once.
+    :param path: the playbook's file
+    :param choice: the user's options
+    :param reshape: may change the graph of each host after all graphs were found valid
+    :raises InvalidInput: with all problems of all stages and hosts
     """
     from statecfg.playbook.output import to_stderr
 
@@ -126,7 +145,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
             found = chosen.services(choice)
             if reshape is not None and not wrong:
                 jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
-            # What travels with them is checked, too; the run finds it made.
+            # Check the code for hosts, too. The run reuses the bundles that are built here.
             bundle.check()
             for job in jobs:
                 bundle.build(job.definition.types)
@@ -150,7 +169,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
 
 
 def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:
-    """Return a job whose host knows the secrets of its units, so that it shows them to nobody."""
+    """Return a job with the secrets of the host's units, so that the host masks them."""
     mine = [each for each in services if job.host.name in (*each.hosts, *added.get(each.service.name, ()))]
     hidden = {name: text for each in mine for name, text in each.hidden.items()}
     definition = replace(job.definition, secrets={**job.definition.secrets, **hidden})
@@ -175,8 +194,8 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
             definition = _definition(host, plays, project, choice)
         wrong.add(host.name, found)
         if any(item.code in SLOW for item in found):
-            break  # it would take as long for every other host
-        # With tags, a host that has nothing of them is left alone.
+            break  # every other host would take as long
+        # With tags, skip hosts without tagged resources.
         if definition is not None and (definition.layers or not choice.tags):
             prune = choice.prune or any(each.prune for play in plays for each in (play, *play.others))
             jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
@@ -187,9 +206,12 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
 
 
 def owner(project: Project, path: Path, instance: str = "") -> str:
-    """Return the name under which hosts remember whose resources they are: PROJECT/PATH, the same in every checkout.
+    """Return the name of an owning playbook in the ledgers of hosts: PROJECT/PATH, the same in every checkout.
 
-    The project is called as its settings say, or as its directory is; an instance stands behind `#`.
+    PROJECT is the name in the project's settings, otherwise the name of its directory. `#INSTANCE` follows PATH.
+
+    :param path: the playbook's file
+    :param instance: see `Choice`
     """
     relative = project.relative(path) + (f"#{instance}" if instance else "")
     return relative if relative.startswith("/") else f"{project.name}/{relative}"
@@ -197,9 +219,10 @@ def owner(project: Project, path: Path, instance: str = "") -> str:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """A playbook as it was read, and each host with its plays; where there are none, that was reported.
+    """A playbook, and each of its hosts with its plays. If it is empty, a problem was reported.
 
-    `added` are the hosts of units added by hand, by service; `everywhere` all hosts of the plays, whatever the limit.
+    :param added: service → hosts with units that were added by hand
+    :param everywhere: names of all hosts of the plays, whatever the limit
     """
 
     project: Project
@@ -212,7 +235,7 @@ class _Chosen:
     everywhere: frozenset[str] = frozenset()
 
     def services(self, choice: Choice) -> tuple[Sequence[ServiceWork], Sequence[Relation]]:
-        """Return the services that are to be deployed, and their relations; report what is wrong with them."""
+        """Return the services to deploy, and their relations; report problems with them."""
         if self.inventory is None or not (self.relations or any(play.service for play in self.plays)):
             return (), ()
         from statecfg.run import declared
@@ -237,14 +260,14 @@ def _chosen(path: Path, choice: Choice) -> _Chosen:
     hosts = _hosts(found.plays, inventory, choice.limit, added)
     everywhere = frozenset(host.name for host, _ in hosts)
     if choice.limit is not None:
-        with collecting(), reporting():  # what is wrong was reported above
+        with collecting(), reporting():  # the call above reported all problems
             everywhere = frozenset(host.name for host, _ in _hosts(found.plays, inventory, None, added))
     warnings = _unread(path, choice, project, inventory)
     return _Chosen(project, inventory, found.plays, found.relations, hosts, warnings, added, everywhere)
 
 
 def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) -> tuple[str, ...]:
-    """Report variables of the command line that nothing declares or reads; return warnings if that is not certain."""
+    """Report command-line variables that nothing declares or reads; if this is uncertain, return warnings instead."""
     from statecfg.dialects.variable_names import Names
 
     if not choice.given:
@@ -264,9 +287,9 @@ def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) 
 def _reshaped(
     path: Path, choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape
 ) -> tuple[list[Job], list[HookFailure]]:
-    """Return the jobs with the graphs that hooks make of them, and the hooks that failed.
+    """Return the jobs with the graphs that hooks changed, and the failures of hooks.
 
-    Hosts wait for their hooks side by side: a service that does not answer holds all of them up as long as one.
+    The hooks of several hosts are called concurrently, so that a service that does not answer delays them only once.
     """
     kept = {job.host.name: job for job in jobs}
     failed: list[HookFailure] = []
@@ -287,14 +310,14 @@ def _reshaped(
             if each.graph is not None:
                 definition = _compiled(each.host, each.graph, each.evaluated, project)
                 kept[name] = replace(kept[name], definition=definition)
-        # Before the hooks nothing was wrong with it.
+        # The graph was valid before the hooks changed it.
         told = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
         report(*(replace(item, detail=item.detail + told) for item in found))
     return list(kept.values()), failed
 
 
 class _Asked:
-    """A host whose hooks are asked; `graph` is what they made of it, None where they failed or it is no graph."""
+    """A host whose hooks are called. `graph` is the result, None if a hook failed or returned no valid graph."""
 
     def __init__(self, host: Host, evaluated: _Evaluated) -> None:
         self.host, self.evaluated = host, evaluated
@@ -303,7 +326,7 @@ class _Asked:
         self.found: list[Problem] = []
 
     def ask(self, reshape: Reshape, playbook: str) -> None:
-        """Ask the hooks."""
+        """Call the hooks."""
         graph, own, used = self.evaluated
         variables = {name: value for play in own.values() for name, value in play.items()}
         known = {name: value.reveal() for name, value in used.items()}
@@ -315,7 +338,7 @@ class _Asked:
 
 
 def _side_by_side(calls: Sequence[Callable[[], None]]) -> None:
-    """Make calls in threads, some at a time, each in a copy of this context; raise what one of them raises."""
+    """Make calls in up to `AT_ONCE` threads, each in a copy of this context; if calls fail, raise the first error."""
     left = [(contextvars.copy_context(), call) for call in reversed(calls)]
     raised: list[BaseException] = []
 
@@ -327,21 +350,21 @@ def _side_by_side(calls: Sequence[Callable[[], None]]) -> None:
                 return
             try:
                 context.run(call)
-            except BaseException as error:  # raised again below, where somebody can hear it
+            except BaseException as error:  # raised again below, in the calling thread
                 raised.append(error)
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(calls)))]
     for thread in threads:
         thread.start()
     for thread in threads:
-        while thread.is_alive():  # a plain join would hold up Ctrl-C
+        while thread.is_alive():  # a join without timeout would delay Ctrl-C
             thread.join(0.5)
     if raised:
         raise raised[0]
 
 
 class _Shared:
-    """Problems of many hosts, each once, with the hosts that have it where not all do."""
+    """The problems of many hosts, each only once. A problem that not all hosts share names its hosts."""
 
     def __init__(self) -> None:
         self.hosts = 0
@@ -355,11 +378,11 @@ class _Shared:
             self.found.setdefault(key, (item, []))[1].append(host)
 
     def problems(self) -> list[Problem]:
-        """Return the problems in the order they were found."""
+        """Return the problems in the order in which they were found."""
         return [self._told(item, names) for item, names in self.found.values()]
 
     def _told(self, item: Problem, names: list[str]) -> Problem:
-        # Secrets are looked for once, on this machine.
+        # Problems with secrets never belong to a host: the controller looks each secret up once.
         shared = len(names) == self.hosts or item.code.startswith("SC042")
         if shared or (len(names) == 1 and names[0] in item.detail):
             return item
@@ -369,7 +392,12 @@ class _Shared:
 
 
 def hosts(pattern: str, choice: Choice) -> Work:
-    """Return the hosts of a pattern as jobs with nothing to do. Raises InvalidInput."""
+    """Return the hosts of a pattern as jobs with empty definitions.
+
+    :param pattern: a host pattern
+    :param choice: the inventory and the limit
+    :raises InvalidInput: if the inventory or the pattern is invalid
+    """
     from statecfg.playbook import project as projects
     from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
@@ -382,9 +410,9 @@ def hosts(pattern: str, choice: Choice) -> Work:
 def _hosts(
     plays: Iterable[Play], inventory: Inventory, limit: str | None, added: Mapping[str, Sequence[str]]
 ) -> list[tuple[Host, list[Play]]]:
-    """Return each host with its plays, in the order in which the plays name them.
+    """Return each host with its plays, in the order in which the plays name the hosts.
 
-    :param added: hosts that a service has beside those of its pattern; one that the inventory does not have is left out
+    :param added: service → hosts in addition to its pattern; hosts that are not in the inventory are ignored
     """
     found: dict[str, tuple[Host, list[Play]]] = {}
     all_plays = list(plays)
@@ -405,7 +433,7 @@ def _hosts(
 
 
 def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list[Host]:
-    """Return the hosts of these names that the inventory has and a limit leaves."""
+    """Return the hosts with these names that are in the inventory and within the limit."""
     there = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
     return [host for name in there for host in inventory.select(name, limit, empty_ok=True)]
 
@@ -416,17 +444,21 @@ def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Cho
 
 
 def _evaluated(host: Host, plays: Sequence[Play], choice: Choice) -> _Evaluated:
-    """Return the graph of a host, by node name the variables of its play, and the secrets that went into both."""
+    """Return the graph of a host, node name → variables of its play, and the secrets in both."""
     from statecfg.graph import opaque
 
-    # A secret inside a text, such as a rendered template, is known only from its having been revealed.
+    # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
     with opaque.recording() as used:
         graph, own = _graph(host, plays, choice)
     return graph, own, dict(used)
 
 
 def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project) -> Definition:
-    """Return the definition of a host: of the graph that was evaluated, or of what became of it."""
+    """Return the definition of a host.
+
+    :param graph: the evaluated graph, or the graph that hooks made of it
+    :param evaluated: the result of `_evaluated`
+    """
     from statecfg.graph import opaque
     from statecfg.playbook.compile import WireContext, compile_graph
 
@@ -438,7 +470,7 @@ def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project)
 
 
 def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:
-    """Return the graph of a host, and by node name the variables of the play that declares the node."""
+    """Return the graph of a host, and node name → variables of the play that declares the node."""
     from statecfg.graph.graph import merge_graphs
     from statecfg.playbook.plays import HostContext, Vars, evaluate
 
@@ -454,9 +486,9 @@ def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Ma
 
 
 def _with_others(host: Host, plays: Sequence[Play], choice: Choice) -> Iterator[tuple[Play, Mapping[str, Any]]]:
-    """Yield each play, and those that its service takes from another playbook, with the variables that win over all.
+    """Yield each play and the plays that its service includes from another playbook, with the overriding variables.
 
-    A service's variables win over those of the plays it takes.
+    A service's variables override those of the plays that it includes.
     """
     for play in plays:
         yield play, choice.extra
@@ -467,7 +499,7 @@ def _with_others(host: Host, plays: Sequence[Play], choice: Choice) -> Iterator[
 
 
 def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
-    """Return the nodes that have one of the tags, and all that they require, directly or through others."""
+    """Return the nodes that have one of the tags, and all nodes that they require, directly or indirectly."""
     from statecfg.graph.graph import Graph as Graphs
 
     wanted = frozenset(tags)

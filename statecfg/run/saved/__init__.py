@@ -1,1 +1,1 @@
-"""Saved plans: what was planned, and all that is needed to see, on any machine, whether it still holds."""
+"""Saved plans: the plan, and the data with which any machine can check whether the plan is still valid."""

@@ -1,4 +1,4 @@
-"""Says how what is here differs from what a saved plan was made from."""
+"""Describes the differences between the inputs of a saved plan and the current ones."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
 
 AGAIN = "plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE"
-MOST = 50  # differences that are shown
+MOST = 50  # maximum number of differences to show
 CHANGED = "has changed since the plan was made"
 
 Plan = Mapping[str, Any]
 
 
 def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
-    """Return the error for a plan that does not fit.
+    """Return the error for a plan that is no longer valid.
 
-    :param name: what messages call the plan
+    :param name: the plan's name in messages
     :param found: the differences
+    :param help: what the user should do
     """
     shown = [f"≠ {text}" for text in found[:MOST]]
     shown += [f"… and {len(found) - MOST:,} more"] if len(found) > MOST else []
@@ -35,7 +36,7 @@ def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
 
 
 def of_project(plan: Plan, project: Project) -> list[str]:
-    """Return the difference of a plan's project and this one, at most one."""
+    """Return the difference between a plan's project and this one; a list of at most one."""
     here = project.settings.name or project.root.name
     if plan["project"] != here:
         return [
@@ -47,9 +48,9 @@ def of_project(plan: Plan, project: Project) -> list[str]:
 
 
 def of_files(plan: Plan, project: Project, moved: Mapping[str, Path]) -> list[str]:
-    """Return how the files that a plan was made from differ from those that are here. Runs nothing of them.
+    """Return how a plan's input files differ from the current ones, without executing any of them.
 
-    :param moved: path in the plan → where the file is here, for those outside the project
+    :param moved: path in the plan → current path, for files outside the project
     """
     found = []
     for each in plan["inputs"]:
@@ -62,7 +63,11 @@ def of_files(plan: Plan, project: Project, moved: Mapping[str, Path]) -> list[st
 
 
 def of_inputs(plan: Plan, project: Project, read: Inputs, moved: Mapping[str, Path]) -> list[str]:
-    """Return how the files that were read now differ from those that were read for the plan."""
+    """Return how the files that were read now differ from those that were read for the plan.
+
+    :param read: the files that were read now
+    :param moved: path in the plan → current path, for files outside the project
+    """
     there = {str(path): name for name, path in moved.items()}
     now = {there.get(path) or project.relative(Path(path)): (kind, sha256) for kind, path, sha256 in read}
     before = {each["path"]: (each["kind"], each["sha256"]) for each in plan["inputs"]}
@@ -80,7 +85,7 @@ def _named(kind: str, path: str) -> str:
 
 
 def of_inventory(plan: Plan, inventory: Inventory) -> list[str]:
-    """Return how an inventory differs from that of the plan, in what it says of the plan's hosts."""
+    """Return how an inventory differs from the plan's inventory for the plan's hosts."""
     found = []
     for name, host in plan["hosts"].items():
         try:
@@ -107,7 +112,10 @@ def _value(value: Any) -> str:
 
 
 def of_secrets(plan: Plan, secrets: Mapping[str, str]) -> list[str]:
-    """Return which secrets have another value than when the plan was made, and which are new or gone."""
+    """Return which secrets are new, missing, or have a different value than when the plan was made.
+
+    :param secrets: name → current value
+    """
     before = plan["secrets"]
     found = [f"secret `{name}`: is not used any more" for name in before if name not in secrets]
     for name, value in secrets.items():
@@ -119,7 +127,11 @@ def of_secrets(plan: Plan, secrets: Mapping[str, str]) -> list[str]:
 
 
 def of_executor(plan: Plan, now: str, version: str) -> list[str]:
-    """Return the difference of the code that hosts run, at most one."""
+    """Return the difference between the code for hosts then and now; a list of at most one.
+
+    :param now: the current digest of the executor
+    :param version: the version of statecfg
+    """
     if plan["executor"] == now:
         return []
     return [
@@ -129,7 +141,10 @@ def of_executor(plan: Plan, now: str, version: str) -> list[str]:
 
 
 def of_definitions(plan: Plan, now: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the planned hosts that can't be applied as planned, each with what differs."""
+    """Return host → differences for the planned hosts to which the plan can't be applied.
+
+    :param now: the current result of `digests.definitions`
+    """
     found: dict[str, list[str]] = {}
     for name, host in plan["hosts"].items():
         status = host["report"]["status"]

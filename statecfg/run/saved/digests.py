@@ -1,4 +1,4 @@
-"""Digests of what a plan was made from: none of them lets anybody guess a secret quickly."""
+"""Digests of the inputs of a plan. None of them allows guessing a secret quickly."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's least values for scrypt.
+# About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's minimum values for scrypt.
 COST: Mapping[str, int] = {"n": 1 << 14, "r": 8, "p": 1}
-_SEARCHED = 1 << 20  # bytes of content in which every spelling of a secret is looked for; in more, the value itself
+_SEARCHED = 1 << 20  # bytes; larger content is searched only for the secret itself, not for other spellings of it
 _FIELDS = ("address", "port", "user", "proxy_jump", "become", "become_user", "python", "transport", "groups")
 
 
 def executor(jobs: Iterable[Job]) -> str:
-    """Return the digest of the executor with all node types that it may need for these jobs."""
+    """Return the digest of the executor and all node types that it may need for these jobs."""
     from statecfg.run import bundle
 
     return bundle.digest({name for job in jobs for name in job.definition.types})
 
 
 def definitions(jobs: Iterable[Job], secrets: Mapping[str, str]) -> dict[str, Json]:
-    """Return by host the digest of its definition, and by node name the digest of each node.
+    """Return host → the digest of its definition, and the digest of each node by node name.
 
-    :param secrets: name → value: the digests are of definitions in which the name stands for the value
+    :param secrets: name → value; a name replaces its value before the digests are computed
     """
     masked = _Masked(secrets)
     return {job.host.name: masked.of(job.definition) for job in jobs}
 
 
 class _Masked:
-    """Takes secrets out of definitions."""
+    """Masks secrets in definitions and computes their digests."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self.redactor = Redactor(secrets) if secrets else None
@@ -60,7 +60,7 @@ class _Masked:
         return {"definition": digest(layers), "nodes": nodes}
 
     def value(self, value: Any, blobs: Mapping[str, Blob]) -> Any:
-        """Return a value in which content that holds a secret shows its digest no more."""
+        """Return a value without the digests of content that contains a secret."""
         if isinstance(value, dict):
             if "$blob" in value:
                 return self.content(value, blobs)
@@ -83,7 +83,7 @@ class _Masked:
 
 
 def of_secrets(secrets: Mapping[str, str]) -> dict[str, Json]:
-    """Return for each secret a random salt and the slow digest of its value with that salt."""
+    """Return name → a random salt and the slow digest of the secret with this salt."""
     found = {}
     for name, value in sorted(secrets.items()):
         salt = randomness.token_bytes(16)
@@ -92,7 +92,7 @@ def of_secrets(secrets: Mapping[str, str]) -> dict[str, Json]:
 
 
 def is_secret(value: str, known: Mapping[str, Any]) -> bool:
-    """Return whether a secret has the value whose digest is `known`."""
+    """Return whether a value is the secret with the digest `known`."""
     try:
         salt, wanted = bytes.fromhex(known["salt"]), bytes.fromhex(known["scrypt"])
     except ValueError:
@@ -105,9 +105,9 @@ def _slow(value: str, salt: bytes) -> bytes:
 
 
 def of_host(host: Host, salt: str) -> Json:
-    """Return what an inventory says of a host: its address and the like as they are, variables as digests.
+    """Return a host's data from the inventory: connection options and groups as they are, variables as digests.
 
-    :param salt: of the plan; with it, equal variables of two plans don't look equal
+    :param salt: the plan's salt; it hides whether two plans have equal variables
     """
     said: Json = {key: getattr(host, key) for key in _FIELDS}
     said["groups"] = list(host.groups)
@@ -120,7 +120,7 @@ def _of_variable(value: Any, salt: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with the names of secrets in place of them: their values are compared by themselves."""
+    """Return a value with secrets replaced by their names. `of_secrets` covers their values."""
     if hidden(value):
         return ["secret", value.name]
     if isinstance(value, Mapping):

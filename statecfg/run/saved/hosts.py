@@ -1,4 +1,4 @@
-"""Hosts of a saved plan: what is expected of them, and how one that refused differs from its plan."""
+"""The hosts of a saved plan: their fingerprints and host keys, and how a host that refused differs from the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ STALE = {
 def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return how a host that refused differs from its plan, node by node.
 
-    Parameters: `planned` its report in the plan; `now` its report with `differs`, the names of the nodes.
+    :param planned: the host's report in the plan
+    :param now: the host's current report, with the names of the nodes in `differs`
     """
     before, after = _by_name(planned), _by_name(now)
     went, goes = _going(planned), _going(now)
@@ -48,7 +49,10 @@ def _moved(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, go
 
 
 def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
-    """Return in a few words what would be done to a node; `goes` says that it is to be removed."""
+    """Return in a few words what would happen to a node.
+
+    :param goes: whether the node is a removal
+    """
     if node is None:
         return "not there"
     if goes:
@@ -63,15 +67,15 @@ def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
 
 
 def expected(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return for each host the fingerprint of what each node would do."""
+    """Return host → node → fingerprint of the node's planned changes."""
     return {name: host["report"].get("fingerprints") or {} for name, host in plan["hosts"].items()}
 
 
 def peers(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return for each host the key that it showed when the plan was made."""
+    """Return host → the host key when the plan was made, "" if unknown."""
     return {name: str(host["report"].get("peer") or "") for name, host in plan["hosts"].items()}
 
 
 def refusal(differs: Sequence[str]) -> dict[str, Any]:
-    """Return the report of a host that was refused without a visit."""
+    """Return the report of a host that statecfg refused without connecting to it."""
     return {"status": "refused", "layers": [], "summary": {}, "error": dict(STALE), "differs": list(differs)}

@@ -1,4 +1,4 @@
-"""Says where a plan comes from: who made it, when, and from which git commit."""
+"""Determines the origin of a plan: who made it, when, and from which git commit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 20.0  # seconds that git may take
-MOST = 20  # names of modified inputs that are kept
+PATIENCE = 20.0  # time limit of git in seconds
+MOST = 20  # maximum number of modified inputs to record
 
 
 def origin(root: Path, files: Iterable[str]) -> dict[str, Any]:
-    """Return who makes a plan here and now, and from which commit.
+    """Return the origin of a plan that is made now.
 
     :param root: directory of the project
     :param files: absolute paths of the plan's inputs
@@ -42,8 +42,8 @@ def _git(root: Path, files: set[str]) -> tuple[str | None, list[str] | None]:
 
 
 def _ran(root: Path, *arguments: str) -> bytes | None:
-    """Return what git says, None where there is no git, no repository, or no answer."""
-    # Programs that a repository's settings name are not started just to look at it.
+    """Return the output of git, None if git is missing or fails."""
+    # Don't start programs that the repository's settings configure.
     argv = ["git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-C", str(root), *arguments]
     environ = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:

@@ -1,4 +1,4 @@
-"""The file of a saved plan: JSON whose first line names its format, the version that made it, and a checksum."""
+"""The file of a saved plan: JSON whose first line contains the format, the version of statecfg, and a checksum."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ Json = dict[str, Any]
 
 
 def text(plan: Mapping[str, Any], statecfg: str) -> bytes:
-    """Return a plan as the content of its file.
+    """Return the content of a plan's file. Its checksum is the SHA-256 of the whole content without the checksum.
 
     :param plan: JSON data
-    :param statecfg: the version of statecfg that made it
-    The checksum is the SHA-256 of the whole content without the checksum itself.
+    :param statecfg: the version of statecfg that made the plan
     """
     body = json.dumps(plan, indent=1).encode().removeprefix(b"{\n") + b"\n"
     said = f'{{"format": "{FORMAT}", "version": {VERSION}, "statecfg": {json.dumps(statecfg)}, "sha256": "'
@@ -44,7 +43,10 @@ def text(plan: Mapping[str, Any], statecfg: str) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a plan's file with mode 0600: all of it or nothing. Raises InvalidInput."""
+    """Write a plan's file with mode 0600, atomically.
+
+    :raises InvalidInput: if the file can't be written
+    """
     try:
         durable.replace(str(path), [content])
     except OSError as error:
@@ -52,17 +54,21 @@ def write(path: Path, content: bytes) -> None:
 
 
 def is_plan(head: bytes) -> bool:
-    """Return whether a file is a saved plan, by the first bytes of its content."""
+    """Return whether a file is a saved plan.
+
+    :param head: the first bytes of the file
+    """
     return _OURS.match(head) is not None
 
 
 def parse(data: bytes, name: str, statecfg: str) -> Json:
-    """Return the plan in the content of a file, checked.
+    """Check the content of a plan's file, and return the plan.
 
-    :param name: what messages call the file
-    :param statecfg: our own version
-    :raises StalePlan: another version of statecfg made it
-    :raises InvalidInput: it is damaged, was edited, or is no plan
+    :param data: the content of the file
+    :param name: the file's name in messages
+    :param statecfg: this version of statecfg
+    :raises StalePlan: if another version of statecfg made the plan
+    :raises InvalidInput: if the file is damaged, was edited, or is not a plan
     """
     if len(data) > LARGEST:
         raise _wrong(name, f"is larger than {LARGEST:,} bytes")
@@ -87,7 +93,7 @@ def parse(data: bytes, name: str, statecfg: str) -> Json:
         raise _wrong(name, f"is damaged: {error}") from None
     if wrong := shape.misshapen(plan):
         raise _wrong(name, f"is damaged: `{wrong}` is missing or wrong")
-    # It names what is run here; that is never anything outside the project.
+    # statecfg evaluates the playbook that the plan names, so it must be inside the project.
     for key in ("playbook", "directory"):
         if os.path.isabs(plan[key]) or ".." in Path(plan[key]).parts:
             raise _wrong(name, f"is damaged: `{key}` is outside the project")

@@ -1,4 +1,4 @@
-"""The shape of a saved plan: what has to be in it for everything that reads it to rely on."""
+"""The shape of a saved plan: the keys and types that all code that reads a plan relies on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from statecfg.problems import inputs
 from statecfg.remote.graph.names import HostStatus, Outcome
 
-# A type, a set of texts, `[…]` a list of such, `(…,)` a map from any name to such, or a map of keys, where `?key`
-# may be missing or null.
+# A type, a set of allowed strings, `[shape]` for a list, `(shape,)` for a map with any keys, or a map of key → shape.
+# The value of `?key` may be missing or null.
 Shape = Any
 
 _ACTION = {"op": str, "args": dict}
@@ -71,7 +71,7 @@ PLAN: Shape = {
 
 
 def misshapen(value: Any, shape: Shape = PLAN, where: str = "") -> str:
-    """Return the name of the first part that is missing or of the wrong shape, such as `hosts.web1.report`, or ""."""
+    """Return the path of the first part that is missing or has the wrong shape, such as `hosts.web1.report`, or ""."""
     if isinstance(shape, type | frozenset):
         right = type(value) is shape if isinstance(shape, type) else isinstance(value, str) and value in shape
         return "" if right and not (isinstance(value, str) and "\0" in value) else where or "the whole"
