@@ -1,6 +1,6 @@
-"""What people change by hand in services, units and relations: kept now, acted on by the next apply.
+"""Manual changes of services, units and relations. They are stored immediately; the next apply acts on them.
 
-The names are checked by the caller against what `show` returns; what went away in between raises InvalidInput, too.
+The caller checks the names against the result of `show`. Things that vanish in between raise InvalidInput as well.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from statecfg.store.units.relations import unit_name
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The services of a project, their units and relations, as the store has them at one moment.
+    """The services of a project, their units and relations at one moment.
 
-    :param services: name → service, by name, with those that were destroyed and whose units are not gone yet
-    :param units: name → unit, by service and number
-    :param relations: in the order in which they were made, with those that end
+    :param services: name → service, sorted by name, including destroyed services that still have units
+    :param units: name → unit, sorted by service and number
+    :param relations: in the order of their creation, including those that are ending
     """
 
     services: Mapping[str, ServiceRow]
@@ -38,7 +38,7 @@ class Shown:
 
 
 def projects(store: Store) -> list[str]:
-    """Return the projects that have, or had, services, by name."""
+    """Return the names of the projects that have or had services, sorted."""
     with store.reading() as connection:
         return list(connection.execute(select(service.c.project).distinct().order_by(service.c.project)).scalars())
 
@@ -65,7 +65,7 @@ def show_in(connection: Connection, project: str) -> Shown:
 
 
 def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...]]:
-    """Return by relation the names of the units that runs stopped there, sorted."""
+    """Return relation → sorted names of the units whose hooks a run stopped there, because they would never end."""
     asked = (
         select(relation_unit.c.relation, service.c.name, unit.c.number)
         .join(unit, relation_unit.c.unit == unit.c.id)
@@ -99,10 +99,10 @@ def _service(row: Row[Any]) -> ServiceRow:
 
 
 def add_unit(store: Store, project: str, name: str, host: str | None = None) -> UnitRow:
-    """Give a service one more unit; return it.
+    """Add a unit to a service; return the unit.
 
-    :param host: where; None: on that one of its hosts that has the fewest units of it
-    :raises InvalidInput: there is no such service, or no host to choose from
+    :param host: its host; None for the service's host that has the fewest of its units
+    :raises InvalidInput: the service does not exist, or has no host to choose from
     """
 
     def make(connection: Connection) -> UnitRow:
@@ -114,7 +114,7 @@ def add_unit(store: Store, project: str, name: str, host: str | None = None) -> 
         chosen = host if host is not None else min(row.hosts, key=used.count)
         held = [each for each in row.without["hosts"] if each != chosen]
         connection.execute(update(service).where(service.c.id == row.id).values(without={**row.without, "hosts": held}))
-        # A unit whose host the pattern names goes when the pattern does not name it any more, as all there.
+        # The first unit on a host of the service's pattern is removed once the pattern no longer names the host.
         added = chosen not in row.hosts or chosen in used
         number = service_ends.add(connection, row.id, chosen, added, time.time())
         return _unit(connection, project, unit_name(name, number))
@@ -123,10 +123,10 @@ def add_unit(store: Store, project: str, name: str, host: str | None = None) -> 
 
 
 def remove_unit(store: Store, project: str, name: str) -> UnitRow:
-    """Let a unit die; return it. Its host gets no other one by itself, as long as the playbook names it.
+    """Mark a unit as dying; return it. Applies don't replace it while the playbook still names its host.
 
     :param name: SERVICE/NUMBER
-    :raises InvalidInput: there is no such unit
+    :raises InvalidInput: the unit does not exist
     """
 
     def drop(connection: Connection) -> UnitRow:
@@ -144,7 +144,7 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
 
 
 def forget_units(store: Store, project: str, host: str) -> list[str]:
-    """Enter that the units of a project on a host are gone with it; return their names. The next apply tells others."""
+    """Store that the units of a project on a host are gone; return their names. The next apply notifies other units."""
 
     def drop(connection: Connection) -> list[str]:
         found = unit_rows.units_in(connection, project, host=host)
@@ -156,10 +156,11 @@ def forget_units(store: Store, project: str, host: str) -> list[str]:
 
 
 def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
-    """Relate two services, or the units of one with each other; return whether they were not related so before.
+    """Create a relation between two services, or between the units of one service.
 
     :param ends: two, of different services, or one for peers
-    :raises InvalidInput: there is no such service
+    :returns: whether the relation is new
+    :raises InvalidInput: a service does not exist
     """
 
     def make(connection: Connection) -> bool:
@@ -171,7 +172,7 @@ def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
             connection.execute(update(service).where(service.c.id == row.id).values(without=without))
         if _related(connection, project, ends) is not None:
             return False
-        # What somebody had ended by hand, and is declared, is the playbook's again.
+        # A declared relation that was ended manually belongs to the playbook again.
         holders = [row.playbook for row in rows if shown in row.without["relations"]]
         services = service_ends.service_names(connection, project)
         unit_relations.begin(connection, holders[0] if holders else "", ends, services, time.time())
@@ -181,7 +182,7 @@ def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
 
 
 def unrelate(store: Store, project: str, ends: Sequence[End]) -> bool:
-    """Let a relation end; return whether there was one. One that a playbook declares is not made again by itself."""
+    """End a relation; return whether it existed. Applies don't create it again while a playbook declares it."""
 
     def drop(connection: Connection) -> bool:
         row = _related(connection, project, ends)
@@ -208,11 +209,11 @@ def _related(connection: Connection, project: str, ends: Sequence[End]) -> Row[A
 
 
 def set_settings(store: Store, project: str, name: str, values: Json, reset: Iterable[str] = ()) -> Json:
-    """Set settings of a service by hand; return all that are set so.
+    """Set settings of a service manually; return all its manual settings.
 
-    :param values: option → value, of the type that its schema says
-    :param reset: options that get back what the playbook or the schema says
-    :raises InvalidInput: there is no such service
+    :param values: option → value of the type in the schema
+    :param reset: options that return to the value of the playbook or the schema
+    :raises InvalidInput: the service does not exist
     """
     gone = set(reset)
 
@@ -226,20 +227,20 @@ def set_settings(store: Store, project: str, name: str, values: Json, reset: Ite
 
 
 def get_settings(store: Store, project: str, name: str) -> dict[str, Any]:
-    """Return the settings of a service as its units see them, those left out that are secret.
+    """Return the settings of a service as its units see them, without the secret ones.
 
-    :raises InvalidInput: there is no such service
+    :raises InvalidInput: the service does not exist
     """
     with store.reading() as connection:
         return unit_rows.effective(_living(connection, project, name))
 
 
 def resolve(store: Store, project: str, name: str, retry: bool) -> list[str]:
-    """Go on with a unit whose hooks failed; return these hooks.
+    """Continue a unit whose hooks failed; return these hooks.
 
     :param name: SERVICE/NUMBER
-    :param retry: the next run tries them again; otherwise they count as done
-    :raises InvalidInput: there is no such unit
+    :param retry: whether the next run retries them; otherwise they count as successful
+    :raises InvalidInput: the unit does not exist
     """
 
     def change(connection: Connection) -> list[str]:

@@ -1,6 +1,6 @@
-"""Services come and go: what a playbook declares is made, what it does not declare any more is dying.
+"""Create the services, units and relations that a playbook declares, and end those that it no longer declares.
 
-Everything here works on a connection inside a transaction of the caller's.
+All functions work on a connection inside a transaction of the caller.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def deploy_in(
     prune: bool,
     now: float,
 ) -> None:
-    """Make the services, units and relations that a playbook declares; what is there already stays as it is.
+    """Create or update the services that a playbook declares, and create their missing units and relations.
 
     :param playbook: PROJECT/PATH
-    :param declared: its services; each host of one that has no unit of it gets one
-    :param relations: between them
-    :param addresses: host → its addresses, of the hosts whose are known
-    :param prune: what the playbook declared and does not any more is dying from now on
+    :param declared: its services; each host of a service without a unit of it gets one
+    :param relations: its relations
+    :param addresses: host → its addresses, for hosts with known addresses
+    :param prune: whether to end what the playbook no longer declares
     :param now: seconds since 1970
-    :raises InvalidInput: another playbook has a service of this name, or a relation is with a service that is not there
+    :raises InvalidInput: another playbook has a service with this name, or a related service does not exist
     """
     _refuse(connection, project, playbook, declared)
     if prune:
@@ -96,7 +96,7 @@ def _service(connection: Connection, project: str, playbook: str, each: Declared
 
 
 def find(connection: Connection, project: str, name: str) -> Row[Any] | None:
-    """Return the row of a service, also of one that was destroyed; None for none."""
+    """Return the row of a service, also if it was destroyed; None if it never existed."""
     return connection.execute(select(service).where(service.c.project == project, service.c.name == name)).one_or_none()
 
 
@@ -114,9 +114,9 @@ def _units(connection: Connection, owner: Row[Any], each: Declared, prune: bool,
 
 
 def add(connection: Connection, service_id: int, host: str, added: bool, now: float) -> int:
-    """Make a unit; return its number.
+    """Create a unit; return its number.
 
-    :param added: it was asked for by hand, and stays where the service's pattern does not name its host
+    :param added: whether it was added manually; then it stays even if the service's pattern does not name its host
     """
     number = int(connection.execute(select(service.c.next).where(service.c.id == service_id)).scalar_one())
     connection.execute(update(service).where(service.c.id == service_id).values(next=number + 1))
@@ -135,16 +135,16 @@ def _prune_services(connection: Connection, project: str, playbook: str, names: 
 
 
 def _end(connection: Connection, service_id: int) -> None:
-    """Destroy a service: its relations end and its units are dying. Its row stays, for its numbers."""
+    """Destroy a service: end its relations and mark its units as dying. Keep its row with the next unit number."""
     connection.execute(update(service).where(service.c.id == service_id).values(alive=False, overrides={}))
     unit_relations.end_all(connection, service_id)
     connection.execute(update(unit).where(unit.c.service == service_id, ~unit.c.gone).values(dying=True))
 
 
 def leave_in(connection: Connection, project: str, playbook: str, hosts: Sequence[str], now: float) -> None:
-    """Destroy what a playbook declares: its units on these hosts, and the services of which none stays elsewhere.
+    """Destroy a playbook's units on these hosts, and its services that have no units on other hosts.
 
-    :param hosts: those that the run is about
+    :param hosts: the hosts of the run
     :param now: seconds since 1970
     """
     mine = select(service.c.id).where(service.c.project == project, service.c.playbook == playbook, service.c.alive)
@@ -162,7 +162,7 @@ def leave_in(connection: Connection, project: str, playbook: str, hosts: Sequenc
 
 
 def relations_of(connection: Connection, project: str) -> list[Row[Any]]:
-    """Return the rows of a project's relations that do not end, in the order in which they were made."""
+    """Return the rows of a project's relations that are not ending, in the order of their creation."""
     asked = select(relation).join(service, relation.c.service == service.c.id)
     live = asked.where(service.c.project == project, ~relation.c.dying)
     return list(connection.execute(live.order_by(relation.c.id)).all())
@@ -171,19 +171,19 @@ def relations_of(connection: Connection, project: str) -> list[Row[Any]]:
 def ends_of(row: Row[Any], names: Mapping[int, str]) -> tuple[End, ...]:
     """Return the ends of a relation, sorted.
 
-    :param names: id of a service → its name
+    :param names: id of a service → name
     """
     ends = [(names[row.service], row.name)]
     return tuple(sorted([*ends, (names[row.other], row.other_name)] if row.other is not None else ends))
 
 
 def shown(ends: Iterable[End]) -> str:
-    """Return the ends of a relation as people write them: `db:db web:db`."""
+    """Return the ends of a relation as text, such as `db:db web:db`."""
     return " ".join(f"{name}:{called}" for name, called in sorted(ends))
 
 
 def service_names(connection: Connection, project: str) -> dict[str, int]:
-    """Return the services of a project that were not destroyed: name → id, by name."""
+    """Return the services of a project that were not destroyed: name → id, sorted by name."""
     rows = connection.execute(select(service).where(service.c.project == project, service.c.alive))
     return {row.name: row.id for row in sorted(rows, key=lambda row: str(row.name))}
 
@@ -225,7 +225,7 @@ def _known_services(declared: Sequence[tuple[End, ...]], services: Mapping[str, 
 def _withheld(
     connection: Connection, services: Mapping[str, int], playbook: str, declared: Sequence[tuple[End, ...]]
 ) -> set[str]:
-    """Return the relations that were ended by hand, as `shown`; what is declared no more is forgotten."""
+    """Return the relations that were ended manually, as `shown`. Forget those that are no longer declared."""
     wanted = {shown(ends) for ends in declared}
     rows = connection.execute(
         select(service).where(service.c.id.in_(services.values()), service.c.playbook == playbook)
@@ -241,10 +241,12 @@ def _withheld(
 
 
 def addressed_in(connection: Connection, project: str, host: str, addresses: Mapping[str, str]) -> set[int]:
-    """Enter the addresses of a host; return the units that were told that a unit there has another one.
+    """Store the addresses of a host, for its units and in their relation settings.
 
-    :param addresses: "private-address" and "public-address". A unit's relation settings get the new one, too, unless a
-        hook has put something else there
+    Don't change an address in relation settings that a hook has changed.
+
+    :param addresses: "private-address" and "public-address"
+    :returns: the units that are notified of changed relation settings
     """
     mine = select(service.c.id).where(service.c.project == project)
     there = select(unit).where(unit.c.service.in_(mine), unit.c.host == host, ~unit.c.gone)

@@ -1,6 +1,6 @@
-"""The tables of services, their units and relations. Rows of different projects never meet.
+"""The tables of services, their units and relations. Rows of different projects are never related.
 
-What hosts say is kept as JSON: PostgreSQL takes not every text.
+Texts from hosts are stored as JSON, because PostgreSQL does not accept every text.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from statecfg.store.tables import Json, metadata
 
 _NEW = {"since": 2}
 
-# A project in this store. `mark` tells it from a project of the same name in another store: hosts remember it with the
-# units they have. `next_relation` is the number of its next relation.
+# A project in this store. `mark` distinguishes it from projects with the same name in other stores: hosts store it with
+# their units. `next_relation` is the number of its next relation.
 project = Table(
     "project",
     metadata,
@@ -22,10 +22,10 @@ project = Table(
     info={"since": 3},
 )
 
-# A service stays when it is destroyed (`alive`), so that `next`, the number of its next unit, never goes back.
-# `settings` are the playbook's and `overrides` those of `service set`; neither holds a secret: of the secret ones only
-# a slow hash with a salt of the service's own is here, so that a change of them is seen. `hosts` are those of its
-# pattern when it was last deployed; `without` is what somebody took away by hand and the playbook still declares.
+# The row of a destroyed service stays (`alive` is false), so that `next`, the number of its next unit, never decreases.
+# `settings` are from the playbook, `overrides` from `service set`. Neither contains secrets: `secrets` is a slow hash of
+# them with the service's own `salt`, to detect changes. `hosts` are those of its pattern at the last deployment.
+# `without` lists what was removed manually although the playbook still declares it.
 service = Table(
     "service",
     metadata,
@@ -53,11 +53,11 @@ service = Table(
     info=_NEW,
 )
 
-# `state` is the one last reached, `error` the error state it is in instead ("" for none), `tried` the run in which its
-# hook failed last. `charm` and `configured` are the digests of the files and settings it has been told of, and `failed`
-# of those that the hook that failed was to tell it of ("" for none).
-# A unit that is `gone` stays until nobody in its relations has to be told so.
-# `early`: it was made by 0.3.0 or before, which kept the charms of all projects in one directory of the host.
+# `state` is the last state that the unit reached, `error` its error state ("" for none), `tried` the run in which its
+# hook failed last. `charm` and `configured` are the digests of the files and settings that the unit knows. `failed` is
+# the digest of those that the failed hook should have announced ("" for none).
+# The row of a unit that is `gone` stays until all units in its relations were notified.
+# `early`: created by 0.3.0 or earlier, which stored the charms of all projects in one directory on the host.
 unit = Table(
     "unit",
     metadata,
@@ -86,8 +86,8 @@ unit = Table(
     info=_NEW,
 )
 
-# A relation of peers has no other end. `playbook` is who declares it, "" for one made by `service relate`. `number` is
-# what charms see behind the colon: it counts the relations of a project from 0 and is never given again.
+# A peer relation has no other end. `playbook` declares it; "" if `service relate` made it. `number` is what charms see
+# after the colon: it counts the relations of a project from 0 and is never reused.
 relation = Table(
     "relation",
     metadata,
@@ -104,9 +104,9 @@ relation = Table(
     info=_NEW,
 )
 
-# A unit that has entered a relation: its settings there, and the units it was told of (`members`, names).
-# `gone`: it has left; `failed` and `remote` are the hook that failed and its remote unit, `upto` the last event that
-# it was to answer. `unsettled`: a run stopped the unit there because its hooks would have gone on for ever.
+# A unit that has entered a relation: its settings there, and the names of the units that it knows (`members`).
+# `gone`: it has left. `failed` and `remote` are the failed hook and its remote unit, `upto` the last event that this
+# hook handles. `unsettled`: a run stopped the unit's hooks there because they would never end.
 relation_unit = Table(
     "relation_unit",
     metadata,
@@ -125,8 +125,8 @@ relation_unit = Table(
     info=_NEW,
 )
 
-# What happened, in the order in which it did: they are reduced when the next hook is asked for (see
-# `units.scheduler`), so what happens while a hook runs is never taken for what that hook has seen.
+# The events of units in relations, in their order. They are reduced when the next hook is determined (see
+# `units.rules.scheduler`). So events that happen while a hook runs do not count as handled by that hook.
 unit_event = Table(
     "unit_event",
     metadata,
@@ -139,7 +139,7 @@ unit_event = Table(
     info=_NEW,
 )
 
-# What hooks said. It outlives the unit.
+# The log of the hooks. It remains when the unit is deleted.
 unit_log = Table(
     "unit_log",
     metadata,

@@ -1,6 +1,6 @@
-"""Services, their units and relations in the store: all that others use of it, from one place.
+"""Services, their units and relations in the store: the interface for other packages.
 
-What ends in `_in` works on a connection inside a transaction of the caller's; the rest makes one of its own.
+Functions whose names end in `_in` work on a connection inside a transaction of the caller. The others open their own.
 """
 
 from statecfg.store.service_changes import (

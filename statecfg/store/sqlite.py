@@ -1,4 +1,4 @@
-"""The store as a SQLite file: looked at before it is opened, made whole or not at all, copied while in use."""
+"""The store as a SQLite file: check it before opening, create it atomically, and copy it while it is in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BUSY = 10.0  # seconds to wait for another writer.
 _HEADER = b"SQLite format 3\0"
 _PRAGMAS = ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF")
-# File systems whose locks or caches are another machine's. Source: https://www.sqlite.org/faq.html, question 5.
+# File systems with locks or caches on another machine. Source: https://www.sqlite.org/faq.html, question 5.
 NETWORK = re.compile(
     r"nfs4?|cifs|smb3|smbfs|9p|virtiofs|ceph|afs|lustre|gfs2|ocfs2|glusterfs|beegfs|gpfs|orangefs|coda|ncpfs|"
     r"fuse\.(sshfs|glusterfs|s3fs|rclone|ceph|davfs)"
@@ -43,7 +43,10 @@ _MEANING = {
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open an existing file with our settings. Raises sqlite3.Error."""
+    """Open an existing file with statecfg's settings.
+
+    :raises sqlite3.Error: the file can't be opened
+    """
     quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
         f"file:{quoted}?mode=rw", timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True
@@ -58,7 +61,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def explain(problem: sqlite3.Error, shown: str) -> StoreError:
-    """Return what a failure of the file means."""
+    """Return the StoreError that explains a failure of the file."""
     name = getattr(problem, "sqlite_errorname", "")
     for start, (words, help) in _MEANING.items():
         if name.startswith(start):
@@ -69,11 +72,11 @@ def explain(problem: sqlite3.Error, shown: str) -> StoreError:
 
 
 def prepare(address: Address, fill: Callable[[Path], None]) -> None:
-    """Look at the file before it is opened; make it where there is none.
+    """Check the file before it is opened. Create it if it does not exist.
 
-    :param address: where it is
+    :param address: address of the file
     :param fill: writes a new store into an empty file
-    :raises StoreError: the file is damaged, can't be written, or lies on a network file system; it is left as it is
+    :raises StoreError: the file is damaged, can't be written, or is on a network file system; it remains unchanged
     """
     path = address.path
     assert path is not None
@@ -92,7 +95,7 @@ def prepare(address: Address, fill: Callable[[Path], None]) -> None:
         return
     except OSError as problem:
         raise StoreError(f"{path}: {problem.strerror}", "look at the rights of the directories above it") from None
-    if info.st_nlink > 1:  # whoever made it may have been killed at the last step
+    if info.st_nlink > 1:  # the process that created it may have been killed before the last step
         _sweep(path)
     _look(path, info)
 
@@ -118,7 +121,7 @@ def _look(path: Path, info: os.stat_result) -> None:
 
 
 def _refuse_network(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):  # a machine that does not tell
+    with contextlib.suppress(FileNotFoundError):  # this machine has no mountinfo
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             kind = file_system(os.stat(path.parent).st_dev, mounts)
         if NETWORK.fullmatch(kind):
@@ -129,9 +132,9 @@ def _refuse_network(path: Path) -> None:
 
 
 def file_system(device: int, mounts: Iterable[str]) -> str:
-    """Return the kind of the file system with a device number, "" where it is not mounted under that number.
+    """Return the type of the file system with a device number; "" if no mount has that number.
 
-    :param device: `st_dev` of a directory in it
+    :param device: `st_dev` of a directory in the file system
     :param mounts: the lines of /proc/self/mountinfo. Source: proc_pid_mountinfo(5)
     """
     number = f"{os.major(device)}:{os.minor(device)}"
@@ -143,14 +146,14 @@ def file_system(device: int, mounts: Iterable[str]) -> str:
 
 
 def _make(path: Path, fill: Callable[[Path], None]) -> None:
-    """Make the store beside its place and put it there in one step: a crash leaves none or a whole one."""
+    """Create the store under a temporary name, then link it in one step. A crash leaves no store or a complete one."""
     try:
         _sweep(path)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{_new(path)}{os.getpid()}-")  # mode 0600
         os.close(handle)
         try:
             fill(Path(name))
-            with contextlib.suppress(FileExistsError):  # another process was quicker: its store it is
+            with contextlib.suppress(FileExistsError):  # another process was faster: use its store
                 os.link(name, path)
         finally:
             os.unlink(name)
@@ -161,17 +164,17 @@ def _make(path: Path, fill: Callable[[Path], None]) -> None:
 
 
 def _new(path: Path) -> str:
-    """Return what the names of stores begin with that are being made; the id of the process follows."""
+    """Return the start of the temporary names of new stores; the process id follows."""
     return f".{path.name}-new-"
 
 
 def _sweep(path: Path) -> None:
-    """Remove what processes left that were killed while they made the store."""
+    """Delete the temporary files of processes that were killed while they created the store."""
     start = _new(path)
     for name in os.listdir(path.parent):
         pid = name.removeprefix(start).partition("-")[0] if name.startswith(start) else ""
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-            with contextlib.suppress(FileNotFoundError):  # somebody else sweeps, too
+            with contextlib.suppress(FileNotFoundError):  # another process deleted it
                 os.unlink(path.parent / name)
 
 
@@ -184,7 +187,10 @@ def _sync(folder: Path) -> None:
 
 
 def check(path: Path) -> list[str]:
-    """Return what is wrong inside the file, in SQLite's words. Raises sqlite3.Error where it can't even be asked."""
+    """Return SQLite's messages about damage in the file; [] if there is none.
+
+    :raises sqlite3.Error: the file can't be checked
+    """
     with contextlib.closing(connect(path)) as connection:
         found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
         orphans = [
@@ -194,15 +200,16 @@ def check(path: Path) -> list[str]:
 
 
 def backup(path: Path, target: Path) -> None:
-    """Copy the store into a file while others write to it; the copy is whole, or not there at all.
+    """Copy the store into a file while other processes may write to it. The copy is complete or does not exist.
 
-    Raises sqlite3.Error and OSError.
+    :raises sqlite3.Error: the store can't be read, or the copy can't be written
+    :raises OSError: the copy can't be written
     """
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     os.close(handle)
     try:
         with contextlib.closing(connect(path)) as source, contextlib.closing(sqlite3.connect(name)) as copy:
-            # Held from here on, so that no writer makes the copy start again: writers wait for the one pass.
+            # Hold a read lock, so that no writer makes the copy restart. Writers wait until the copy is finished.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_schema").close()
             source.backup(copy)

@@ -1,4 +1,4 @@
-"""The tables: one schema for SQLite and PostgreSQL. A change of it is a new version in `migrations`."""
+"""The tables: one schema for SQLite and PostgreSQL. Every change needs a new version in `migrations`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ metadata = MetaData()
 
 
 class Json(TypeDecorator[Any]):
-    """Any JSON value, as ASCII text: the databases' own types lose large numbers or refuse the character 0."""
+    """Any JSON value, as ASCII text. The databases' JSON types lose large numbers or refuse the character NUL."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Any) -> str:
-        """Return the value as text."""
+        """Convert a value to text."""
         return json.dumps(value, separators=(",", ":"))
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
-        """Return the value of a text. Raises StoreError where it is damaged."""
+        """Convert a text to its value.
+
+        :raises StoreError: the text is not JSON
+        """
         try:
             return None if value is None else json.loads(value)
         except ValueError:
@@ -44,7 +47,7 @@ class Json(TypeDecorator[Any]):
             ) from None
 
 
-# The schema itself: one row.
+# The version of the schema: one row.
 schema_version = Table(
     "schema_version",
     metadata,
@@ -52,7 +55,7 @@ schema_version = Table(
     Column("version", Integer, nullable=False),
 )
 
-# PostgreSQL: the holder of a lock (see `locks`). `expires` by the server's clock, seconds since 1970.
+# PostgreSQL: the holder of a lock (see `locks`). `expires`: by the server's clock, seconds since 1970.
 lease = Table(
     "lease",
     metadata,
@@ -63,7 +66,7 @@ lease = Table(
     Column("expires", Double, nullable=False),
 )
 
-# PostgreSQL: the writes that were committed, so that one whose answer was lost is not done twice (see `database`).
+# PostgreSQL: marks of committed transactions, so that one whose response was lost is not repeated (see `database`).
 commit_mark = Table(
     "commit_mark",
     metadata,
@@ -71,9 +74,9 @@ commit_mark = Table(
     Column("at", Double, nullable=False, index=True),
 )
 
-# Times are seconds since 1970. A host may be tagged or bound before it was ever met: then `registered` is null.
-# `project`: a host that two projects have is two rows. It is "" for a host of 0.3.0 whose project is not known: the
-# first project that asks for the host gets the row.
+# Times are seconds since 1970. `registered` is null if the host was tagged or bound and never contacted. A host in two
+# projects has two rows. `project` is "" for a host from 0.3.0 whose project is unknown: the first project that changes
+# the host gets the row.
 host = Table(
     "host",
     metadata,
@@ -99,11 +102,11 @@ binding = Table(
     Column("host", ForeignKey("host.id", ondelete="CASCADE"), primary_key=True),
     Column("playbook", Text, primary_key=True),
     Column("since", Double, nullable=False),
-    # Lineage of the ledger that has the playbook's resources: root's and another user's on one host are two.
+    # Lineage of the ledger with the playbook's resources. On one host, root and other users have separate ledgers.
     Column("ledger", Text, nullable=False, default=""),
 )
 
-# `project` is "" for runs of 0.3.0 and before.
+# `project` is "" for runs of 0.3.0 and earlier.
 run = Table(
     "run",
     metadata,
@@ -116,7 +119,7 @@ run = Table(
     Column("project", String(255), nullable=False),
 )
 
-# A run's hosts by name: the record outlives a host that is forgotten.
+# A run's hosts, by name: the row remains when the host is deleted.
 run_host = Table(
     "run_host",
     metadata,
@@ -127,7 +130,7 @@ run_host = Table(
     Column("report", Json, nullable=False),
 )
 
-# A run that has begun and not ended. `beat` is when it last said that it goes on; the row goes when the run is entered.
+# A run that has not ended. `beat` is the time of its last sign of life. The row is deleted when the run is recorded.
 going = Table(
     "going",
     metadata,
@@ -141,7 +144,7 @@ going = Table(
     info={"since": 2},
 )
 
-# Its hosts; `status` is "" as long as the run goes on there.
+# The hosts of such a run. `status` is "" until the run ends on the host.
 going_host = Table(
     "going_host",
     metadata,
@@ -152,8 +155,8 @@ going_host = Table(
     info={"since": 2},
 )
 
-# Hook objects. `folded` is the name without regard to case; `folder`, where its type was when it was made; `spec`, what
-# it is for (see `hooks.records.HookObject`); `access`, the users who have Full Control of it.
+# Hook objects. `folded` is the case-folded name, `folder` the directory of its type at creation, `spec` when it is
+# called and how (see `hooks.records.Spec`), `access` the users who have Full Control.
 hook = Table(
     "hook",
     metadata,
@@ -169,8 +172,8 @@ hook = Table(
     sqlite_autoincrement=True,
 )
 
-# The queue: what is still to be run, by id. `host` is the host's id then, and `given` what was known of it; `started`
-# counts how often it was begun.
+# The queue of hook calls, ordered by id. `host` is the host's id and `given` the program's input, both from the time of
+# queuing. `started` counts how often the call was started.
 invocation = Table(
     "invocation",
     metadata,
@@ -185,7 +188,7 @@ invocation = Table(
     sqlite_autoincrement=True,
 )
 
-# The log of hooks. It outlives the hook, the host and the invocation.
+# The log of hooks. It remains when the hook, the host or the invocation is deleted.
 event = Table(
     "event",
     metadata,
@@ -201,9 +204,9 @@ event = Table(
     sqlite_autoincrement=True,
 )
 
-# Reconciled objects: a playbook on a host, as HTTP hooks know it. `digest` is that of its definition, and `generation`
-# counts how often that has changed; `deleted` is when its end was asked for. It outlives the host's record, since its
-# finalizers are still to be called.
+# Reconciled objects: a playbook on a host, as HTTP hooks see it. `digest` is the digest of its definition, `generation`
+# the number of the definition, `deleted` the time when its deletion was requested. It remains when the host is deleted,
+# because its finalizers must still be called.
 reconciled = Table(
     "object",
     metadata,
@@ -221,7 +224,7 @@ reconciled = Table(
     sqlite_autoincrement=True,
 )
 
-# Calls of HTTP hooks that failed and are still owed; `since` is when the first try failed, `next` when to try again.
+# Owed calls of HTTP hooks. `since` is the time of the first failure, `next` the time of the next attempt.
 requeue = Table(
     "requeue",
     metadata,
