@@ -23,8 +23,8 @@ project = Table(
 )
 
 # The row of a destroyed service stays (`alive` is false), so that `next`, the number of its next unit, never decreases.
-# `settings` are from the playbook, `overrides` from `service set`. Neither contains secrets: `secrets` is a slow hash of
-# them with the service's own `salt`, to detect changes. `hosts` are those of its pattern at the last deployment.
+# `settings` are from the playbook, `overrides` from `service set`. Neither contains secrets: `secrets` is a slow hash
+# of them with the service's own `salt`, to detect changes. `hosts` are those of its pattern at the last deployment.
 # `without` lists what was removed manually although the playbook still declares it.
 service = Table(
     "service",

@@ -1,4 +1,4 @@
-"""Lists of interfaces, types, entities and their like: a page of those that somebody may see and asked for."""
+"""Lists of interfaces, types, entities and tasks: filtered, limited to what a user may see, sorted, and in pages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ def page(
     offset: int,
     limit: int,
 ) -> tuple[Sequence[Row[Any]], int]:
-    """Return some rows of a list, and how many the whole list has.
+    """Return a page of a list, and the number of rows of the whole list.
 
-    :param scope: SQL conditions: what the list is of, and what of it may be seen (see below)
-    :param condition: what was asked for; None for all
-    :param order: column, and keys inside it, to sort by; None for the order in which things were made
+    :param scope: SQL conditions: the subject of the list, and what the user may see (see the functions below)
+    :param condition: the user's filter; None for all rows
+    :param order: the column to sort by and the keys inside its JSON; None for the order of creation
+    :param offset: number of rows to skip
+    :param limit: maximum number of rows
     """
     shared = connection.dialect.name == "postgresql"
     wanted = and_(true(), *scope, *([] if condition is None else [conditions.sql(condition, table, shared)]))
@@ -37,7 +39,7 @@ def page(
     if order is not None:
         field, path = order
         keys = [*conditions.sort_keys(table.c[field], path, shared), first]
-    # Only the numbers are sorted: rows are large. What looks into JSON reads every row, so that is done once.
+    # Sort only the numbers, because rows are large. A filter on JSON reads every row, so select and count together.
     costly = condition is not None and conditions.looks_inside(condition)
     columns = (first, func.count().over()) if costly else (first,)
     numbers = select(*columns).where(wanted).order_by(*(key.desc() if descending else key.asc() for key in keys))
@@ -49,14 +51,14 @@ def page(
 
 
 def of(table: Table, **key: Any) -> list[Any]:
-    """Return the scope of rows whose columns have these values (a list: one of them)."""
+    """Return the scope of rows whose columns have these values. A list means: one of its values."""
     return [
         table.c[name].in_(value) if isinstance(value, list) else table.c[name] == value for name, value in key.items()
     ]
 
 
 def seen_entities(owner: str, org: str, members: Sequence[str]) -> list[Any]:
-    """Return the scope of the entities that a user has or was given access to.
+    """Return the scope of the entities that a user owns or has access to.
 
     :param owner, org: the user's name and organization
     :param members: URNs of the user and of the organization
@@ -66,23 +68,29 @@ def seen_entities(owner: str, org: str, members: Sequence[str]) -> list[Any]:
 
 
 def seen_types(members: Sequence[str]) -> list[Any]:
-    """Return the scope of the types that a user was given access to."""
+    """Return the scope of the types that a user has access to."""
     return [entity_type.c.id.in_(select(grant.c.object).where(grant.c.member.in_(members)))]
 
 
 def seen_tasks(owner: str, org: str, members: Sequence[str]) -> list[Any]:
-    """Return the scope of the tasks that a user started, and of those of entities that the user may see."""
+    """Return the scope of the tasks that a user started, and of the tasks of entities that the user may see."""
     seen = select(entity.c.id).where(*seen_entities(owner, org, members))
     return [or_(and_(task.c.user == owner, task.c.org == org), task.c.entity.in_(seen))]
 
 
 def types_of(connection: Connection, vendor: str, nss: str, version: str) -> list[str]:
-    """Return the ids of types. `version`: whole, its first numbers, or "" for any."""
+    """Return the ids of types.
+
+    :param version: a complete version, its first one or two numbers, or "" for any
+    """
     return _versions(connection, entity_type, vendor, nss, version)
 
 
 def types_of_interface(connection: Connection, vendor: str, nss: str, version: str) -> list[str]:
-    """Return the ids of the types that implement an interface. `version`: whole, or its first numbers."""
+    """Return the ids of the types that implement an interface.
+
+    :param version: a complete version of the interface, its first one or two numbers, or "" for any
+    """
     interfaces = _versions(connection, interface, vendor, nss, version)
     found = select(implemented.c.type).where(implemented.c.interface.in_(interfaces)).distinct()
     return list(connection.execute(found).scalars())
@@ -90,16 +98,16 @@ def types_of_interface(connection: Connection, vendor: str, nss: str, version: s
 
 def _versions(connection: Connection, table: Table, vendor: str, nss: str, version: str) -> list[str]:
     rows = connection.execute(select(table.c.id, table.c.version).where(table.c.vendor == vendor, table.c.nss == nss))
-    # Of a version that is whole, what follows a dot is a part of another one: 1.0.0-rc.1 is not 1.0.0-rc.
+    # A complete version must be equal, not a prefix: 1.0.0-rc does not select 1.0.0-rc.1.
     short = re.fullmatch(r"[0-9]+(\.[0-9]+)?", version, re.ASCII) is not None
     return [row.id for row in rows if version in ("", row.version) or (short and row.version.startswith(f"{version}."))]
 
 
 def has_entities(connection: Connection, types: Sequence[str]) -> bool:
-    """Tell whether there is an entity of one of these types."""
+    """Return whether an entity of one of these types exists."""
     return connection.execute(select(entity.c.number).where(entity.c.type.in_(types)).limit(1)).first() is not None
 
 
 def forget_tokens(connection: Connection, now: float) -> None:
-    """Remove the tokens that have expired."""
+    """Delete the expired tokens."""
     connection.execute(delete(token).where(token.c.expires <= now))

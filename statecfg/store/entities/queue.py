@@ -1,4 +1,4 @@
-"""The queue of tasks: which of them has something to run, and which worker has it."""
+"""The queue of tasks: which tasks are due, and which worker holds the lease of a task."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, selec
 
 from statecfg.store.entities.tables import task
 
-KEPT = 10_000  # tasks that have ended; the oldest of more are forgotten
+KEPT = 10_000  # maximum number of ended tasks in the store
 
 
 def claim(connection: Connection, worker: str, now: float, until: float, task_id: str | None) -> str | None:
-    """Give a worker the oldest task that is due; return its id.
+    """Lease the oldest due task to a worker; return the task's id, or None if no task is due.
 
-    :param until: when it is due for others again
-    :param task_id: only this task
+    :param until: end of the lease; then other workers can claim the task
+    :param task_id: consider only this task; None for all
     """
     due = select(task.c.id).where(task.c.due <= now, _first())
     if task_id is not None:
@@ -25,21 +25,21 @@ def claim(connection: Connection, worker: str, now: float, until: float, task_id
 
 
 def renew(connection: Connection, task_id: str, worker: str, until: float) -> bool:
-    """Keep a worker's task, or, with `until` 0, give it back; False where it is not the worker's any more."""
+    """Renew the lease of a worker's task; with `until` 0, release it. Return False if the worker lost the lease."""
     mine = update(task).where(task.c.id == task_id, task.c.worker == worker, task.c.due.is_not(None))
     return connection.execute(mine.values(due=until, worker=worker if until else "")).rowcount == 1
 
 
 def next_due(connection: Connection) -> float | None:
-    """Return when a task is due next; None: none is."""
-    # The comparison lets the database look at those alone that wait, of all the tasks that there were.
+    """Return when the next task is due; None if no task is waiting."""
+    # The comparison lets the database use the index and read only waiting tasks.
     waiting = select(func.min(task.c.due)).where(task.c.due >= 0, _first())
     found: float | None = connection.execute(waiting).scalar_one()
     return found
 
 
 def _first() -> ColumnElement[bool]:
-    """Return the condition that no older task of the same entity stands before one."""
+    """Return the condition that a task need not wait for an older serial task of the same entity."""
     older = task.alias("older")
     before = and_(
         older.c.entity == task.c.entity,
@@ -51,7 +51,7 @@ def _first() -> ColumnElement[bool]:
 
 
 def forget_old(connection: Connection) -> None:
-    """Remove the oldest of the tasks that have ended, where there are more than `KEPT`."""
+    """Delete the oldest ended tasks if there are more than `KEPT`."""
     newest = select(task.c.number).where(task.c.ended.is_not(None)).order_by(task.c.number.desc())
     last = connection.execute(newest.offset(KEPT).limit(1)).scalar_one_or_none()
     if last is not None:

@@ -1,4 +1,4 @@
-"""The tables of runtime defined entities: interfaces, behaviors, types, entities, access controls, tasks, tokens."""
+"""The tables of entities: interfaces, behaviors, types, entities, access controls, tasks and tokens."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from statecfg.store.tables import Json, metadata
 
 _NEW = {"since": 2}
 
-# Ids are URNs; those of behaviors hold two of them. `number` is the
-# order in which things were made, and is never given again.
+# Ids are URNs; ids of behaviors contain two of them. `number` is the order of creation; it is never reused.
 interface = Table(
     "entity_interface",
     metadata,
@@ -24,7 +23,7 @@ interface = Table(
     info=_NEW,
 )
 
-# `owner` is the interface that has the behavior, or the type that overrides it.
+# `owner` is the interface that contains the behavior, or the type that overrides it.
 behavior = Table(
     "entity_behavior",
     metadata,
@@ -61,7 +60,7 @@ entity_type = Table(
     info=_NEW,
 )
 
-# Which types implement which interface: the same as the type's `interfaces`, to be asked from the other side.
+# Which types implement which interface: the reverse of the type's `interfaces`.
 implemented = Table(
     "entity_type_interface",
     metadata,
@@ -70,8 +69,8 @@ implemented = Table(
     info=_NEW,
 )
 
-# `owner` is of `org`, and made it for the organization `tenant`, which is another only where the provider did: names,
-# all three. Times are seconds since 1970.
+# `owner`, `org` and `tenant` are names. The owner belongs to the organization `org` and created the entity for the
+# organization `tenant`. The two differ only if the provider created it. Times are seconds since 1970.
 entity = Table(
     "entity",
     metadata,
@@ -97,7 +96,7 @@ entity = Table(
     info=_NEW,
 )
 
-# What is noted of an entity beside its content. Of `domain` PROVIDER, only administrators see it.
+# Metadata of an entity, in addition to its content. Only administrators see the `domain` PROVIDER.
 metadata_entry = Table(
     "entity_metadata",
     metadata,
@@ -143,10 +142,10 @@ behavior_grant = Table(
     info=_NEW,
 )
 
-# A task, which outlives its entity. `work` is what is still to be done, with the step it is at; `due`, when it can be
-# claimed: 0 for at once, the end of the lease while `worker` has it, null where there is nothing to run. Of `serial`
-# tasks of one entity, only the oldest can be claimed. `invocation` is the id of the behavior's invocation that a task
-# shows, with which its programs identify themselves. `log` is `details` for administrators, with names and paths.
+# A task. It remains when its entity is deleted. `work` is the remaining work, including the current step. `due` is when
+# a worker can claim it: 0 for immediately, the end of the lease while `worker` has it, null if there is nothing to run.
+# Of the `serial` tasks of one entity, only the oldest can be claimed. `invocation` is the id of the behavior's
+# invocation; its programs identify themselves with it. `log` is `details` for administrators, with names and paths.
 task = Table(
     "entity_task",
     metadata,
@@ -178,7 +177,8 @@ task = Table(
     info=_NEW,
 )
 
-# Of a token, only its SHA-256 is kept. `invocation`: it is the token of a behavior that runs, and ends with that.
+# `digest` is the SHA-256 of the token; the token itself is not stored. `invocation`: the running behavior that uses the
+# token; the token ends with it.
 token = Table(
     "api_token",
     metadata,
@@ -194,7 +194,7 @@ token = Table(
     info=_NEW,
 )
 
-# A browser that logged in with a token. Only the SHA-256 of its cookie is kept. `ends`: seconds since 1970.
+# A browser that logged in with a token. `digest` is the SHA-256 of its cookie. `ends`: seconds since 1970.
 browser_session = Table(
     "browser_session",
     metadata,

@@ -14,7 +14,7 @@ from statecfg.store.database import Store
 from statecfg.store.hooks.records import Event, Queued
 from statecfg.store.tables import event, hook, host
 
-KEPT = 100_000  # entries that the log keeps, the newest
+KEPT = 100_000  # maximum number of entries in the log
 
 
 def write(connection: Connection, item: Queued, judged: Judged) -> None:

@@ -21,8 +21,8 @@ def create(
 ) -> tuple[HookObject, list[str]]:
     """Create a hook unless a hook with this name exists.
 
-    :param configuration: complete, with its defaults
-    :param user: gets Full Control
+    :param configuration: complete, including defaults
+    :param user: the user who gets Full Control
     :returns: the hook, and the fields in which an existing hook differs
     """
 
@@ -89,7 +89,10 @@ def find(connection: Connection, name: str) -> HookObject | None:
 
 
 def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema) -> tuple[list[str], list[str]]:
-    """Set keys of a hook's configuration, all or none; return messages about the changes, and about refused keys."""
+    """Set keys of a hook's configuration: all, or none if one is refused.
+
+    :returns: messages about the changes, and messages about refused keys
+    """
 
     def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
         configuration[key] = values[key]
@@ -101,7 +104,7 @@ def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema)
 
 
 def unset_keys(store: Store, name: str, keys: Iterable[str], schema: Schema) -> tuple[list[str], list[str]]:
-    """Remove keys of a hook's configuration, or reset them to their defaults. Otherwise as `set_keys`."""
+    """Remove keys from a hook's configuration, or reset them to their defaults. Otherwise like `set_keys`."""
 
     def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
         there = key in configuration

@@ -1,4 +1,4 @@
-"""What the store keeps of a hook, of a queued call and of a log entry."""
+"""Records of the store: hooks, queued calls and log entries."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ class Event:
     :param host: name of the host; None if the event has no host or the host was forgotten since
     :param playbook: the policy's name
     :param severity: "info", "warn" or "error"
-    :param entry: as Razor's log has it
-    :param detail: what the entry does not say
+    :param entry: in the format of Razor's log
+    :param detail: additional text
     :param invocation: position of the call in the queue; None for a call that was never queued
     """
 

@@ -1,4 +1,4 @@
-"""What hooks read, and what they say at once: settings by node, ports, status, log."""
+"""Settings that hooks read, and changes of hooks that take effect immediately: ports, status, log."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from statecfg.store.units.records import Json, LogLine, UnitError, UnitRelation
 from statecfg.store.units.relations import unit_name
 from statecfg.store.units.steps import in_relation
 
-KEPT = 10_000  # lines that the log keeps of a service, the newest
-LONGEST = 4096  # characters of one; what is longer goes on in the next
-Entry = tuple[float, str, str, int, str]  # when, unit, hook, level, text
+KEPT = 10_000  # maximum number of lines in the log of a service
+LONGEST = 4096  # maximum characters of a line; longer lines are split
+Entry = tuple[float, str, str, int, str]  # time, unit, hook, level, text
 
 
 def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: Json | None = None) -> dict[str, Any]:
-    """Return a settings node as it is now.
+    """Return the current settings of a node.
 
     :param node: ["config"], ["leader"], or ["relation", id of the relation, name of a unit]
-    :param secrets: option → value of the service's secret ones, which no store has
-    :raises UnitError: there is no such unit, or it is not in that relation
+    :param secrets: option → value, of the service's secret options, which the store does not contain
+    :raises UnitError: the unit does not exist, or is not in that relation
     """
     row, owner = unit_rows.find(connection, unit_id)
     match list(node):
@@ -49,10 +49,10 @@ def _relation_settings(connection: Connection, unit_id: int, number_of: str, nam
 
 
 def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None:
-    """Enter that a unit has opened or closed a port. It counts whatever becomes of the hook.
+    """Store that a unit opened or closed a port. This is effective even if the hook fails.
 
-    :param text: such as "80/tcp"; opening it twice and closing what is closed changes nothing
-    :raises UnitError: there is no such unit
+    :param text: such as "80/tcp". Opening an open port or closing a closed one changes nothing
+    :raises UnitError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
     ports = [each for each in row.ports if each != text or open]
@@ -61,16 +61,19 @@ def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None
 
 
 def status_in(connection: Connection, unit_id: int, status: str, message: str) -> None:
-    """Enter what a unit says of itself. It counts whatever becomes of the hook. Raises UnitError."""
+    """Store the status and message of a unit. This is effective even if the hook fails.
+
+    :raises UnitError: the unit does not exist
+    """
     row, _ = unit_rows.find(connection, unit_id)
     connection.execute(update(unit).where(unit.c.id == row.id).values(status=status, message=message))
 
 
 def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
-    """Write what hooks said into the log, line by line; the newest 10,000 lines of a service are kept.
+    """Write output of hooks to the log, line by line. Keep only the newest 10,000 lines of a service.
 
     :param entries: (seconds since 1970, name of the unit, hook, level, text), in order
-    :raises UnitError: an entry is of a service that there is not; nothing is written then
+    :raises UnitError: the service of an entry does not exist; then nothing is written
     """
     told: dict[str, deque[Json]] = {}
     for at, name, hook, level, text in entries:
@@ -104,11 +107,11 @@ def _lines(text: str) -> Iterator[str]:
 def lines(
     store: Store, project: str, of_service: str | None = None, of_unit: str | None = None, limit: int = 100
 ) -> list[LogLine]:
-    """Return the newest lines of the log, the newest last.
+    """Return the newest lines of the log, newest last.
 
-    :param of_service: only of this service
-    :param of_unit: only of this unit
-    :param limit: at most so many
+    :param of_service: only lines of this service
+    :param of_unit: only lines of this unit
+    :param limit: maximum number of lines
     """
     columns = (unit_log.c.at, unit_log.c.unit, unit_log.c.hook, unit_log.c.level, unit_log.c.text)
     asked = select(*columns).join(service, unit_log.c.service == service.c.id).where(service.c.project == project)
@@ -120,7 +123,7 @@ def lines(
 
 
 def in_relations(store: Store, unit_id: int) -> list[UnitRelation]:
-    """Return what a unit has set in the relations that it is in, and whom it knows there. Raises UnitError."""
+    """Return the relations of a unit, with its settings and the other units that it knows in each."""
     with store.reading() as connection:
         found = []
         for each in unit_rows.relations_of(connection, unit_id):

@@ -1,4 +1,4 @@
-"""What the store tells and is told of services and their units, as values."""
+"""Records of services, units and relations, as the store receives and returns them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ End = tuple[str, str]  # service, its name for the relation
 
 
 class Change(TypedDict, total=False):
-    """Keys of a settings node: those that get a value (a text), and those that go."""
+    """Changes of a settings node: keys with new values (texts), and keys to delete."""
 
     set: Mapping[str, str]
     delete: Sequence[str]
 
 
 class Changes(TypedDict, total=False):
-    """What a hook has written, to be kept when it has succeeded: relation id → change, and the leader's settings."""
+    """Changes that a hook made: relation id → change, and the leader's settings. Stored only if the hook succeeds."""
 
     relations: Mapping[str, Change]
     leader: Change
 
 
 class UnitError(StatecfgError):
-    """A unit asked for what it can't have.
+    """The store refused a request of a unit.
 
-    :param code: NoSuchUnit, NotRelationContext or UnitRelationStateNotFound: the words of the hooks' protocol
+    :param code: NoSuchUnit, NotRelationContext or UnitRelationStateNotFound: error codes of the hooks' protocol
     :param text: what is wrong
     """
 
@@ -42,14 +42,14 @@ class UnitError(StatecfgError):
 class Declared:
     """A service as a playbook declares it.
 
-    :param hosts: those of its pattern, in the inventory's order
+    :param hosts: the hosts of its pattern, in the inventory's order
     :param charm: name of its charm
     :param digest: SHA-256 of the charm's files
     :param schema: option → {"type", "default", "description"}
-    :param settings: option → value; none that is secret
-    :param timeout: of each hook, seconds
-    :param secrets: option → value, of the secret ones; they are compared with what they were, and never stored
-    :param endpoints: relation → (provides, requires or peers; interface): all that there are; empty where nothing says
+    :param settings: option → value, without secret options
+    :param timeout: seconds for each hook
+    :param secrets: option → value, of secret options; the store compares them with earlier values and never stores them
+    :param endpoints: all its relations: name → (provides, requires or peers; interface); empty if unknown
     """
 
     name: str
@@ -77,21 +77,21 @@ class DeclaredRelation:
 class UnitRow:
     """A unit.
 
-    :param id: its number in the store, never given again
+    :param id: its number in the store; never reused
     :param name: SERVICE/NUMBER
-    :param state: new, installed, started, stopped, or one of `units.workflow.ERRORS`
-    :param dying: it is to be stopped and removed
-    :param why: what went wrong, "" where nothing did
-    :param relation_errors: relation id → what went wrong there
+    :param state: new, installed, started, stopped, or a value of `units.rules.workflow.ERRORS`
+    :param dying: whether it is being stopped and removed
+    :param why: the error of its failed hook; "" if no hook failed
+    :param relation_errors: relation id → error of the hook that failed there
     :param leader: whether it is the leader of its service
     :param addresses: "private-address", "public-address"
-    :param ports: those it opened, such as "80/tcp", in the order in which it did
-    :param status: what it said of itself, such as "active"; "" for nothing
-    :param message: the words beside that
-    :param since: when it last got another state (seconds since 1970)
-    :param charm: digest of the charm it has been told of, "" before it is installed
-    :param early: 0.3.0 made it, and its charm may still be where that kept it on the host
-    :param added: it was added by hand, and stays if no pattern names its host
+    :param ports: its open ports, such as "80/tcp", in the order in which it opened them
+    :param status: the status that it set, such as "active"; "" if it set none
+    :param message: the message that it set with the status
+    :param since: time of its last change of state (seconds since 1970)
+    :param charm: digest of the charm that it knows; "" before it is installed
+    :param early: whether 0.3.0 created it; then its charm may still be in the directory of 0.3.0 on the host
+    :param added: whether it was added manually; then it stays even if no pattern names its host
     """
 
     id: int
@@ -121,10 +121,10 @@ class StepRelation:
     :param id: NAME:NUMBER
     :param number: the same for both sides
     :param key: the store's key of the relation
-    :param name: as the unit's service calls it
-    :param remote: the unit it is about, "" for broken
+    :param name: its name in the unit's service
+    :param remote: the remote unit; "" for a broken hook
     :param members: the units that the hook sees, sorted
-    :param broken: whether the relation, or the unit's part in it, ends with this hook
+    :param broken: whether this hook ends the relation, or the unit's part in it
     """
 
     id: str
@@ -144,21 +144,21 @@ class Step:
     :param unit_id: its number in the store
     :param charm: name of the charm
     :param hook: such as "install", "db-relation-joined"
-    :param hooks: files in the charm's hooks directory: the first one that is there is run
-    :param relation: None for a hook that is about none
-    :param relations: id of each relation that the unit is in → the units that the hook sees there, sorted
-    :param services: id of each of these relations → the service at its other end, the unit's own among peers
+    :param hooks: file names in the charm's hooks directory; the first one that exists is run
+    :param relation: None if the hook is not about a relation
+    :param relations: id of each relation of the unit → the units that the hook sees there, sorted
+    :param services: id of each of these relations → the service at its other end; for peers, the unit's own service
     :param leader: whether the unit is the leader of its service now
     :param timeout: seconds
-    :param failed_before: the unit, or its relation, is in an error state
-    :param last: nothing is left to do after it but to remove the unit
-    :param digest: of the charm that it is run with
-    :param config: digest of the settings that it is run with
-    :param upto: the last event that it answers, 0 for none
-    :param ports: those the unit has open, such as "80/tcp", in the order in which it opened them
+    :param failed_before: whether the unit, or its relation, is in an error state
+    :param last: whether only the unit's removal remains after this hook
+    :param digest: digest of the charm that the hook runs with
+    :param config: digest of the settings that the hook runs with
+    :param upto: the last event that the hook handles; 0 for none
+    :param ports: the unit's open ports, such as "80/tcp", in the order in which it opened them
     :param status: {"status", "message"} as the unit last set them
-    :param goal: {"units": {name: {"status"}}, "relations": {name of a relation: {unit: {"status"}}}}: the units that
-        are there, and will be
+    :param goal: the current and expected units:
+        {"units": {name: {"status"}}, "relations": {name of a relation: {service or unit: {"status"}}}}
     """
 
     unit: str
@@ -184,11 +184,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a hook has said.
+    """A line in the log of the hooks.
 
     :param at: seconds since 1970
     :param unit: SERVICE/NUMBER
-    :param level: as Python's logging has them: 10 debug, 20 info, 30 warning, 40 error, 50 critical
+    :param level: as in Python's logging: 10 debug, 20 info, 30 warning, 40 error, 50 critical
     """
 
     at: float
@@ -200,13 +200,13 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class UnitRelation:
-    """A relation that a unit has entered, as it sees it.
+    """A relation that a unit has entered, from the unit's point of view.
 
     :param id: NAME:NUMBER
-    :param members: the units that it was told of, sorted
-    :param settings: what it has set there
-    :param dying: the relation is to be broken off
-    :param error: the hook that failed there and why, "" for none
+    :param members: the other units that it knows there, sorted
+    :param settings: the unit's settings there
+    :param dying: whether the relation is ending
+    :param error: the hook that failed there and its error; "" if none failed
     """
 
     id: str
@@ -220,11 +220,11 @@ class UnitRelation:
 class RelationRow:
     """A relation.
 
-    :param number: the same for both sides; never given again
+    :param number: the same for both sides; never reused
     :param ends: two, or one for peers
-    :param playbook: which declares it, "" for one made by hand
-    :param dying: it is to be broken off
-    :param unsettled: the units that a run stopped because their hooks in it would have gone on for ever, sorted
+    :param playbook: the playbook that declares it; "" if it was made manually
+    :param dying: whether the relation is ending
+    :param unsettled: the units whose hooks a run stopped there because they would never end, sorted
     """
 
     number: int
@@ -238,13 +238,13 @@ class RelationRow:
 class ServiceRow:
     """A service.
 
-    :param playbook: which declares it: PROJECT/PATH
-    :param alive: it was not destroyed
+    :param playbook: the playbook that declares it: PROJECT/PATH
+    :param alive: False if the service was destroyed
     :param schema: option → {"type", "default", "description"}
-    :param settings: option → value, of the playbook
-    :param overrides: option → value, as `service set` left them
-    :param hosts: of its pattern when it was last deployed
-    :param without: {"hosts": those whose unit was removed by hand, "relations": those that were ended by hand}
+    :param settings: option → value, from the playbook
+    :param overrides: option → value, from `service set`
+    :param hosts: the hosts of its pattern at the last deployment
+    :param without: {"hosts": those whose unit was removed manually, "relations": those that were ended manually}
     :param endpoints: as in `Declared`
     :param next: the number of its next unit
     """

@@ -1,6 +1,6 @@
-"""Who is in which relation: units enter and leave, relations begin and end, and each is told of the others.
+"""Relations: begin and end them, let units enter and leave, and queue events that notify the other units.
 
-Everything here works on a connection inside a transaction of the caller's.
+All functions work on a connection inside a transaction of the caller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statecfg.store.units.records import End
 from statecfg.units.rules import scheduler, workflow
 
 ADDRESS = "private-address"
-# The columns of a unit in a relation that has answered everything.
+# The columns of a unit in a relation without a failed or stopped hook.
 ANSWERED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": "", "unsettled": False}
 _ENTERED = (
     relation_unit,
@@ -34,15 +34,15 @@ def unit_name(service_name: str, number: int) -> str:
 
 
 def identity(name: str, number: int) -> str:
-    """Return the id of a relation as one of its sides knows it: NAME:NUMBER."""
+    """Return the id of a relation for one of its sides: NAME:NUMBER."""
     return f"{name}:{number}"
 
 
 def begin(connection: Connection, playbook: str, ends: Sequence[End], services: Mapping[str, int], now: float) -> None:
-    """Make a relation; the units of its services that are started enter it.
+    """Create a relation. The started units of its services enter it.
 
-    :param playbook: that declares it, "" for none
-    :param ends: two, or one for peers; of two different services
+    :param playbook: the playbook that declares it; "" for none
+    :param ends: two, of different services, or one for peers
     :param services: name → id
     """
     (first, name), *others = ends
@@ -60,7 +60,7 @@ def begin(connection: Connection, playbook: str, ends: Sequence[End], services: 
 
 
 def _next_number(connection: Connection, service_id: int) -> int:
-    """Return the number of the next relation of a service's project; it is never given again."""
+    """Return the number of the next relation of a service's project. Numbers are never reused."""
     owner = select(service.c.project).where(service.c.id == service_id)
     own = projects.ensure(connection, connection.execute(owner).scalar_one())
     following = update(project).where(project.c.name == own.name)
@@ -69,7 +69,7 @@ def _next_number(connection: Connection, service_id: int) -> int:
 
 
 def enter_all(connection: Connection, unit_id: int) -> set[int]:
-    """Let a unit that is started enter all relations of its service; return the units that were told of it."""
+    """Let a started unit enter all relations of its service; return the units that have new events."""
     own = select(unit.c.service).where(unit.c.id == unit_id).scalar_subquery()
     open_ones = select(relation).where(or_(relation.c.service == own, relation.c.other == own), ~relation.c.dying)
     told: set[int] = set()
@@ -98,9 +98,9 @@ def _enter(connection: Connection, row: Row[Any], unit_id: int) -> set[int]:
 
 
 def opposite(connection: Connection, number: int, unit_id: int) -> list[Row[Any]]:
-    """Return the rows of the units on the other side of a relation that have entered it and not left, by number.
+    """Return the rows of the units on the other side of a relation, sorted by service and number.
 
-    Peers are on the other side of each other.
+    Omit units that have left. Among peers, all other units are on the other side.
     """
     rows = entered(connection, number)
     own = connection.execute(select(unit.c.service).where(unit.c.id == unit_id)).scalar_one()
@@ -110,7 +110,7 @@ def opposite(connection: Connection, number: int, unit_id: int) -> list[Row[Any]
 
 
 def entered(connection: Connection, number: int) -> list[Row[Any]]:
-    """Return the rows of all units that have entered a relation, also of those that have left it, by number."""
+    """Return the rows of all units that have entered a relation, even if they left, by service and number."""
     asked = (
         select(*_ENTERED, unit.c.service.label("service_id"), unit.c.gone.label("unit_gone"))
         .join(unit, relation_unit.c.unit == unit.c.id)
@@ -122,7 +122,7 @@ def entered(connection: Connection, number: int) -> list[Row[Any]]:
 
 
 def tell_changed(connection: Connection, number: int, unit_id: int) -> set[int]:
-    """Tell the other side of a relation that a unit has changed its settings there; return who was told."""
+    """Notify the other side of a relation that a unit changed its settings there; return the notified units."""
     return _tell(connection, number, unit_id, scheduler.MODIFIED)
 
 
@@ -136,9 +136,9 @@ def _tell(connection: Connection, number: int, unit_id: int, op: str) -> set[int
 
 
 def _happened(connection: Connection, number: int, events: Iterable[tuple[int, str, str]]) -> None:
-    """Queue what happened in a relation.
+    """Queue events of a relation.
 
-    :param events: (unit that is to be told, unit that it is about, what happened), in order
+    :param events: (unit to notify, remote unit, what happened to the remote unit), in order
     """
     rows = [{"unit": told, "relation": number, "remote": remote, "op": op} for told, remote, op in events]
     if rows:
@@ -146,7 +146,7 @@ def _happened(connection: Connection, number: int, events: Iterable[tuple[int, s
 
 
 def end(connection: Connection, number: int) -> None:
-    """Let a relation end: each unit in it gets departed for all it was told of, then broken, and nothing else."""
+    """End a relation. Each unit runs departed for each unit that it knows there, then broken, and nothing else."""
     connection.execute(update(relation).where(relation.c.id == number).values(dying=True))
     connection.execute(delete(unit_event).where(unit_event.c.relation == number))
     connection.execute(update(relation_unit).where(relation_unit.c.relation == number).values(ANSWERED))
@@ -154,14 +154,14 @@ def end(connection: Connection, number: int) -> None:
 
 
 def end_all(connection: Connection, service_id: int) -> None:
-    """Let all relations of a service end."""
+    """End all relations of a service."""
     touching = or_(relation.c.service == service_id, relation.c.other == service_id)
     for number in connection.execute(select(relation.c.id).where(touching, ~relation.c.dying)).scalars().all():
         end(connection, number)
 
 
 def leave(connection: Connection, unit_id: int) -> set[int]:
-    """Let a unit that is gone leave all its relations; return the units that were told of it."""
+    """Let a unit that is gone leave all its relations; return the notified units."""
     there = and_(relation_unit.c.unit == unit_id, ~relation_unit.c.gone)
     numbers = list(connection.execute(select(relation_unit.c.relation).where(there)).scalars())
     told: set[int] = set()
@@ -174,14 +174,14 @@ def leave(connection: Connection, unit_id: int) -> set[int]:
 
 
 def tell_left(connection: Connection, number: int, unit_id: int) -> set[int]:
-    """Tell the other side of a relation that does not end that a unit leaves it; return who was told."""
+    """Notify the other side of a relation, unless it is ending, that a unit leaves it; return the notified units."""
     if connection.execute(select(relation.c.dying).where(relation.c.id == number)).scalar_one():
         return set()
     whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
     own = connection.execute(whose.where(unit.c.id == unit_id)).one()
     name = unit_name(own.name, own.number)
     told = _tell(connection, number, unit_id, scheduler.REMOVED)
-    # Where the hook that was to announce it has failed, nothing is due about it any more.
+    # If the hook that announces the unit failed on the other side, it need not be repeated.
     for other in opposite(connection, number, unit_id):
         if other.remote == name and name not in other.members:
             this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
@@ -190,9 +190,11 @@ def tell_left(connection: Connection, number: int, unit_id: int) -> set[int]:
 
 
 def sweep(connection: Connection, numbers: Iterable[int]) -> None:
-    """Forget what no hook can ask for any more: units that left relations and are no member there, and their rows.
+    """Delete what no hook can need: ended relations without units, units in a relation that left it, and gone units.
 
-    :param numbers: of the relations to look at
+    Keep a unit that left while another unit still knows it there or has an event about it.
+
+    :param numbers: the relations to check
     """
     for number in numbers:
         rows = entered(connection, number)

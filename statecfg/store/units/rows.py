@@ -1,4 +1,4 @@
-"""Units as the store has them, read on a connection inside a transaction of the caller's."""
+"""Read units on a connection inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ SECRET = "secret"  # noqa: S105  # the type of an option whose value is in no st
 
 
 def find(connection: Connection, unit_id: int) -> tuple[Row[Any], Row[Any]]:
-    """Return the rows of a unit and of its service. Raises UnitError: there is none."""
+    """Return the rows of a unit and of its service.
+
+    :raises UnitError: the unit does not exist or is gone
+    """
     row = connection.execute(select(unit).where(unit.c.id == unit_id)).one_or_none()
     if row is None or row.gone:
         raise UnitError("NoSuchUnit", "the unit is gone")
@@ -26,9 +29,9 @@ def find(connection: Connection, unit_id: int) -> tuple[Row[Any], Row[Any]]:
 
 
 def effective(row: Row[Any]) -> dict[str, Any]:
-    """Return the settings of a service as its units see them, its secrets left out: option → value, null for none.
+    """Return the settings of a service as its units see them, without secrets: option → value, None for no value.
 
-    The schema's defaults, over them the playbook's, over them those set by hand.
+    Manual settings override those of the playbook, which override the schema's defaults.
     """
     plain = {option: entry.get("default") for option, entry in row.schema.items() if entry.get("type") != SECRET}
     given = {**row.settings, **row.overrides}
@@ -36,22 +39,22 @@ def effective(row: Row[Any]) -> dict[str, Any]:
 
 
 def config_digest(row: Row[Any]) -> str:
-    """Return the digest of a service's settings, by which a unit's knowledge of them is compared."""
+    """Return the digest of a service's settings. It differs from a unit's digest if the unit knows older settings."""
     text = json.dumps([effective(row), row.secrets], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def secrets_digest(salt: str, secrets: Json) -> str:
-    """Return what is stored in place of secrets, so that a change of one is seen: a slow, salted hash; "" for none."""
+    """Return the slow, salted hash that the store contains instead of secrets, to detect changes; "" for no secrets."""
     if not secrets:
         return ""
     text = json.dumps(dict(secrets), sort_keys=True, separators=(",", ":"))
-    # Slow, and hungry for memory: what is stored says nothing to who guesses. 16 MiB and some 50 ms.
+    # Slow and memory-hard, so that the hash does not help to guess secrets: 16 MiB and about 50 ms.
     return hashlib.scrypt(text.encode(), salt=bytes.fromhex(salt), n=1 << 14, r=8, p=1, dklen=32).hex()
 
 
 def life(row: Row[Any], owner: Row[Any]) -> workflow.Life:
-    """Return where a unit stands.
+    """Return the state of a unit.
 
     :param owner: the row of its service
     """
@@ -60,7 +63,7 @@ def life(row: Row[Any], owner: Row[Any]) -> workflow.Life:
 
 
 def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]:
-    """Return where a unit stands in the relations that it has entered and not left, by number."""
+    """Return a unit's state in the relations that it has entered and not left, sorted by their keys."""
     events: dict[int, list[tuple[int, str, str]]] = {}
     happened = select(unit_event).where(unit_event.c.unit == unit_id).order_by(unit_event.c.id)
     for event in connection.execute(happened):
@@ -86,7 +89,7 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
 
 
 def others(connection: Connection, owner: Row[Any]) -> dict[int, str]:
-    """Return the service at the other end of each relation of a service, its own among peers, by relation."""
+    """Return relation → service at its other end, for each relation of a service; for peers, the service itself."""
     touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
     ends = select(relation.c.id, relation.c.service, relation.c.other).where(touching)
     rows = connection.execute(ends).all()
@@ -97,13 +100,13 @@ def others(connection: Connection, owner: Row[Any]) -> dict[int, str]:
 
 
 def leader_of(connection: Connection, service_id: int) -> int | None:
-    """Return the number of the unit that leads a service, None where it has none."""
+    """Return the number of the unit that leads a service; None if the service has no units."""
     there = select(unit.c.number, unit.c.dying).where(unit.c.service == service_id, ~unit.c.gone)
     return workflow.leader({row.number: row.dying for row in connection.execute(there)})
 
 
 def goal(connection: Connection, owner: Row[Any]) -> dict[str, Any]:
-    """Return the units that a service and those it is related to have and will have, as goal-state shows them.
+    """Return the current and expected units of a service and its related services, in the format of goal-state.
 
     :returns: {"units": {name: {"status"}}, "relations": {name of a relation: {service or unit: {"status"}}}}
     """
@@ -130,10 +133,10 @@ def _statuses(connection: Connection, service_id: int, called: str) -> dict[str,
 def units_in(
     connection: Connection, project: str, playbook: str | None = None, host: str | None = None
 ) -> list[UnitRow]:
-    """Return the units of a project, by service and number.
+    """Return the units of a project, sorted by service and number.
 
-    :param playbook: only of the services that it declares
-    :param host: only those on this host
+    :param playbook: only units of services that this playbook declares
+    :param host: only units on this host
     """
     asked = select(unit, service.c.name.label("service_name")).join(service).where(service.c.project == project)
     asked = asked if playbook is None else asked.where(service.c.playbook == playbook)
@@ -145,7 +148,7 @@ def units_in(
 
 
 def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
-    """Return a unit, None where it is gone."""
+    """Return a unit; None if it is gone."""
     asked = select(unit, service.c.name.label("service_name"), service.c.project).join(service)
     row = connection.execute(asked.where(unit.c.id == unit_id, ~unit.c.gone)).one_or_none()
     if row is None:

@@ -1,6 +1,6 @@
-"""What is due for a unit, and what came of it: a hook's outcome is kept as a whole, or not at all.
+"""Determine the next hook of a unit, and store its result, completely or not at all.
 
-Everything here works on a connection inside a transaction of the caller's.
+All functions work on a connection inside a transaction of the caller.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from statecfg.units.rules.workflow import Due, Entered
 
 
 def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:
-    """Return the hook that is due for a unit, None for none. Nothing is written; the same state gives the same hook.
+    """Return the hook that is due for a unit; None if no hook is due. Write nothing.
 
-    :param run: what failed in this run is not tried in it again; None: it is
-    :raises UnitError: there is no such unit
+    :param run: don't retry hooks that failed in this run; None: retry all failed hooks
+    :raises UnitError: the unit does not exist
     """
     row, owner = unit_rows.find(connection, unit_id)
     there = unit_rows.relations_of(connection, unit_id)
@@ -72,18 +72,21 @@ def _relation(about: Entered, due: Due) -> StepRelation:
 
 
 def over_in(connection: Connection, unit_id: int) -> bool:
-    """Say whether a unit is dying and has no hook left to run. Raises UnitError: there is no such unit."""
+    """Return whether a unit is dying and has no hook left to run.
+
+    :raises UnitError: the unit does not exist
+    """
     row, owner = unit_rows.find(connection, unit_id)
     return workflow.over(unit_rows.life(row, owner), unit_rows.relations_of(connection, unit_id))
 
 
 def commit_in(connection: Connection, step: Step, run: str, changes: Changes, now: float) -> set[int]:
-    """Keep what a hook that succeeded has written, and move its unit on; return the units that have been told of it.
+    """Store the changes of a successful hook and the new state of its unit; return the units that have new events.
 
-    :param run: in which it succeeded
-    :param changes: merged, key by key, with what is there now
+    :param run: the run in which the hook succeeded
+    :param changes: merged key by key with the current settings
     :param now: seconds since 1970
-    :raises UnitError: there is no such unit, or it has not entered a relation that it wrote to
+    :raises UnitError: the unit does not exist, or is not in a relation whose settings it changed
     """
     row, owner = unit_rows.find(connection, step.unit_id)
     told = _write(connection, row, owner, changes)
@@ -114,16 +117,16 @@ def _write(connection: Connection, row: Row[Any], owner: Row[Any], changes: Chan
 
 
 def merged(settings: dict[str, str], change: Change) -> dict[str, str]:
-    """Return settings with a change made to them."""
+    """Return settings with a change applied."""
     gone = set(change.get("delete", ()))
     return {key: value for key, value in {**settings, **change.get("set", {})}.items() if key not in gone}
 
 
 def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any]:
-    """Return the row of a unit in a relation, and whether that is dying.
+    """Return the row of a unit in a relation, with a column `dying` of the relation.
 
     :param number_of: id of the relation: NAME:NUMBER
-    :raises UnitError: the unit is not in it
+    :raises UnitError: the unit is not in the relation
     """
     name, _, number = number_of.rpartition(":")
     if number.isascii() and number.isdecimal() and len(number) < 10:
@@ -140,7 +143,7 @@ def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any
 
 
 def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config: str, now: float) -> set[int]:
-    """Enter that a hook of a unit's own life has succeeded; return the units that were told of it."""
+    """Store that a hook of the unit itself, not about a relation, succeeded; return the units that have new events."""
     state = workflow.reached(row.state, hook)
     values: dict[str, Any] = {"state": state, "error": "", "failed": "", "why": "", "tried": ""}
     if hook in (workflow.INSTALL, workflow.UPGRADE):
@@ -154,9 +157,9 @@ def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config
 
 
 def _answered(connection: Connection, unit_id: int, number: int, kind: str, remote: str, upto: int) -> set[int]:
-    """Enter that a hook about a relation has succeeded: what it has seen is due no more, what happened since is.
+    """Store that a hook about a relation succeeded. Remove the events that it handled; newer events stay due.
 
-    Return the units that were told that this one has left.
+    :returns: the units that are notified that this one left
     """
     this = and_(relation_unit.c.relation == number, relation_unit.c.unit == unit_id)
     found = connection.execute(select(relation_unit.c.members).where(this)).one_or_none()
@@ -178,9 +181,9 @@ def _answered(connection: Connection, unit_id: int, number: int, kind: str, remo
 
 
 def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: int, joined: set[str] | None) -> None:
-    """Take the events off the queue that a hook has answered; after joined, changed is due in the same place.
+    """Remove the events that a hook handled from the queue. After joined, changed is due at the same position.
 
-    :param joined: for a joined hook, the members before it; None for another
+    :param joined: for a joined hook, the members before it; None for other hooks
     """
     about = and_(unit_event.c.unit == unit_id, unit_event.c.relation == number, unit_event.c.remote == remote)
     seen = connection.execute(select(unit_event).where(about, unit_event.c.id <= upto).order_by(unit_event.c.id)).all()
@@ -197,10 +200,10 @@ def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: 
 
 
 def fail_in(connection: Connection, step: Step, run: str, error: str, now: float) -> None:
-    """Enter that a hook failed: nothing it wrote is kept, and it is run again in another run, or by `service resolved`.
+    """Store that a hook failed. Discard its changes. Another run retries it, or any run after `service resolved`.
 
     :param error: what went wrong
-    :raises UnitError: there is no such unit
+    :raises UnitError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, step.unit_id)
     if step.relation is None:
@@ -217,16 +220,16 @@ def fail_in(connection: Connection, step: Step, run: str, error: str, now: float
 
 
 def endless_in(connection: Connection, step: Step) -> None:
-    """Enter that a unit was stopped in a relation because its hooks there would have gone on for ever."""
+    """Store that a unit's hooks in a relation were stopped because they would never end."""
     if step.relation is not None:
         this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == step.unit_id)
         connection.execute(update(relation_unit).where(this).values(unsettled=True))
 
 
 def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]:
-    """Enter that a unit is gone; return the units that were told of it. Its number is never given again.
+    """Store that a unit is gone; return the notified units. The unit's number is never reused.
 
-    :raises UnitError: there is no such unit
+    :raises UnitError: the unit does not exist
     """
     unit_rows.find(connection, unit_id)
     connection.execute(update(unit).where(unit.c.id == unit_id).values(gone=True, since=now))
@@ -234,11 +237,11 @@ def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]:
 
 
 def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
-    """Go on with a unit as if the hooks that failed had succeeded and written nothing; return these hooks.
+    """Continue a unit as if its failed hooks had succeeded without changes; return these hooks.
 
-    What has happened since is due: other settings or files, another change of the unit that the hook was about.
+    Later events are still due: new settings or files, further changes of the remote unit.
 
-    :raises UnitError: there is no such unit
+    :raises UnitError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
     passed = []
@@ -254,7 +257,7 @@ def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
 
 
 def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
-    """Take the hook that failed in a relation as done, where it is still what is due there."""
+    """Treat the failed hook of a relation as successful if it is still the one that is due there."""
     this = and_(relation_unit.c.relation == about.number, relation_unit.c.unit == unit_id)
     failed = connection.execute(select(relation_unit.c.remote, relation_unit.c.upto).where(this)).one()
     dying = connection.execute(select(unit.c.dying).where(unit.c.id == unit_id)).scalar_one()
@@ -265,7 +268,10 @@ def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
 
 
 def again_in(connection: Connection, unit_id: int) -> list[str]:
-    """Let the hooks of a unit that failed be tried again in any run; return them. Raises UnitError."""
+    """Allow every run to retry the failed hooks of a unit; return these hooks.
+
+    :raises UnitError: the unit does not exist
+    """
     row, _ = unit_rows.find(connection, unit_id)
     failed = [workflow.failed_hook(row.error)] if row.error else []
     failed += [each.failed for each in unit_rows.relations_of(connection, unit_id) if each.failed]
