@@ -1,6 +1,6 @@
 """The process that runs one behavior. It reads its request from stdin and answers on the descriptor in its argument.
 
-The parent keeps what the behavior prints. The end of stdin means that the parent is gone: then this process ends, with
+The parent reads the behavior's output. The end of stdin means that the parent is gone: then this process ends, with
 everything that it started.
 """
 

@@ -155,7 +155,7 @@ def namespace(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def same_id(body: Mapping[str, Any], id: str) -> None:
-    """Check that the body has this id or none.
+    """Check that the body has this id or no id.
 
     :raises ApiError: it has another id
     """

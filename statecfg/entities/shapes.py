@@ -145,7 +145,7 @@ def page(values: Page[T], shape: Callable[[T, float], Shape], version: float) ->
 
 
 def behavior_for_users(item: model.Behavior, version: float) -> Shape:
-    """Return a behavior as users see it who are not administrators: without hosts, addresses and settings."""
+    """Return a behavior for users who are not administrators: without hosts, addresses and settings."""
     execution = {key: item.execution[key] for key in PUBLIC_EXECUTION if key in item.execution}
     return behavior(item, version) | {"execution": execution}
 

@@ -300,7 +300,7 @@ class _Parts:
 def _split(part: bytes) -> tuple[str, bytes]:
     """Return the content type and the body of a part.
 
-    The blank line between them may be missing, as in VMware's example.
+    The blank line between them may be missing, as in VMware's documentation.
     """
     kind = ""
     while (found := re.match(rb"[ \t]*(content-[a-z-]+)[ \t]*:([^\r\n]*)\r?\n", part, re.IGNORECASE)) is not None:

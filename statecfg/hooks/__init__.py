@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Return the module that tests of users import under its name until 0.3."""
+    """Return a module under its old name, which users' tests may import until 0.3."""
     if name != "http_hooks":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import warnings

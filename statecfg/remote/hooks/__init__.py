@@ -1,1 +1,1 @@
-"""Hooks around resources, as the host calls them. May import `remote` up to `remote.ledger`."""
+"""Hooks around resources, as the host calls them. May import the rooms of `remote` up to `remote.ledger`."""

@@ -27,7 +27,7 @@ class Judged:
     :param configuration: the hook's new configuration
     :param metadata: the node's new metadata; None if the event has no node
     :param detail: what the entry does not say: the signal, or where the JSON is wrong; "" for nothing
-    :param sound: whether the hook succeeded, by its exit status and output; stderr is no error
+    :param sound: whether the hook succeeded, by its exit status and output; stderr does not count
     """
 
     __slots__ = ("configuration", "detail", "entry", "metadata", "severity", "sound")

@@ -84,7 +84,7 @@ def missing_interpreter(program: str) -> str:
     interpreter = os.fsdecode(words[0]) if _start(program).startswith(b"#!") else ""
     if not interpreter or os.path.exists(interpreter):
         return ""
-    if interpreter.endswith("\r"):  # the system takes it for a part of the name
+    if interpreter.endswith("\r"):  # the system treats it as a part of the name
         return " (its lines end in CR LF, and must end in LF)"
     return " (its interpreter %s is missing)" % interpreter
 
