@@ -12,34 +12,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence, Tuple
 
-    # Kind ("user", "group", "owning group", the first two with "default " before them), name, and permission bits.
+    # Kind ("user", "group", "owning group"; the first two may begin with "default "), name, and permission bits.
     Entry = Tuple[str, str, int]
 
 ACCESS = "system.posix_acl_access"
 DEFAULT = "system.posix_acl_default"
-# What the kernel calls the entries that a mode does not have (linux/posix_acl.h), and the owning group's.
+# Kernel constants for entries that a mode does not have, and for the owning group's (linux/posix_acl.h).
 _USER, _OWNING_GROUP, _GROUP = 0x02, 0x04, 0x08
 
 
 def read(info: os.stat_result, place: str, follow: bool = False) -> Tuple[Entry, ...]:
-    """Return the access list of what `lstat` described, empty where the mode says it all.
+    """Return the access list of a file or directory; empty if it has only the entries of the mode.
 
+    :param info: its `lstat`
     :param place: a path that leads to it
-    :param follow: whether its last part is a link to follow, as the names of open files in `/proc` are
+    :param follow: whether to follow the last part of the path if it is a link, such as an entry of `/proc/self/fd`
     """
     found: List[Entry] = []
     kinds = (ACCESS, DEFAULT) if st.S_ISDIR(info.st_mode) else (ACCESS,) if st.S_ISREG(info.st_mode) else ()
     for attribute in kinds:
         try:
             packed = os.getxattr(place, attribute, follow_symlinks=follow)
-        except OSError:  # there is none, or the file system has none at all
+        except OSError:  # no list, or a file system without lists
             continue
         found += _entries(packed, "default " if attribute == DEFAULT else "")
     return tuple(found)
 
 
 def _entries(packed: bytes, prefix: str) -> List[Entry]:
-    """Return the entries of a list as the kernel packs it: 4 bytes of version, then tag, permissions and number."""
+    """Return the entries of a list in the kernel's format: 4 bytes of version, then tag, permissions and number."""
     found: List[Entry] = []
     for at in range(4, len(packed) - 7, 8):
         tag, allowed, number = (int.from_bytes(packed[at + a : at + b], "little") for a, b in ((0, 2), (2, 4), (4, 8)))
@@ -55,7 +56,8 @@ def _entries(packed: bytes, prefix: str) -> List[Entry]:
 def excess(entries: Sequence[Entry], mode: int) -> List[str]:
     """Return the entries that grant more than a mode does, such as ``user:eve:rw-``.
 
-    Whom a list names is taken for one of the others; what the list grants is bounded by the group's bits, its mask.
+    A listed user or group counts as one of the others. The group's bits of the mode are the mask of the list: they
+    limit what it grants.
     """
     return [
         "%s:%s:%s" % (kind.replace(" ", ":"), name, _shown(allowed))
@@ -65,7 +67,7 @@ def excess(entries: Sequence[Entry], mode: int) -> List[str]:
 
 
 def shown(entries: Sequence[Entry]) -> Optional[str]:
-    """Return whom a list names and what it grants, for a report; None for none."""
+    """Return the list as a report shows it: names and what they may do; None for an empty list."""
     return ", ".join(excess([entry for entry in entries if entry[0] != "owning group"], 0o070)) or None
 
 
@@ -76,18 +78,18 @@ def _shown(allowed: int) -> str:
 def outcome(
     entries: Tuple[Entry, ...], now: int, wanted: Optional[int], trusted: bool
 ) -> Tuple[Tuple[Entry, ...], int]:
-    """Return the access list and mode of what gets a mode, an owner or new content.
+    """Return the access list and mode of a file after it gets a mode, an owner or new content.
 
-    The list goes where it grants more than the wanted mode, and where somebody whom we don't trust may have made it.
+    The list is removed if it grants more than the wanted mode, or if an untrusted owner may have made it.
 
     :param now: the present mode
-    :param wanted: the mode that is asked for; None: it stays
-    :param trusted: whether the former owner is root, ourselves or the new owner
+    :param wanted: the requested mode; None: keep the present one
+    :param trusted: whether the former owner is root, the running user or the new owner
     """
     mode = now if wanted is None else wanted
     if not entries or (trusted and (wanted is None or not excess(entries, wanted))):
         return entries, mode
-    # The group's bits of the mode are the mask of a list; without one they are what the owning group may.
+    # With a list, the group's bits of the mode are its mask. Without one, they are the owning group's permissions.
     owning = [allowed for kind, _, allowed in entries if kind == "owning group"]
     if wanted is None and owning:
         mode = mode & ~0o070 | mode & 0o070 & owning[0] << 3
@@ -95,12 +97,15 @@ def outcome(
 
 
 def without_ids(mode: int) -> int:
-    """Return a file's mode as the kernel leaves it when the owner changes: without set-user-id and set-group-id."""
+    """Return a file's mode after a change of owner: the kernel clears set-user-id and set-group-id."""
     return mode & (0o1777 if mode & 0o010 else 0o3777)
 
 
 def drop(place: str) -> None:
-    """Remove the access lists of an open file or directory, given as a path in `/proc`. Raises OSError."""
+    """Remove the access lists of an open file or directory, which is given as a path in `/proc`.
+
+    :raises OSError: if that fails
+    """
     for attribute in (ACCESS, DEFAULT):
         try:
             os.removexattr(place, attribute)

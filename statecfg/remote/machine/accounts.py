@@ -1,4 +1,4 @@
-"""Users and groups of the host, by name and by number."""
+"""Look up users and groups of the host by name and by number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def user_fields(name: str) -> Optional[Dict[str, Any]]:
-    """Return a user's fields (uid, gid, comment, home, shell, and `groups` it is a further member of), or None."""
+    """Return a user's fields (uid, gid, comment, home, shell and `groups`, the additional groups), or None."""
     try:
         found = pwd.getpwnam(name)
     except KeyError:
@@ -36,7 +36,7 @@ def group_fields(name: str) -> Optional[Dict[str, Any]]:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or the number as text where it has none."""
+    """Return the name of a user, or the UID as text if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -44,7 +44,7 @@ def user_name(uid: int) -> str:
 
 
 def group_name(gid: int) -> str:
-    """Return the name of a group, or the number as text where it has none."""
+    """Return the name of a group, or the GID as text if it has no name."""
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
@@ -52,7 +52,10 @@ def group_name(gid: int) -> str:
 
 
 def user_id(owner: str) -> int:
-    """Return the number of a user given by name or number. Raises LookupError where the host knows no such user."""
+    """Return the UID of a user who is given by name or number.
+
+    :raises LookupError: if the host has no such user
+    """
     try:
         return pwd.getpwnam(owner).pw_uid
     except KeyError:
@@ -62,7 +65,10 @@ def user_id(owner: str) -> int:
 
 
 def group_id(group: str) -> int:
-    """Return the number of a group given by name or number. Raises LookupError where the host knows no such group."""
+    """Return the GID of a group that is given by name or number.
+
+    :raises LookupError: if the host has no such group
+    """
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:

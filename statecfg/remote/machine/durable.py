@@ -1,4 +1,4 @@
-"""Write whole files: after a crash, a file has its former content or the new one. The controller uses this, too."""
+"""Write whole files safely: after a crash, a file has its former or its new content. The controller uses this, too."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def create(path: str, pieces: Iterable[bytes], mode: int) -> str:
 
 
 def replace(path: str, pieces: Iterable[bytes], mode: int = 0o600, sha256: str = "") -> None:
-    """Write a file in one step, durably. A link at `path` is replaced, not followed.
+    """Replace or create a file in one step, durably. A link at `path` is replaced, not followed.
 
     :param mode: the permissions, which the umask reduces
     :param sha256: the digest that the content must have, "" for any
-    :raises OSError: if the file cannot be written or the content has another digest; then `path` is as before
+    :raises OSError: if the file cannot be written or the content has another digest; `path` is then unchanged
     """
     trial = "%s.%d" % (path, os.getpid())
-    if os.path.lexists(trial):  # a killed process with the same id left it
+    if os.path.lexists(trial):  # left by a killed process with the same id
         os.unlink(trial)
     try:
         if create(trial, pieces, mode) != sha256 and sha256:
@@ -51,9 +51,9 @@ def replace(path: str, pieces: Iterable[bytes], mode: int = 0o600, sha256: str =
 
 
 def keep(folder: str, blob: Blob) -> None:
-    """Keep content under its digest in a directory that only this user can read.
+    """Store content under its digest in a directory that only this user can read.
 
-    :raises OSError: if it cannot be written, or changes meanwhile
+    :raises OSError: if it cannot be written, or changes while it is read
     """
     os.makedirs(folder, 0o700, exist_ok=True)
     path = os.path.join(folder, blob.sha256)

@@ -1,4 +1,4 @@
-"""Facts: what a host is, read from its own files."""
+"""Facts: the properties of a host, read from its own files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def gather() -> Dict[str, Any]:
-    """Return the host's facts: hostname, os, kernel, architecture, python, cpus, memory (MiB), init, boot id, user."""
+    """Return the host's facts: hostname, os, kernel, architecture, python, cpus, memory (MiB), init, ids and user."""
     import pwd
 
     machine = os.uname()

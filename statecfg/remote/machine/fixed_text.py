@@ -1,4 +1,4 @@
-"""Tells the fixed text of our own messages from what is quoted in them: a secret may be a word of both."""
+"""Separate the fixed text of our own messages from the values in them, because a secret may also be a word of ours."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PLACE = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrxofgi]")
 
 
 def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
-    """Return the spans of a message, start and end, in which some words stand in fixed text, in order.
+    """Return the spans (start, end) of a message that are fixed text with some of these words, in order.
 
-    If all of the message is made by one of our templates, everything else is quoted. Otherwise phrases of ours of
-    three words and more count, and what the message begins with.
+    If one of our templates produces the whole message, its text is fixed and everything else is a value. Otherwise our
+    phrases of three or more words are fixed, and so is the beginning of the message.
     """
     templates = [(template, _PLACE.split(template)) for template in _templates(tuple(words))]
     best: List[Tuple[int, int]] = []
@@ -45,7 +45,7 @@ def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
 
 @functools.lru_cache(maxsize=64)
 def _templates(words: Tuple[str, ...]) -> List[str]:
-    """Return the texts in our own code that have one of the words in them."""
+    """Return the strings in our own code that contain one of the words."""
     known: Pattern[str] = re.compile("|".join(map(re.escape, words)))
     found: Set[str] = set()
     for name, module in list(sys.modules.items()):

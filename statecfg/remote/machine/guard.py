@@ -1,4 +1,4 @@
-"""Holds checks and planned steps to reading: whatever would change the host from within them is refused."""
+"""Keep checks and planned steps read-only: refuse everything in them that would change the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHANGES = frozenset(
         *("os.unsetenv", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn"),
         *("subprocess.Popen", "shutil.rmtree", "shutil.move", "shutil.copyfile", "shutil.chown", "signal.pthread_kill"),
         *("socket.connect", "socket.bind", "socket.sendto", "socket.sethostname", "ctypes.dlopen"),
-        # A thread of its own would be out of the guard's sight.
+        # The guard cannot see what a new thread does.
         *("_thread.start_new_thread", "_thread.start_joinable_thread"),
     ]
 )
@@ -32,13 +32,13 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class WriteAttempt(StatecfgError):
-    """Code that may only look tried to change the host."""
+    """Code that must only read tried to change the host."""
 
 
 class reading_only:
-    """Within it, on this thread, opening for writing, starting programs and the like raise `WriteAttempt`.
+    """Make changes on this thread raise `WriteAttempt`: opening for writing, starting programs and the like.
 
-    Code that swallows the exception has tried all the same: leaving raises it again.
+    If the code swallows the exception, the end of the block raises it again.
     """
 
     def __enter__(self) -> None:
@@ -57,7 +57,7 @@ class reading_only:
 
 
 class allowed:
-    """Within it, on this thread, the guard is off: for the reading side's own read-only programs."""
+    """Switch the guard off on this thread, for the read-only programs of the reading side."""
 
     def __enter__(self) -> None:
         self.depth = getattr(_here, "depth", 0)
@@ -73,7 +73,7 @@ def _install() -> None:
     global _installed
     if not _installed:
         _installed = True
-        # A module that a check imports late must not have its bytecode written from within the check.
+        # If a check imports a module late, Python must not write its bytecode during the check.
         sys.dont_write_bytecode = True
         sys.addaudithook(_audit)
 

@@ -1,4 +1,4 @@
-"""A machine that exists nowhere: the overlay over nothing, for trying node types out."""
+"""A machine in memory for trying node types: an overlay on top of an empty base."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Nothing:
-    """A base with an empty root directory, root as its only user, and what it is given of tables and probes."""
+    """An empty base: a root directory, the user and group root, and the given tables and probes."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class Nothing:
 class MemoryMachine(Planned):
     """A machine in memory.
 
-    :param files: path → content, or None for a directory; directories above are made
+    :param files: path → content, or None for a directory; parent directories are created
     :param tables: facet → key → fields
-    :param probes: what read-only programs answer, by their command line
+    :param probes: command line → result of a read-only program
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Walking to a file without being led astray: no link that somebody else controls is ever followed."""
+"""Find a file safely: statecfg never follows a link that another user controls."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Tuple
 
-LINKS = 40  # as many as the kernel follows
+LINKS = 40  # the kernel's limit
 
 
 class UnsafePath(StatecfgError, OSError):
-    """A link on the way is in the hands of another user than root or ourselves."""
+    """A link on the way to a file belongs to a user other than root or the running user."""
 
 
 def normal(path: str) -> str:
-    """Return an absolute path without `//`, `.` and `..` (which are taken as written, not through links)."""
+    """Return an absolute path without `//`, `.` and `..`. A `..` removes the name before it, even if that is a link."""
     return "/" + os.path.normpath(path).lstrip("/")
 
 
 def trusted(directory: os.stat_result, link: os.stat_result) -> bool:
-    """Tell whether a link may be followed: root's or our own, and nobody else can put another in its place.
+    """Tell whether a link may be followed: it belongs to root or to us, and nobody else can replace it.
 
-    Source of the rule: systemd's CHASE_SAFE, which refuses to go from an unprivileged owner to a privileged one.
+    Source of the rule: systemd's CHASE_SAFE, which never follows a link from an unprivileged owner to a privileged one.
     """
     ours = (0, os.geteuid())
     if link.st_uid not in ours or directory.st_uid not in ours:
@@ -39,10 +39,10 @@ def trusted(directory: os.stat_result, link: os.stat_result) -> bool:
 def open_parent(path: str, follow: bool = False) -> Tuple[int, str, str]:
     """Open the directory that holds `path`.
 
-    :param follow: also follow `path` itself where it is a link
-    :returns: a descriptor (O_PATH; the caller closes it), the last name, and the directory's path free of links
-    :raises UnsafePath: where a link on the way belongs to somebody else
-    :raises OSError: where a directory on the way is missing or is none
+    :param follow: also follow `path` itself if it is a link
+    :returns: a descriptor (O_PATH; the caller closes it), the last name, and the directory's path without links
+    :raises UnsafePath: if another user controls a link on the way
+    :raises OSError: if a directory on the way is missing or is not a directory
     """
     todo = _parts(normal(path))
     seen: List[str] = []
@@ -110,7 +110,7 @@ def _joined(seen: List[str], name: str) -> str:
 
 
 def sync_directory(descriptor: int) -> None:
-    """Make the names in a directory durable."""
+    """Make the entries of an open directory durable."""
     opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
     try:
         os.fsync(opened)

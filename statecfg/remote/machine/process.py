@@ -1,4 +1,4 @@
-"""Child processes: each in a group of its own, with a deadline, its output streamed and bounded."""
+"""Child processes: each has its own process group and a deadline; its output is streamed and limited."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 KEPT = 1 << 20  # bytes of output kept for the report
-GRACE = 5.0  # seconds between TERM and KILL, and from KILL until a program is given up
-LINGER = 0.2  # seconds for which output is still read after the program has ended
-PIPED = 1 << 20  # bytes that a pipe may hold at most
+GRACE = 5.0  # seconds between TERM and KILL, and from KILL until statecfg gives up
+LINGER = 0.2  # seconds for which output is read after the end of the program
+PIPED = 1 << 20  # maximum bytes in a pipe
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = "STATECFG_CHILD"
 
@@ -24,11 +24,12 @@ MARK = "STATECFG_CHILD"
 class Outcome:
     """How a program ended.
 
-    :param status: exit status; negative: the signal that ended it
-    :param output: stdout and stderr as they came (stdout alone where they were kept apart), the newest that is kept
-    :param errors: stderr, where it was kept apart
-    :param reason: why it was stopped or could not be started, "" where it ran to its end
-    :param cut: bytes of output that were not kept
+    :param status: exit status; if negative, the signal that ended it
+    :param output: stdout and stderr in the order of their arrival (only stdout if they are separate), limited to the
+        newest bytes
+    :param errors: stderr, if it is separate
+    :param reason: why the program was stopped or could not start, "" if it ran to its end
+    :param cut: bytes of output that were dropped
     """
 
     __slots__ = ("cut", "errors", "output", "reason", "status")
@@ -38,7 +39,7 @@ class Outcome:
 
 
 class Children:
-    """The children under way, so that a run that is cut off can end them."""
+    """The running children. An interrupted run ends them through this object."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -46,11 +47,14 @@ class Children:
         self._lock = threading.Lock()
 
     def stop(self) -> None:
-        """End every child that may be interrupted, at once; those that may not run to their own end."""
+        """End all interruptible children at once. The others run to their end."""
         self.stopping = True
 
     def protect(self, more: int) -> None:
-        """Count a child that must not be cut off half-way in (1) or out (-1)."""
+        """Count children that must not be interrupted.
+
+        :param more: 1 when one starts, -1 when it ends
+        """
         with self._lock:
             self.protected += more
 
@@ -59,7 +63,10 @@ CHILDREN = Children()
 
 
 class _Kept:
-    """The newest output, up to a limit: the beginning is what is cut. More than `most` bytes are too much."""
+    """The newest output, up to a limit; older output is dropped.
+
+    :param most: bytes after which the program is stopped; None: no such limit
+    """
 
     def __init__(self, limit: int, most: Optional[int] = None) -> None:
         self.limit, self.most = limit, most
@@ -81,7 +88,7 @@ class _Kept:
 
 
 def environment(extra: Optional[Mapping[str, str]] = None, home: str = "/") -> Dict[str, str]:
-    """Return the environment children get: nothing of ours but a path and a plain locale, and what is given."""
+    """Return the environment of children: a path, a plain locale, HOME and the given variables; nothing of ours."""
     values = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home}
     values.update(extra or {})
     return values
@@ -103,16 +110,16 @@ def run(
 ) -> Outcome:
     """Run a program to its end.
 
-    :param timeout: seconds; past it the group gets TERM, and KILL 5 s later
-    :param cwd: the directory it runs in; the root directory where not given
-    :param user: whom it runs as (only root may change it)
-    :param input: what it reads on stdin; nothing where not given
-    :param listen: gets each piece of output as it comes
-    :param apart: keep stderr apart from stdout
-    :param interruptible: False for what must not be cut off half-way (a package manager) when the controller goes
-    :param kept: bytes of output that are kept
-    :param most: bytes of stdout and of stderr past which it is stopped (with `apart`)
-    :param last: end what it left running behind it, too
+    :param timeout: seconds; after that, its process group gets TERM, and KILL 5 s later
+    :param cwd: the working directory; default: the root directory
+    :param user: the user who runs it (only root can choose another user)
+    :param input: bytes for stdin; default: empty
+    :param listen: receives each piece of output when it arrives
+    :param apart: keep stderr separate from stdout
+    :param interruptible: False for a program that must finish even if the run is interrupted (a package manager)
+    :param kept: maximum bytes of output to keep
+    :param most: maximum bytes of stdout and of stderr, after which the program is stopped (with `apart`)
+    :param last: also end the processes that it leaves running
     """
     import pwd
     import subprocess
@@ -159,7 +166,7 @@ def run(
 
 
 def _identity(uid: int, gid: int, name: str) -> Dict[str, Any]:
-    """Return the options that start a program as another user, with all of that user's groups."""
+    """Return the options that start a program as another user, with all groups of that user."""
     if uid == os.geteuid():
         return {}
     groups = os.getgrouplist(name, gid)
@@ -175,7 +182,7 @@ def _identity(uid: int, gid: int, name: str) -> Dict[str, Any]:
 
 
 class _Attendant:
-    """Feeds a child, reads what it says, and watches its deadline."""
+    """Feeds a child, reads its output and watches its deadline."""
 
     def __init__(
         self,
@@ -211,7 +218,7 @@ class _Attendant:
         self.waiting.register(stream.fileno(), event)
 
     def attend(self) -> Outcome:
-        """Return how the child ended."""
+        """Wait for the child and return how it ended."""
         ended, drained = 0.0, 0
         while True:
             now = time.monotonic()
@@ -222,11 +229,11 @@ class _Attendant:
             if not self.waiting.get_map():
                 if ended:
                     break
-                time.sleep(0.005)  # it closed its output and runs on
+                time.sleep(0.005)  # it closed its output and still runs
                 continue
             got = self._exchange(0.05 if ended or self.reason else 0.2)
             drained += got if ended else 0
-            # What a program left running in the background may hold the pipe for ever: it is not waited for.
+            # Do not wait for background processes, which may keep the pipe open forever.
             if ended and (drained > PIPED or (not got and time.monotonic() - ended > LINGER)):
                 break
         self.reason = self.reason or self._too_much()
@@ -236,7 +243,7 @@ class _Attendant:
         return Outcome(status, outputs[0], outputs[1] if len(outputs) > 1 else b"", self.reason, cut)
 
     def _overdue(self, now: float) -> bool:
-        """Stop a child whose time is over, harder each time; return True where nothing stops it."""
+        """Stop a child that is overdue: TERM, then KILL. Return True if it survives both."""
         if self.child.returncode is not None:
             return False
         if not self.reason:
@@ -254,7 +261,7 @@ class _Attendant:
         return False
 
     def _too_long(self, now: float) -> str:
-        """Return why a child is to be stopped, "" where it may go on."""
+        """Return why a child must be stopped, "" if it may continue."""
         if now > self.deadline:
             return "still running after %g s, stopped" % self.timeout
         if self.interruptible and CHILDREN.stopping:
@@ -262,14 +269,14 @@ class _Attendant:
         return self._too_much()
 
     def _too_much(self) -> str:
-        """Return which limit its output is over, "" where it is below them."""
+        """Return which limit the output exceeds, "" for none."""
         for name, kept in zip(("stdout", "stderr"), self.kept.values()):
             if kept.most is not None and kept.size + kept.cut > kept.most:
                 return "output limit: more than %d bytes on %s, stopped" % (kept.most, name)
         return ""
 
     def _exchange(self, wait: float) -> int:
-        """Write and read what can be at once; return how many bytes were read."""
+        """Write and read what is possible within `wait` seconds; return how many bytes were read."""
         got = 0
         for key, _ in self.waiting.select(wait):
             kept = self.kept.get(key.fd)
@@ -292,25 +299,25 @@ class _Attendant:
                 self.unsent = self.unsent[os.write(descriptor, self.unsent[:65536]) :]
         except BlockingIOError:
             return
-        except BrokenPipeError:  # it does not want its input: it is judged by how it ends
+        except BrokenPipeError:  # it does not read its input; only its exit status counts
             self.unsent = memoryview(b"")
         if not self.unsent and self.child.stdin is not None:
             self.waiting.unregister(descriptor)
             self.child.stdin.close()
 
     def close(self) -> None:
-        """Let go of the child's pipes."""
+        """Close the child's pipes."""
         self.waiting.close()
         for stream in (self.child.stdin, self.child.stdout, self.child.stderr):
             if stream is not None:
                 try:
                     stream.close()
-                except OSError:  # a program that never read its input: what was left unsent is no matter
+                except OSError:  # it never read its input; ignore the unsent rest
                     pass
 
 
 def _kill(group: int, mark: str, number: int) -> None:
-    """Signal the group, and the descendants that left it: they carry our mark in their environment."""
+    """Signal the group and the descendants that left it. They have our mark in their environment."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -319,15 +326,18 @@ def _kill(group: int, mark: str, number: int) -> None:
 
 
 def kill_marked(name: str, value: str, number: int, but: int = 0) -> None:
-    """Signal every process that has a variable of this value in its environment, but for one."""
-    # Again and again, since what is about to die may be starting others.
+    """Signal every process whose environment has this variable with this value.
+
+    :param but: the id of a process to leave out
+    """
+    # Repeat it, because a dying process may be starting others.
     for _ in range(10 if number == signal.SIGKILL else 1):
         if not _kill_marked(("%s=%s" % (name, value)).encode(), number, but):
             return
 
 
 def _kill_marked(needle: bytes, number: int, but: int) -> int:
-    """Signal every process with these words in its environment; return how many there were."""
+    """Signal every process with this text in its environment; return how many there were."""
     found = 0
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != but:
@@ -336,6 +346,6 @@ def _kill_marked(needle: bytes, number: int, but: int) -> int:
                     if needle in stream.read().split(b"\0"):
                         os.kill(int(name), number)
                         found += 1
-            except OSError:  # it ended meanwhile, or is none of ours
+            except OSError:  # it has ended, or belongs to another user
                 continue
     return found

@@ -1,4 +1,4 @@
-"""What checks may look at (`World`, reading only) and what ops act on (`Machine`, which also writes)."""
+"""The interfaces of a host: checks read it through `World`, and ops also change it through `Machine`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ if TYPE_CHECKING:
     Effect = Mapping[str, Any]
     Inputs = Tuple[str, Sequence[str]]
 
-# The effect of a command that declares none: nothing about the host can be taken for known after it.
+# The effect of a command that declares none: after it, nothing about the host is certain.
 ANYTHING: Effect = {"unknown": ["*"]}
 
 
 class Stat:
-    """What stands at a path (links are not followed).
+    """What is at a path. Links are not followed.
 
     :param kind: "file", "directory", "symlink" or "other"
     :param mode: permission bits, as an integer
-    :param owner: user name, or the number as text where the host has no name for it
-    :param group: likewise
+    :param owner: user name, or the UID as text if the host has no name for it
+    :param group: group name, or the GID as text
     :param size: bytes
-    :param target: what a link points to, as written; "" otherwise
-    :param acl: whom an access list names beside the mode (see `access.read`); empty where there is none
+    :param target: the target of a link, as written; otherwise ""
+    :param identity: device, inode and modification time (ns) of a real file; None for a planned one
+    :param acl: what an access list grants in addition to the mode (see `access.read`); empty without a list
     """
 
     __slots__ = ("acl", "group", "identity", "kind", "mode", "owner", "size", "target")
@@ -49,12 +50,12 @@ class Stat:
 
 
 def called(kind: str) -> str:
-    """Return what a message calls something of this kind."""
+    """Return the words for a file type in messages."""
     return "a device, pipe or socket" if kind == "other" else "a " + kind
 
 
 class Probe:
-    """What a read-only command said: its exit status and its output (stdout, then stderr)."""
+    """The result of a read-only command: its exit status, stdout (`output`) and stderr (`errors`)."""
 
     __slots__ = ("errors", "output", "status")
 
@@ -63,15 +64,15 @@ class Probe:
 
     @property
     def text(self) -> str:
-        """The output as text; bytes that are no UTF-8 are replaced."""
+        """The output as text. Invalid UTF-8 is replaced."""
         return self.output.decode("utf-8", "replace")
 
 
 class World:
-    """The reading side of a host: as it will be when the node's turn comes.
+    """The reading side of a host, as it will be when the node is processed.
 
-    Every method may raise `Unknown` where the answer depends on an action whose outcome can't be known before it
-    is done; a check that lets it through is reported as `known after` that node and made again at its turn.
+    Every method may raise `Unknown` if the answer depends on an action whose outcome cannot be known in advance. If a
+    check does not catch it, its node is reported as `known after` the cause, and checked again at its turn.
     """
 
     triggered_by: Sequence[str] = ()
@@ -90,52 +91,77 @@ class World:
     """Whether this run has taken the node's actions: the check is made to see that nothing is left to do."""
 
     def stat(self, path: str) -> Optional[Stat]:
-        """Return what stands at the absolute `path`, or None where nothing does. Raises Unknown."""
+        """Return what is at the absolute `path`, or None.
+
+        :raises Unknown: if it is not known yet
+        """
         raise NotImplementedError
 
     def settled(self, path: str) -> bool:
-        """Return False where `stat(path)` may still change by an action that a required node is going to take."""
+        """Return False if an action of a required node may still change `stat(path)`."""
         raise NotImplementedError
 
     def apparent(self, path: str) -> Optional[Stat]:
-        """Return `stat(path)` as far as is known now, never raising Unknown (see `settled`)."""
+        """Return `stat(path)` as far as it is known now. It never raises Unknown (see `settled`)."""
         raise NotImplementedError
 
     def read(self, path: str) -> bytes:
-        """Return a file's content, following a link. Raises OSError, Unknown."""
+        """Return a file's content. A link is followed.
+
+        :raises OSError: if the file cannot be read
+        :raises Unknown: if the content is not known yet
+        """
         raise NotImplementedError
 
     def digest(self, path: str) -> str:
-        """Return the SHA-256 of a file's content in hex, without holding the content. Raises OSError, Unknown."""
+        """Return the SHA-256 of a file's content in hex, without loading the content into memory.
+
+        :raises OSError: if the file cannot be read
+        :raises Unknown: if the content is not known yet
+        """
         raise NotImplementedError
 
     def listdir(self, path: str) -> List[str]:
-        """Return the sorted names in a directory. Raises OSError, Unknown."""
+        """Return the sorted names in a directory.
+
+        :raises OSError: if the directory cannot be read
+        :raises Unknown: if the names are not known yet
+        """
         raise NotImplementedError
 
     def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
-        """Return the fields of `key` in a facet (`users`, `groups`, `packages`, `units`, …) or None. Raises Unknown."""
+        """Return the fields of `key` in a facet (`users`, `groups`, `packages`, `units`, …), or None.
+
+        :raises Unknown: if they are not known yet
+        """
         raise NotImplementedError
 
     def table(self, name: str) -> Dict[str, Dict[str, Any]]:
-        """Return a whole facet, key → fields. Raises Unknown."""
+        """Return a whole facet: key → fields.
+
+        :raises Unknown: if it is not known yet
+        """
         raise NotImplementedError
 
     def probe(
         self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
     ) -> Probe:
-        """Run a read-only command on the real host and return what it said.
+        """Run a read-only command on the real host and return its result.
 
-        Options: `cwd`, `env`, `user`. Raises Unknown if a required node is going to change the host first.
-
-        :param inputs: all that the answer depends on: a facet, and paths. Then only changes of these make it unknown.
-            The caller accounts for planned changes of the facet itself; the answer is about the facet as it is now.
+        :param timeout: seconds
+        :param inputs: everything that the answer depends on: a facet, and paths. Then only changes of these make the
+            answer unknown. The answer is based on the present facet; the caller accounts for its planned changes
+        :param options: `cwd`, `env`, `user`
+        :raises Unknown: if a required node will change the host first
         """
         raise NotImplementedError
 
 
 class Machine(World):
-    """Both sides of a host. Each writing method returns an action result (`{"status": "ok"}` or an error)."""
+    """The reading and the writing side of a host.
+
+    Each writing method returns an action result: `{"status": "ok"}` or an error.
+    """
 
     def write(
         self,
@@ -147,13 +173,15 @@ class Machine(World):
         backup: Optional[str] = None,
         validate: Optional[Sequence[str]] = None,
     ) -> Result:
-        """Make `path` a file of this content, atomically and durably: at any instant it is the old one or the new.
+        """Replace `path` by a file with this content, atomically and durably.
 
-        Mode, owner and group stay as they are where not given (0644 and the running user for a new file). An access
-        list goes if it grants more than the mode that is given, or if the former owner is neither trusted (root, or
-        the running user) nor the new one.
-        `backup` is a suffix: the old file is kept beside the new one. `validate` is a command in which `{}` stands
-        for the new content's temporary file: where it fails, nothing changes.
+        Mode, owner and group stay if they are not given. A new file gets 0644 and the running user. An access list is
+        removed if it grants more than the given mode, or if an untrusted former owner (not root, the running user or
+        the new owner) may have made it.
+
+        :param backup: suffix of the copy of the old file that is kept next to the new one
+        :param validate: a command in which `{}` stands for the temporary file with the new content; if it fails,
+            nothing changes
         """
         raise NotImplementedError
 
@@ -165,23 +193,26 @@ class Machine(World):
         group: Optional[str] = None,
         parents: bool = False,
     ) -> Result:
-        """Make `path` a directory; one that is there already gets what is given of mode, owner and group."""
+        """Create a directory, or give an existing one the given mode, owner and group.
+
+        :param parents: also create missing parent directories
+        """
         raise NotImplementedError
 
     def symlink(self, path: str, target: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
-        """Make `path` a link to `target`, replacing a link or a file that stands there, atomically."""
+        """Create a link to `target`. A link or file at `path` is replaced atomically."""
         raise NotImplementedError
 
     def chmod(self, path: str, mode: int) -> Result:
-        """Set the permission bits of a file or directory, not through a link. An access list that grants more goes."""
+        """Set the permission bits of a file or directory, not of a link. An access list that grants more is removed."""
         raise NotImplementedError
 
     def chown(self, path: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
-        """Set owner and group (of the link itself where `path` is one). An access list of a former owner goes."""
+        """Set owner and group; a link is not followed. An access list of an untrusted former owner is removed."""
         raise NotImplementedError
 
     def remove(self, path: str, recursive: bool = False) -> Result:
-        """Remove a file, link or empty directory; a whole tree with `recursive`. What is not there is no error."""
+        """Remove a file, a link or an empty directory; with `recursive`, a whole tree. A missing path is fine."""
         raise NotImplementedError
 
     def run(
@@ -197,25 +228,29 @@ class Machine(World):
         interruptible: bool = True,
         first: Optional[Callable[[], Optional[Result]]] = None,
     ) -> Result:
-        """Run a program to its end, its output streamed to the report; an exit status not in `codes` is an error.
+        """Run a program to its end and stream its output to the report.
 
-        :param effect: what it does, for the plan: facet → key → fields (None: gone), as far as it is known.
-            `{"packages": {"nginx": {"version": "1.22"}}, "unknown": ["files", "units"]}` says that a package
-            appears and that files and units may, in a way that only doing it shows. `{}`: nothing that is looked at.
-            `"files"`: a list of paths whose content is unknown after it.
-        :param interruptible: False for what must run to its end even when the controller is lost
-        :param first: called on the real host only, just before the program starts; an error it returns prevents that
+        :param effect: what the program changes, for the plan: facet → key → fields (None: removed), as far as known.
+            `{"packages": {"nginx": {"version": "1.22"}}, "unknown": ["files", "units"]}` says that a package is
+            installed, and that files and units may change in an unknown way. `"files"` is a list of paths whose content
+            is unknown afterwards. `{}` means: nothing that a node reads
+        :param input: bytes for stdin
+        :param timeout: seconds
+        :param codes: exit statuses that mean success
+        :param interruptible: False for a program that must finish even if the connection to the controller breaks
+        :param first: a function that is called on the real host just before the program starts; if it returns an error,
+            the program does not start
         """
         raise NotImplementedError
 
     def outside(self, function: Callable[[], Any]) -> Any:
-        """Call what changes the host by itself (the Borg document's plain `fn`) and return what it returns.
+        """Call a function that changes the host itself (the Borg document's plain `fn`) and return its result.
 
-        A plan calls nothing: nobody can foresee what it does.
+        A plan does not call it, because nobody can foresee what it does.
         """
         raise NotImplementedError
 
-    # The words of the Borg document's own examples.
+    # Names that the Borg document's own examples use.
     def spit(self, path: str, content: Union[str, bytes]) -> Result:
         """Write `content` to `path`."""
         return self.write(path, content)
