@@ -170,14 +170,14 @@ def _accepted(request: Request, task: Task) -> Response:
 
 
 def _address(request: Request, task: Task) -> str:
-    """Return the address of a task, and wake the worker if the task has something to run."""
+    """Return the URL of a task. Wake the worker if the task has something to run."""
     if not task.is_finished and task.name != CREATE:
         request.app.state.wake()
     return location(request, task.id)
 
 
 def _tenant(request: Request) -> str:
-    """Return the organization in that header if the caller may see it; otherwise ""."""
+    """Return the organization in the header TENANT_CONTEXT if the caller may see it; otherwise ""."""
     given = request.headers.get(TENANT_CONTEXT, "")
     orgs = (org for org in request.operations.orgs(request.principal) if given in (org_id(org), _uuid(org_id(org))))
     return next(orgs, "") if given else ""

@@ -25,7 +25,7 @@ OPEN_TOPICS = frozenset({"entities", "tasks"})
 
 
 class _Listener:
-    """A page that listens, and the changes that it was not told yet."""
+    """A page that listens, and the changes that it has not received yet."""
 
     def __init__(self) -> None:
         self.changed: set[str] = set()

@@ -57,7 +57,7 @@ def verb(
             run = option(run)
         parameters = [*getattr(run, "__click_params__", ()), *getattr(function, "__click_params__", ())]
         functools.update_wrapper(run, function)
-        run.__click_params__ = parameters  # type: ignore[attr-defined]  # where click keeps parameters
+        run.__click_params__ = parameters  # type: ignore[attr-defined]  # click keeps parameters there
         command: click.Command = group.command(name, cls=Command, examples=examples)(click.pass_obj(run))
         return command
 
