@@ -1,1 +1,1 @@
-"""Everything that is shown to people and programs; nothing else in statecfg prints."""
+"""All output for people and programs. No other package of statecfg prints."""

@@ -1,4 +1,4 @@
-"""The report as JSON, for programs: format 1, one document, every control character escaped."""
+"""The report as JSON, for programs: format 1, one document, with all control characters escaped."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from statecfg.graph.value import Value
 
 
 def plain(value: object) -> str:
-    """Return what stands in JSON for a value that JSON has not: a mask for a secret, the text of anything else."""
+    """Return the JSON text for a value that JSON can't represent: a mask for a secret, otherwise `str(value)`."""
     return repr(value) if isinstance(value, Value) else str(value)
 
 
 def text(value: Any) -> str:
-    """Return `value` as indented JSON in pure ASCII (so nothing in it can act on a terminal), with a final newline."""
+    """Return `value` as indented JSON with a final newline, in pure ASCII so that it can't control a terminal."""
     return json.dumps(value, indent=2, ensure_ascii=True, default=plain).replace("\x7f", "\\u007f") + "\n"

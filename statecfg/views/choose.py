@@ -1,4 +1,4 @@
-"""Picks the way to show progress that suits the stream."""
+"""Chooses how to show progress on a stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statecfg.views.stream import forgiving
 def progress(
     stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int, environ: Mapping[str, str] = os.environ
 ) -> Progress:
-    """Return live progress for a terminal, plain lines for everything else and under CI."""
+    """Return live progress for a terminal; plain lines for other streams and in CI."""
     stream = forgiving(stream)
     if stream.isatty() and not environ.get("CI") and environ.get("TERM") != "dumb":
         from statecfg.views.terminal_progress import LiveProgress

@@ -1,4 +1,4 @@
-"""The runs that hosts remember, for people: a line for each; of a single one, all that was done."""
+"""The runs in the ledgers of hosts, for people: a line for each run, or the details of a single run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _OUTCOMES: dict[str, tuple[str, Style]] = {
 
 
 def history_lines(report: Report, run: str = "") -> Iterator[Line]:
-    """Yield the lines that show each host's runs, the newest first.
+    """Yield the lines that show each host's runs, newest first.
 
-    Parameters: `report` format 1 of mode "history", redacted; `run` the beginning of the id of the run that was asked
-    for, "" for all.
+    :param report: the masked report of mode "history", in format 1
+    :param run: the beginning of the id of the requested run, "" for all runs
     """
     for number, name in enumerate(sorted(report["hosts"])):
         host = report["hosts"][name]

@@ -1,4 +1,4 @@
-"""Hosts as the store knows them, for people and programs: a table of all, and everything about one."""
+"""The hosts in the store, for people and programs: a table of all hosts, and the details of one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADS = ("HOST", "LAST CHECK-IN", "TAGS", "GROUPS", "PLAYBOOKS", "INSTALLED")
 
 
 def data(records: Sequence[HostRecord], groups: Groups) -> dict[str, Any]:
-    """Return hosts as JSON data: what the store holds, and `groups` as the inventory has them."""
+    """Return hosts as JSON data: their records in the store, and their groups in the inventory."""
     return {
         "format": 1,
         "hosts": {record.name: {**asdict(record), "groups": list(groups.get(record.name, ()))} for record in records},
@@ -28,7 +28,7 @@ def data(records: Sequence[HostRecord], groups: Groups) -> dict[str, Any]:
 
 
 def table(records: Sequence[HostRecord], groups: Groups) -> Iterator[Line]:
-    """Yield a line for each host: when it was last met, tags, groups, bound playbooks and the one installed."""
+    """Yield a line for each host: last check-in, tags, groups, bound playbooks and the installed playbook."""
     rows = [
         (
             record.name,
@@ -53,7 +53,7 @@ def table(records: Sequence[HostRecord], groups: Groups) -> Iterator[Line]:
 
 
 def one(record: HostRecord, groups: Sequence[str]) -> Iterator[Line]:
-    """Yield everything that is known of a host."""
+    """Yield the details of a host."""
     yield make(("── ", "dim"), (record.name, "bold"), right=", ".join(groups), rule=True)
     installed = f"{record.installed}, {when(record.installed_at)}" if record.installed else "nothing"
     yield from _pairs(
@@ -79,5 +79,5 @@ def _pairs(values: Mapping[str, str]) -> Iterator[Line]:
 
 
 def when(moment: float | None) -> str:
-    """Return a time as people write it, "never" for none."""
+    """Return a local time as text, "never" for None."""
     return "never" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))

@@ -1,4 +1,4 @@
-"""Hosts that left a playbook: what they still have, and the command that removes it."""
+"""Hosts that left a playbook: their remaining units and resources, and the command that removes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statecfg.views.tally import names, plural
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield a blank line and what there is to say of each host that left the playbook; nothing if none did."""
+    """Yield a blank line and the lines about each host that left the playbook; nothing if no host did."""
     left = report.get("left_hosts") or ()
     if not left:
         return

@@ -1,4 +1,4 @@
-"""Lines of styled text: what a view makes, before a terminal or a plain stream writes it."""
+"""Lines of styled text: the result of a view, which a terminal or a plain stream writes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ Span = tuple[str, Style]
 class Line(NamedTuple):
     """One line to show.
 
-    `spans` text with its style, free of control characters; `hang` columns that a wrapped continuation is indented by;
-    `right` what a terminal sets at the right edge; `rule` whether the rest of the line is drawn as a rule; `whole`
-    whether it is left to the terminal to wrap it, as what is copied from there must hold no line break of ours.
+    :param spans: text with its style, without control characters
+    :param hang: number of columns by which wrapped continuations are indented
+    :param right: text that a terminal shows at the right edge
+    :param rule: whether the rest of the line is drawn as a rule
+    :param whole: whether only the terminal wraps the line, so that text copied from it contains no line breaks
     """
 
     spans: tuple[Span, ...] = ()
@@ -32,7 +34,7 @@ class Line(NamedTuple):
 
 
 def make(*spans: str | Span, hang: int = 0, right: str = "", rule: bool = False) -> Line:
-    """Return a line of `spans` (text, or text and style), each made harmless on the way in."""
+    """Return a line of `spans` (text, or text and style) with control characters escaped. See `Line`."""
     pairs: Iterable[Span] = ((span, "") if isinstance(span, str) else span for span in spans)
     return Line(tuple((safe.line(text), style) for text, style in pairs), hang, safe.line(right), rule)
 
@@ -41,7 +43,7 @@ BLANK = Line()
 
 
 def plain(lines: Iterable[Line]) -> str:
-    """Return the lines as text without colours, each with its newline."""
+    """Return the lines as text without colors, each with its newline."""
     return "".join(_plain(line) + "\n" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Graphs as text, DOT and Mermaid, and the way to the drawn ones; hosts with the same graph appear once."""
+"""Graphs as text, DOT and Mermaid, and the entry point for SVG and PNG. Hosts with the same graph share a drawing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ Wire = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A graph to draw: the `hosts` that have it, and its nodes in `layers`, in their wire form."""
+    """A graph to draw.
+
+    :param hosts: names of the hosts that have this graph
+    :param layers: the nodes by layer, in their wire form
+    """
 
     hosts: list[str]
     layers: Sequence[Sequence[Wire]]
@@ -27,7 +31,7 @@ class Drawing:
         return names(self.hosts)
 
     def edges(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield each requirement as (what is required, what requires it, whether it triggers)."""
+        """Yield each requirement as (required node, requiring node, whether it triggers)."""
         for layer in self.layers:
             for node in layer:
                 for name in node.get("requires") or ():
@@ -44,7 +48,11 @@ def fold(graphs: Iterable[tuple[str, Sequence[Sequence[Wire]]]]) -> list[Drawing
 
 
 def draw(kind: str, drawings: Sequence[Drawing]) -> bytes:
-    """Return the drawings as "dot", "mermaid", "svg" or "png". Raises InvalidInput where PNG's library is missing."""
+    """Return the drawings in a format.
+
+    :param kind: "dot", "mermaid", "svg" or "png"
+    :raises InvalidInput: for "png", if Pillow is missing or the graph is too large
+    """
     if kind == "dot":
         return dot(drawings).encode()
     if kind == "mermaid":
@@ -59,7 +67,7 @@ def draw(kind: str, drawings: Sequence[Drawing]) -> bytes:
 
 
 def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
-    """Yield the layers of each graph, each node with what it requires; `↻` marks what triggers it."""
+    """Yield the layers of each graph, each node with its requirements; `↻` marks triggers."""
     for number, drawing in enumerate(drawings):
         if number:
             yield BLANK
@@ -81,7 +89,7 @@ def _required(node: Wire, name: str) -> Line:
 
 
 def dot(drawings: Sequence[Drawing]) -> str:
-    """Return the graphs in Graphviz' language, a cluster for each when there are several."""
+    """Return the graphs in Graphviz' language, each as a cluster."""
     out = ["digraph statecfg {", "  rankdir=LR;", '  node [shape=box, style="rounded,filled", fillcolor="#f6f8fa"];']
     for number, drawing in enumerate(drawings):
         out += [f"  subgraph cluster_{number} {{", f"    label={_dotted(drawing.title)};"]
@@ -95,12 +103,12 @@ def dot(drawings: Sequence[Drawing]) -> str:
 
 
 def _dotted(text: str) -> str:
-    # A backslash would start an escape of DOT's own, such as \N for the node's name.
+    # A backslash would start one of DOT's escapes, such as \N for the node's name.
     return '"' + safe.line(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def mermaid(drawings: Sequence[Drawing]) -> str:
-    """Return the graphs in Mermaid's language, a subgraph for each when there are several."""
+    """Return the graphs in Mermaid's language, each as a subgraph."""
     out = ["flowchart LR"]
     for number, drawing in enumerate(drawings):
         ids = {n["provides"]: f"g{number}n{i}" for i, n in enumerate(n for layer in drawing.layers for n in layer)}
@@ -113,6 +121,6 @@ def mermaid(drawings: Sequence[Drawing]) -> str:
 
 
 def _quoted(text: str) -> str:
-    # Mermaid knows no backslash escapes: what its grammar or HTML would take for its own goes as a numeric entity.
+    # Mermaid has no backslash escapes. Characters that its grammar or HTML could interpret become numeric entities.
     marks = "".join(c if c.isalnum() or c in " :/._-=,@+" else f"#{ord(c)};" for c in safe.line(text))
     return f'"{marks}"'

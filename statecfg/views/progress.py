@@ -1,4 +1,4 @@
-"""Progress as plain lines, for logs and pipes: what starts and ends on which host, and a sign of life."""
+"""Progress as plain lines, for logs and pipes: events of the hosts, and a regular sign of life."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEARTBEAT = 30.0
 
 
 class Event(Protocol):
-    """What the fleet says while it works: a host's name, the kind of event, and data by kind."""
+    """An event of a run: the host's name, the kind of event, and data that depends on the kind."""
 
     @property
     def host(self) -> str:
@@ -31,26 +31,26 @@ class Event(Protocol):
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """Return what there is to say."""
+        """Return the data."""
 
 
 class Progress(Protocol):
-    """Shows a run while it goes on. A context manager: entered before the run, left after it."""
+    """Shows the progress of a run. It is a context manager that surrounds the run."""
 
     def __enter__(self) -> Progress:
-        """Start to show."""
+        """Start showing progress."""
 
     def __exit__(self, *exc: object) -> None:
-        """Stop, and leave the stream as it was."""
+        """Stop showing progress, and restore the stream."""
 
     def __call__(self, event: Event) -> None:
-        """Take in one event."""
+        """Process one event."""
 
     def pause(self) -> None:
-        """Leave the stream to others, for a question, until `resume`."""
+        """Leave the stream to other output, such as a question, until `resume`."""
 
     def resume(self) -> None:
-        """Go on showing."""
+        """Continue showing progress."""
 
 
 class _Masked(NamedTuple):
@@ -60,16 +60,19 @@ class _Masked(NamedTuple):
 
 
 def masked(event: Event, redactor: Redactor) -> Event:
-    """Return an event with the secrets masked in its data; names and words of ours stay."""
+    """Return an event with the secrets in its data masked; statecfg's own names and words stay."""
     return _Masked(event.host, event.kind, redactor.report(event.data))
 
 
 class PlainProgress:
-    """Writes a line per event that matters, and one every 30 s when nothing else was written.
+    """Writes a line for each important event, and a sign of life after 30 s without output.
 
-    Parameters: `stream` usually stderr; `total` hosts of the run; `redactor` takes out secrets; `verbose` 0 to say
-    only what changes and what goes wrong, 1 for every node, 2 for all output; `heartbeat` seconds of silence before a
-    sign of life; `moment` seconds that a hook may take before a line says that it is waited for.
+    :param stream: usually stderr
+    :param total: number of hosts in the run
+    :param redactor: masks secrets
+    :param verbose: 0 for changes and failures only, 1 for every node, 2 for all output
+    :param heartbeat: seconds without output before a sign of life
+    :param moment: seconds that a hook may take before a line says that the host waits for it
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class PlainProgress:
         self._started = self._said = time.monotonic()
         self._current: dict[str, str] = {}
         self._moment = moment
-        self._waits: dict[str, threading.Timer] = {}  # host → what says in a moment which hook it waits for
+        self._waits: dict[str, threading.Timer] = {}  # host → the timer that will report the hook it waits for
         self._failed: set[tuple[str, str]] = set()
         self._finished = 0
         self._thread = threading.Thread(target=self._beat, name="statecfg-heartbeat", daemon=True)
@@ -109,10 +112,10 @@ class PlainProgress:
         self._thread.join()
 
     def pause(self) -> None:
-        """Nothing to do: lines stay where they are."""
+        """Do nothing: lines stay where they are."""
 
     def resume(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def __call__(self, event: Event) -> None:
         event = masked(event, self._redactor)
@@ -137,7 +140,7 @@ class PlainProgress:
         if event.kind == HostEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
             self._failed.add((event.host, str(event.data.get("node"))))
         elif event.kind == HostEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
-            return  # its action has said that, and why
+            return  # the line about its action reported this, with the reason
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
 
@@ -161,7 +164,7 @@ class PlainProgress:
 
 
 def doing(event: Event) -> str:
-    """Return what a host is doing after this event, in a few words."""
+    """Return in a few words what a host does after this event."""
     if event.kind == HostEvent.NODE_STARTED:
         return str(event.data.get("name", ""))
     if event.kind == HostEvent.HOOK_STARTED:
@@ -179,7 +182,7 @@ def _hook(data: Mapping[str, Any]) -> str:
 
 
 def event_text(event: Event, verbose: int) -> Iterator[str]:
-    """Yield what is worth a line of its own in a log."""
+    """Yield the lines of a log for an event, none if it is not important enough."""
     data = event.data
     if event.kind == HostEvent.WARNING:
         yield f"warning: {data.get('text', '')}"
@@ -204,7 +207,7 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
             yield f"{data.get('node', '')} | {text}"
     elif event.kind == HostEvent.FINISHED and data.get("status") not in (HostStatus.OK, None):
         error = (data.get("report") or {}).get("error") or {}
-        # A host that only failed has said in what already.
+        # Earlier lines have reported the failures of a host whose status is only `failed`.
         if error.get("summary") or data["status"] != HostStatus.FAILED:
             yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
     elif verbose and event.kind in (HostEvent.CONNECTING, HostEvent.CONNECTED, HostEvent.UPLOADING):

@@ -1,4 +1,4 @@
-"""A saved plan for people: what would change, and where the plan comes from."""
+"""A saved plan, for people: its changes and its origin."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Plan = Mapping[str, Any]
 
 
 def report(plan: Plan) -> dict[str, Any]:
-    """Return the report that a saved plan keeps, in format 1."""
+    """Return the report in a saved plan, in format 1."""
     hosts = {name: host["report"] for name, host in plan["hosts"].items()}
     return {"format": 1, "run": plan["run"], "mode": Mode.PLAN, "playbook": plan["playbook"], "hosts": hosts}
 
 
 def document(plan: Plan, statecfg: str) -> dict[str, Any]:
-    """Return a saved plan for programs: its report, and below `saved` where it comes from.
+    """Return a saved plan for programs: its report, and its origin in `saved`.
 
-    :param statecfg: the version that made it
+    :param statecfg: the version of statecfg that made the plan
     """
     origin = {key: plan[key] for key in ("project", "made", "choices", "inputs", "sha256")}
     known = {"statecfg": statecfg, **origin, "secrets": sorted(plan["secrets"]), "store": plan["store"] or None}
@@ -31,7 +31,7 @@ def document(plan: Plan, statecfg: str) -> dict[str, Any]:
 
 
 def lines(plan: Plan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:
-    """Yield the lines that show a saved plan; with `detail.verbose`, every input too."""
+    """Yield the lines that show a saved plan; with `detail.verbose`, also every input."""
     for label, text in origin(plan, statecfg):
         yield make((f"{label}:", "dim"), f"{'':{max(1, 11 - len(label))}}{text}", hang=12)
     if detail.verbose:
@@ -43,7 +43,7 @@ def lines(plan: Plan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:
 
 
 def origin(plan: Plan, statecfg: str) -> Iterator[tuple[str, str]]:
-    """Yield what a plan is of, who made it, when, from what, and for which hosts: label and text."""
+    """Yield label and text for the origin of a plan: its playbook, author, time, commit, hosts, options and inputs."""
     made = plan["made"]
     yield "Plan of", f"{plan['playbook']} in project {plan['project']}"
     yield "Made", f"{_moment(made['at'])} by {made['by']} with statecfg {statecfg}"

@@ -1,4 +1,4 @@
-"""States of resources and entities, in words. Reports, `--json` and the API keep the names of the states themselves."""
+"""States of resources and entities, in words. Reports, `--json` and the API use the names of the states."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ENTITY: Mapping[str, tuple[str, Style]] = {
 
 
 def of_resource(state: str) -> str:
-    """Return what a state of a resource means; "" where it is as defined."""
+    """Return the meaning of a resource's state; "" if the resource is resolved."""
     return "" if state in ("", State.RESOLVED) else RESOURCE.get(state, state)
 
 
 def of_entity(state: str) -> str:
-    """Return what a state of an entity means."""
+    """Return the meaning of an entity's state."""
     return ENTITY.get(state, (state, ""))[0]
 
 
 def style(state: str) -> Style:
-    """Return how the state of an entity is shown."""
+    """Return the style for an entity's state."""
     return ENTITY.get(state, (state, ""))[1]

@@ -1,4 +1,4 @@
-"""Writes lines to a stream: coloured and wrapped on a terminal, plain elsewhere."""
+"""Writes lines to a stream: colored and wrapped on a terminal, plain elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TextIO, cast
 
 from statecfg.views.lines import Line, plain
 
-# For streams whose encoding has none of the signs that we draw with.
+# Replacements for streams whose encoding lacks these characters.
 _ASCII = str.maketrans(
     {
         "→": "->",
@@ -28,10 +28,12 @@ _ASCII = str.maketrans(
 
 
 def coloured(stream: TextIO, no_color: bool = False, environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether colours go to `stream`.
+    """Return whether to write colors to `stream`.
 
-    Parameters: `no_color` the flag; `environ` where NO_COLOR, FORCE_COLOR and TERM are looked up. Source: no-color.org,
-    force-color.org.
+    Source: no-color.org, force-color.org.
+
+    :param no_color: whether the user switched colors off by an option
+    :param environ: contains NO_COLOR, FORCE_COLOR and TERM
     """
     if no_color or environ.get("NO_COLOR"):
         return False
@@ -41,7 +43,7 @@ def coloured(stream: TextIO, no_color: bool = False, environ: Mapping[str, str] 
 
 
 def write(lines: Iterable[Line], stream: TextIO, color: bool) -> None:
-    """Write `lines` to `stream`, through the terminal renderer when `color` is set or the stream is a terminal."""
+    """Write `lines` to `stream`, with the terminal renderer if `color` is set or the stream is a terminal."""
     if color or stream.isatty():
         from statecfg.views.terminal import render
 
@@ -53,25 +55,25 @@ def write(lines: Iterable[Line], stream: TextIO, color: bool) -> None:
 
 
 def forgiving(stream: TextIO) -> TextIO:
-    """Return the stream, made one that nothing which goes wrong with it can be felt of."""
+    """Return a stream that ignores errors when writing to the given stream."""
     return cast(TextIO, Forgiving(stream))
 
 
 class Forgiving:
-    """A stream for progress: when whoever reads it is gone, it falls silent, and the run goes on.
+    """A stream for progress. After an error, such as a closed pipe, it drops all output, and the run continues.
 
-    Parameters: `stream` the real one.
+    :param stream: the real stream
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._gone = stream, False
 
     def write(self, text: str) -> int:
-        """Write, as long as there is anybody."""
+        """Write text, unless an earlier write failed."""
         return self._try(lambda: self._stream.write(text)) or len(text)
 
     def flush(self) -> None:
-        """Send what was written."""
+        """Flush the real stream, unless an earlier write failed."""
         self._try(self._stream.flush)
 
     def _try(self, act: Callable[[], int | None]) -> int | None:

@@ -1,4 +1,4 @@
-"""Graphs as SVG: one self-contained picture without scripts or links."""
+"""Graphs as SVG: one self-contained picture, without scripts or links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines on a terminal: colours, and wrapping that keeps the indentation."""
+"""Lines on a terminal: colors, and wrapping that keeps the indentation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from statecfg.views.lines import Line, Span
 
-# Select Graphic Rendition: the 16 colours that every terminal has and every theme redefines. Source: ECMA-48.
+# Select Graphic Rendition: the 16 colors that every terminal has and every theme redefines. Source: ECMA-48.
 _CODES = {
     "add": "32",
     "change": "33",
@@ -22,21 +22,21 @@ _CODES = {
     "bold": "1",
     "hunk": "36",
 }
-# A text line of a diff may be megabytes long; nobody reads more than this many rows of it.
+# The maximum number of rows for one line: a text line of a diff may be megabytes long.
 _ROWS = 6
 _NARROWEST = 20
-# What stands at the right edge stays near its text, however wide the window is.
+# Right-aligned text ends at this column in a wider window, so that it stays near its line.
 _EDGE = 110
 
 
 def render(lines: Iterable[Line], stream: TextIO, color: bool) -> str:
-    """Return what to write to the terminal behind `stream` so that it shows `lines`."""
+    """Return the text that shows `lines` on the terminal `stream`."""
     width = max(columns(stream), _NARROWEST)
     return "".join(painted(row, color) + "\n" for line in lines for row in wrap(line, width))
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width of the terminal behind `stream`: COLUMNS where it is set, 80 where nothing is known."""
+    """Return the width of the terminal `stream`: COLUMNS if it is set, 80 if the width is unknown."""
     if os.environ.get("COLUMNS", "").isdigit():
         return int(os.environ["COLUMNS"])
     try:
@@ -46,14 +46,14 @@ def columns(stream: TextIO) -> int:
 
 
 def painted(row: Iterable[Span], color: bool) -> str:
-    """Return a row's text, with its colours where there are to be any."""
+    """Return a row's text, with colors if `color` is set."""
     if not color:
         return "".join(text for text, _ in row)
     return "".join(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and text else text for text, style in row)
 
 
 def wrap(line: Line, width: int) -> Iterator[list[Span]]:
-    """Yield the rows that show `line` in `width` columns, continuations indented by its `hang`."""
+    """Yield the rows that show `line` in `width` columns; `line.hang` indents continuations."""
     edge = min(width, _EDGE)
     used = cell_len(line.text)
     if line.rule:
@@ -87,7 +87,7 @@ def _broken(line: Line, width: int) -> Iterator[list[Span]]:
         room = width - indent
         end = _cut(text, start, room)
         if row == _ROWS and end < len(text):
-            # The note's own length is not known before its number is; ten digits are enough for all.
+            # The length of the note depends on its number; ten digits are always enough.
             end = max(start + 1, end - len(" … 0,000,000,000 more characters"))
             yield [(" " * indent, ""), *_slice(line, start, end), (f" … {len(text) - end:,} more characters", "dim")]
             return
@@ -110,7 +110,7 @@ def _slice(line: Line, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut(text: str, start: int, room: int) -> int:
-    """Return where the text from `start` on fills `room` columns, at a space where there is one in the last third."""
+    """Return where to cut the text from `start` on to fill `room` columns: at a space if the last third has one."""
     end, used = start, 0
     while end < len(text):
         used += cell_len(text[end])

@@ -1,4 +1,4 @@
-"""Units in plans and outcomes: which hooks would run, which ran, and what failed."""
+"""Units in plans and outcomes: the hooks that would run, that ran, and that failed."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _ENDS: dict[str, tuple[str, Style, str]] = {
 
 
 def hook_text(hook: Mapping[str, Any]) -> str:
-    """Return a hook with what it is about: `db-relation-changed (db/0)`."""
+    """Return a hook with its remote unit or relation, such as `db-relation-changed (db/0)`."""
     about = hook.get("remote") or hook.get("relation")
     return f"{hook['hook']} ({about})" if about else str(hook["hook"])
 
 
 def due_of(unit: Mapping[str, Any], verbose: bool = False) -> list[Mapping[str, Any]]:
-    """Return the hooks of a unit that a plan says are due; those that its charm does not have only where verbose."""
+    """Return the due hooks of a unit in a plan; with `verbose`, also those that its charm does not have."""
     return [hook for hook in unit.get("due") or () if verbose or not hook.get("missing")]
 
 
 def due(host: Mapping[str, Any]) -> int:
-    """Return how many hooks of units are due on a host, as its plan says."""
+    """Return the number of due hooks of units in a host's plan."""
     return sum(len(due_of(unit)) for unit in host.get("units") or ())
 
 
 def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
-    """Yield the hooks of units that an apply would run, as far as can be known before their settings are."""
+    """Yield the hooks of units that an apply would run, as far as known before units change their settings."""
     for unit in host.get("units") or ():
         due = due_of(unit, verbose)
         hooks = [hook_text(hook) + (" [not in the charm]" if hook.get("missing") else "") for hook in due]
@@ -44,8 +44,8 @@ def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
 
 
 def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line]:
-    """Yield how many units have no hooks in a part of a host's report, or none to be shown."""
-    if not touched(host):  # hooks that are due have had no turn
+    """Yield how many units have no hooks to show in a part of a host's report."""
+    if not touched(host):  # the due hooks had no turn
         return
     here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
     still = [unit for unit in here if not any(verbose or not _not_there(hook) for hook in unit[part])]
@@ -55,18 +55,18 @@ def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line
 
 
 def _not_there(hook: Mapping[str, Any]) -> bool:
-    """Tell whether a unit's charm does not have a hook that is due or was."""
+    """Return whether a unit's charm lacks a hook that is or was due."""
     return bool(hook.get("missing")) or hook.get("status") == "missing"
 
 
 def ran(host: Mapping[str, Any]) -> int:
-    """Return how many hooks of units ran on a host to a good end."""
+    """Return how many hooks of units succeeded on a host."""
     hooks = (hook for unit in host.get("units") or () for hook in unit.get("hooks") or ())
     return sum(hook["status"] == HookStatus.OK for hook in hooks)
 
 
 def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
-    """Yield what became of a host's units; hooks that went well are counted, and shown where all is to be shown."""
+    """Yield the results of a host's units. Successful hooks are counted; `verbose` also lists them."""
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()
         failed = bool(unit.get("error"))

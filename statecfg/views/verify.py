@@ -1,4 +1,4 @@
-"""Drift, for people: what the hosts changed, what the definition changed, and a last line to grep for."""
+"""Drift, for people: changes on the host, changes in the definition, and a last line to grep for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ HOST, DEFINITION, PENDING = "host", "definition", "pending"
 def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
     """Yield the lines that show drift.
 
-    Parameters: `report` format 1 of mode "verify", redacted; `detail` how much.
+    :param report: the masked report of mode "verify", in format 1
+    :param detail: how much to show
     """
     for group in fold(report):
         yield from _group(group, detail)
@@ -35,9 +36,9 @@ def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
 
 
 def _counts(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int, int, int, int]:
-    """Return how many nodes changed on the host, in the definition (or in both: on the host), wait, are right, failed.
+    """Return the numbers of nodes: changed on the host, in the definition, not fully applied, as defined, failed.
 
-    Those that wait were not applied to the end yet.
+    A node that changed on the host and in the definition counts as changed on the host.
     """
     by_host = by_definition = pending = sound = failed = 0
     for host in hosts:
@@ -68,7 +69,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
 
 
 def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
-    """Yield what drifted on a host, below its heading."""
+    """Yield the drift of a host, below its heading."""
     yield from host_lines.trouble(host)
     listed = list(fates(host))
     left = list(nodes(host, "left"))
