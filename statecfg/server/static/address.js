@@ -1,4 +1,4 @@
-// The address of what the page shows. It is in the fragment of the URL: #/section/argument?name=value.
+// The address of the current view, in the fragment of the URL: #/section/argument?name=value.
 // So each view has a link, and the back button returns to it.
 
 export function read() {
@@ -9,7 +9,7 @@ export function read() {
 
 export const param = (name, otherwise = "") => read().query.get(name) ?? otherwise;
 
-// Return the link to a view. Parameters without a value are left out.
+// Return the link to a view. Parameters without a value are omitted.
 export function to(section, argument = "", parameters = {}) {
   const path = argument ? `#/${section}/${encodeURIComponent(argument)}` : `#/${section}`;
   const query = String(new URLSearchParams(given(parameters)));
@@ -22,7 +22,7 @@ export function changed(parameters) {
   return to(section, argument, { ...Object.fromEntries(query), ...parameters });
 }
 
-// Return a path of the API with its query.
+// Return a path of the API with a query.
 export function listed(path, parameters) {
   const query = String(new URLSearchParams(given(parameters)));
   return query ? `${path}?${query}` : path;

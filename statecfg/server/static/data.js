@@ -1,10 +1,10 @@
-// Answers of the server: requested once, kept, and requested again when the stream of changes says so.
+// Responses of the server. The page keeps each response, and requests it again when the server reports a change.
 
-const TIMEOUT = 20_000; // milliseconds for one answer
+const TIMEOUT = 20_000; // milliseconds for one response
 const SILENCE = 25_000; // milliseconds without an event after which the connection counts as lost
 const RETRY = 2_000; // milliseconds until the next attempt
 
-const UNUSED = 50; // drawings after which an answer that was not used is dropped
+const UNUSED = 50; // drawings after which an unused response is deleted
 
 const meta = (name) => document.querySelector(`meta[name="${name}"]`).content;
 export const user = meta("user");
@@ -20,7 +20,7 @@ export function onChange(change, link) {
   listeners.link = link;
 }
 
-// Return the answer for a path: { value, etag, error, busy }. It is requested if it is missing or has changed.
+// Return the kept response for a path: { value, etag, error, busy }. Request it if it is missing or has changed.
 export function want(path, ...topics) {
   if (!kept.has(path)) kept.set(path, { topics, stale: true, busy: false, used: drawings });
   const found = kept.get(path);
@@ -29,7 +29,7 @@ export function want(path, ...topics) {
   return found;
 }
 
-// Called before each drawing. Answers that the last drawings did not use are dropped.
+// Call this before each drawing. It deletes responses that the last drawings did not use.
 export function begin() {
   drawings += 1;
   for (const [path, found] of kept) if (found.used < drawings - UNUSED && !found.busy) kept.delete(path);
@@ -46,7 +46,7 @@ async function load(path, found) {
     if (answer.ok) Object.assign(found, { value, error: "", etag: answer.headers.get("ETag") });
     else Object.assign(found, { error: value?.message || `The server answered ${answer.status}.`, status: answer.status });
   } catch (problem) {
-    // The page keeps the old answer. It requests a new one when the connection is back.
+    // Keep the old response. The page requests a new one when the connection works again.
     found.error = found.value === undefined ? UNREACHABLE : "";
     found.stale = true;
     if (!isUnreachable(problem)) throw problem;
@@ -62,13 +62,13 @@ function outdated(topics) {
 }
 
 export function signedOut() {
-  location.reload(); // the server then answers with the login form
+  location.reload(); // the server then sends the login form
 }
 
 const UNREACHABLE = "The server cannot be reached.";
 const isUnreachable = (problem) => problem.name === "TypeError" || problem.name === "TimeoutError";
 
-// Send a request that changes something. Return { ok, value, location, message }.
+// Send a request that changes something on the server. Return { ok, value, location, message }.
 export async function send(method, path, body, etag) {
   const headers = { Accept: "application/json", "X-Statecfg-Csrf": meta("csrf") };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -91,7 +91,7 @@ export async function leave() {
   signedOut();
 }
 
-// The stream of changes. At most one is open, and a lost one is opened again.
+// The stream of changes. At most one is open. If it is lost, the page opens a new one.
 
 let source = null;
 let silence = 0;
@@ -131,7 +131,7 @@ function lost(why = "") {
   silence = setTimeout(retry, RETRY);
 }
 
-// An answer 401 means that the session has ended, not that the server is unreachable.
+// Try to reconnect. Status 401 means that the session has ended, not that the server is unreachable.
 async function retry() {
   try {
     const answer = await fetch("/", { method: "HEAD", signal: AbortSignal.timeout(TIMEOUT) });

@@ -1,6 +1,6 @@
-// Elements and texts. Data from hosts becomes text, never markup.
+// Create and update elements. Data from hosts becomes text, never markup.
 
-// Characters that are invisible, or change the direction of a line, are shown as escapes. Line breaks and tabs stay.
+// Characters that are invisible or change the direction of text. They become escapes, except for line breaks and tabs.
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}\u00a0\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202f\u205f\u2800\u3164\ufe00-\ufe0d\uffa0]/gu;
 const LONGEST = 100_000;
 
@@ -22,7 +22,7 @@ export function h(name, attributes, ...children) {
   if (classes.length) element.className = classes.join(" ");
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    // Keys and addresses are not shown, and must stay exact.
+    // Keys, values and links must stay exact.
     const isExact = key.startsWith("data-") || key === "value" || key === "href";
     element.setAttribute(key, value === true ? "" : isExact ? String(value) : visible(value));
   }
@@ -33,7 +33,7 @@ export function h(name, attributes, ...children) {
   return element;
 }
 
-// Make an element equal to another with few changes. Elements that stay keep their focus, scroll position and selection.
+// Make an element equal to another with few changes. Elements that stay keep their focus, scroll and selection.
 export function put(target, wanted) {
   const old = new Map();
   for (const child of target.childNodes) if (child.dataset?.key) old.set(child.dataset.key, child);

@@ -1,4 +1,5 @@
-// Forms that create, change, resolve and delete entities. The page offers only what the caller may do; the server checks it.
+// Forms that create, change, resolve and delete entities. The page offers only what the user may do. The server
+// checks each request again.
 
 import { param, to } from "./address.js";
 import { role, send, want } from "./data.js";
@@ -12,7 +13,7 @@ import { empty } from "./words.js";
 const RIGHTS = "/statecfg/1.0/rights";
 const LEVELS = ["", "ReadOnly", "ReadWrite", "FullControl"];
 
-const drafts = new Map(); // id of an entity → { open, etag, message, busy }: what a user is doing with it
+const drafts = new Map(); // id of an entity or type → { open, etag, value, message, busy }: the state of its form
 const draft = (id) => drafts.get(id) ?? {};
 const atLeast = (level, needed) => LEVELS.indexOf(level) >= LEVELS.indexOf(needed);
 
@@ -143,7 +144,7 @@ export function onEdit(main, draw) {
       draw();
     },
   };
-  // An invalid field would block the next attempt.
+  // Clear the error: an invalid field would block the next attempt.
   main.addEventListener("input", (event) => event.target.setCustomValidity?.(""));
   main.addEventListener("submit", (event) => {
     const form = event.target.closest("[data-form]");

@@ -1,4 +1,4 @@
-// Entities, as far as the signed-in user may see them.
+// Entities that the signed-in user may see.
 
 import { changed, listed, param, to } from "./address.js";
 import { administrator, role, want } from "./data.js";
@@ -17,7 +17,7 @@ const SHOWN = 5;
 const DAY = 86_400_000; // milliseconds
 const STATES = ["PRE_CREATED", "RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"];
 
-// A value in a filter. A backslash makes a special character literal.
+// Return a value for a filter: special characters get a backslash.
 export const quoted = (text) => text.replace(/[\\;,()]/g, "\\$&");
 
 export const entityLink = (id, ...label) => h("a", { href: to("entities", id) }, label.length ? label : id);
@@ -64,7 +64,7 @@ function row(entity) {
   );
 }
 
-// Links between the numbered pages of a list of the API.
+// Return links to the previous and the next page of a list with numbered pages.
 export function numbered(found) {
   if (found.pageCount < 2) return null;
   return h(
@@ -92,7 +92,7 @@ export function entity(id) {
   ]);
 }
 
-// Runs of the playbooks that behaviors applied for an entity.
+// Show the runs of playbooks that behaviors applied for an entity.
 function runsOf(id) {
   const runs = want(listed(RUNS, { playbook: `*#${id.split(":").pop()}`, limit: SHOWN }), "runs").value?.runs ?? [];
   return runs.length ? [h("h2", {}, "Runs"), h("section.list", {}, runs.map(runRow))] : null;

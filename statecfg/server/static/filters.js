@@ -1,11 +1,11 @@
-// Fields that filter a list. Their values are parameters of the page's address, and the server does the filtering.
+// Fields that filter a list. Their values are parameters of the page's address. The server filters.
 
 import { changed, param, read, to } from "./address.js";
 import { h } from "./dom.js";
 
 const PAUSE = 250; // milliseconds after the last key before a search starts
 const OUTCOMES = ["ok", "failed", "unknown", "unreachable", "refused", "locked", "cancelled"];
-// A filter belongs to the whole list, so it returns to the first page.
+// A filter applies to the whole list, so a changed filter returns to the first page.
 const FIRST_PAGE = { after: "", page: "" };
 
 export function text(name, label, placeholder) {
@@ -26,10 +26,10 @@ export function day(name, label) {
 
 export const outcome = () => choice("outcome", "Outcome", [["", "All outcomes"], ["trouble", "In trouble"], ...OUTCOMES.map((name) => [name, name])]);
 
-// A name that is typed may be a part of the whole name.
+// Return a pattern for a typed name, which may be a part of the whole name.
 export const pattern = (typed) => (typed && !typed.includes("*") ? `*${typed}*` : typed);
 
-// The filters of a list of hosts or runs, as the API expects them.
+// Return the filters of a list of hosts or runs in the form of the API.
 export function query(names) {
   const values = {
     find: param("find"),
@@ -43,7 +43,7 @@ export function query(names) {
   return Object.fromEntries(names.map((name) => [name, values[name]]));
 }
 
-// Return the beginning of a day (in seconds since 1970, by the clock of this browser) or of the day after.
+// Return when a day begins, in seconds since 1970 and in the browser's time zone. `later` is 1 for the next day.
 function midnight(text, later) {
   const [year, month, date] = text.split("-").map(Number);
   const moment = new Date(year, month - 1, date + later);
@@ -52,7 +52,7 @@ function midnight(text, later) {
 
 export const isFiltered = (names) => names.some((name) => name !== "after" && param(name));
 
-// Links to the other pages of a list. `next` starts the next page.
+// Return links to the first and the next page of a list. `next` is the value of `after` for the next page.
 export function pages(next, back = "First page", forward = "Next page") {
   const { section, argument, query: now } = read();
   const first = { ...Object.fromEntries(now), after: "" };
@@ -68,7 +68,7 @@ export function onFilter(main, draw) {
     const name = field.dataset.param;
     if (param(name) === field.value) return;
     const address = changed({ [name]: field.value, ...FIRST_PAGE });
-    // One entry of the history for a whole word, not one for each letter.
+    // Add one history entry per typed text, not one per letter.
     if (typing === name) history.replaceState(null, "", address);
     else history.pushState(null, "", address);
     typing = field.type === "search" ? name : "";
@@ -87,7 +87,7 @@ export function onFilter(main, draw) {
   });
 }
 
-// After a step back or forward, the fields show the filters of that address.
+// After a step back or forward, fill the fields with the filters of the new address.
 export function refill(main) {
   for (const field of main.querySelectorAll("[data-param]")) field.value = param(field.dataset.param);
 }

@@ -1,13 +1,13 @@
-// What is open on the page, and how much of a long list is shown. It stays so when the page is drawn again.
+// Elements that open and close, and long lists. Their state is kept when the page is drawn again.
 
 import { h } from "./dom.js";
 
 const open = new Map(); // key → whether the user opened or closed it
-const shown = new Map(); // key of a long list → how many entries are shown
+const shown = new Map(); // key of a long list → number of visible entries
 
 const isOpen = (key, first) => open.get(key) ?? first;
 
-// An element that opens and closes. Its body, a function, is drawn only if it is open.
+// Return an element that opens and closes. `first` is its initial state. `body` is a function, called only if it is open.
 export function fold(key, first, head, body, kind = "fold") {
   const now = isOpen(key, first);
   return h(
@@ -18,7 +18,7 @@ export function fold(key, first, head, body, kind = "fold") {
   );
 }
 
-// The first entries of a long list, with a button that shows more.
+// Return the first entries of a long list, and a button that shows more.
 export function part(key, all, draw, step = 100) {
   const count = shown.get(key) ?? step;
   const rest = all.length - count;
@@ -26,7 +26,7 @@ export function part(key, all, draw, step = 100) {
   return [all.slice(0, count).map(draw), more];
 }
 
-// A button that opens an element, and scrolls to it.
+// Return a button that opens the element with this key and scrolls to it.
 export const goes = (key, attributes, ...label) => h("button.chip", { type: "button", "data-goes": key, ...attributes }, label);
 
 export function onFold(main, draw) {
@@ -36,7 +36,7 @@ export function onFold(main, draw) {
       const key = event.target.dataset.fold;
       if (key === undefined || (open.has(key) && open.get(key) === event.target.open)) return;
       const drawn = event.target.querySelector(":scope > .body") !== null;
-      if (drawn === event.target.open) return; // it was drawn open
+      if (drawn === event.target.open) return; // the page opened it, not the user
       open.set(key, event.target.open);
       draw();
     },

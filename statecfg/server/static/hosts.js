@@ -1,4 +1,4 @@
-// Hosts: the list, and one host. A host's state is its worst playbook or service.
+// The list of hosts, and one host. The state of a host is the worst state of its playbooks and services.
 
 import { listed, to } from "./address.js";
 import { want } from "./data.js";
@@ -82,7 +82,7 @@ export function host(name) {
   ]);
 }
 
-// How the last run of a playbook ended here. The reasons belong to the newest of the worst runs.
+// Show how the last run of a playbook ended on a host. The host's problems are those of the newest of its worst runs.
 function state(last, found) {
   const worst = last === found.states.find((each) => each.status === found.state && each.status !== "ok");
   return h(
@@ -103,7 +103,7 @@ function event(each) {
   );
 }
 
-// A JSON object as a table. The keys of nested objects are joined by dots.
+// Show a JSON object as a table. Keys of nested objects are joined with dots.
 export function tree(object) {
   const rows = flat(object, "");
   if (!rows.length) return h("p.dim", {}, "empty");

@@ -1,4 +1,4 @@
-// The overview: runs in progress, hosts in trouble and why, and the last runs.
+// The overview: runs in progress, hosts in trouble with the reasons, entities and tasks, and the last runs.
 
 import { listed, to } from "./address.js";
 import { administrator, want } from "./data.js";
@@ -8,8 +8,8 @@ import { HOSTS, noHosts } from "./hosts.js";
 import { given, hostLink, noRuns, runLink, runRow, RUNS } from "./runs.js";
 import { badge, empty, plural, sign, tone, when } from "./words.js";
 
-const LAST = 8; // runs
-const TROUBLED = 20; // hosts
+const LAST = 8; // maximum number of last runs
+const TROUBLED = 20; // maximum number of hosts in trouble
 
 export function overview() {
   if (!administrator) return forUsers();
@@ -47,7 +47,7 @@ function inTrouble({ hosts, total, matching, states }) {
   ];
 }
 
-// What failed on a host, where, and why.
+// Show what failed on a host, where and why.
 function troubled(host) {
   const last = host.states.find((each) => each.status === host.state);
   const { error = "", bad = [], more = 0, hooks = [] } = host.problems ?? {};

@@ -1,4 +1,4 @@
-// The page: which view is shown, and when it is drawn.
+// The page: choose the view and draw it when something changes.
 
 import { read } from "./address.js";
 import { administrator, begin, leave, listen, onChange, role, user } from "./data.js";
@@ -82,7 +82,7 @@ onFilter(main, later);
 onEdit(main, later);
 document.getElementById("user").textContent = `${user} (${role})`;
 document.getElementById("leave").addEventListener("click", leave);
-setInterval(later, 10_000); // ages
+setInterval(later, 10_000); // update the ages of times
 setInterval(drawLink, 1_000);
 draw();
 listen();

@@ -1,14 +1,14 @@
-// A host's part of the report of a run: problems, the layers with their nodes, hooks and units.
+// The report of one host: problems, layers with their nodes, hooks and units.
 
 import { h } from "./dom.js";
 import { fold, goes, part } from "./fold.js";
 import { badge, plural, sign, tone, when } from "./words.js";
 
-const CHIPS = 8; // changed nodes of a layer in the map
-const COLUMNS = 50; // layers in the map
-const FEW = 8; // skipped nodes that are listed one by one
-const ALL = []; // no words to search for
-const LINES = 400; // lines of a difference or a log that are drawn
+const CHIPS = 8; // maximum number of nodes that the map shows for a layer, besides unchanged ones
+const COLUMNS = 50; // maximum number of layers in the map, and in one part of the list
+const FEW = 8; // more skipped nodes than this are folded
+const ALL = []; // no search words: all nodes match
+const LINES = 400; // maximum number of visible lines of a difference or a log
 const DRIFT = {
   host: "Drift: the host changed.",
   definition: "Drift: the definition changed.",
@@ -17,7 +17,7 @@ const DRIFT = {
 };
 const DIGEST = /^sha256:([0-9a-f]{12})[0-9a-f]{52} \((\d+) bytes\)$/;
 
-// Draw a report. With `words`, only the nodes that contain all of them, unless no node does.
+// Show a report. With `words`, show only nodes that contain all of them; if no node does, show all nodes.
 export function report(host, key, words = ALL) {
   const hits = words.length ? selected(host, words) : host;
   const { layers = [], removals, left } = hits ?? host;
@@ -38,7 +38,7 @@ export function report(host, key, words = ALL) {
   ];
 }
 
-// Return a report with only the nodes that contain some words, null if no node does.
+// Return the nodes of a report that contain all words, or null if no node does.
 function selected(host, words) {
   const has = (node) => {
     const text = JSON.stringify(node).toLowerCase();
@@ -67,7 +67,7 @@ function trouble(host) {
   return said;
 }
 
-// The layers as columns: the order of the nodes, and where the run stopped.
+// Show the layers as columns. They show the order of the nodes and where the run stopped.
 function map(layers, key) {
   return h(
     "div.map",
@@ -130,7 +130,7 @@ function list(nodes, key, words) {
   );
 }
 
-// The outcome of a node in one word, as on the command line.
+// Return the outcome of a node as one word, the same as on the command line.
 function word(node) {
   if (node.outcome !== "changed") return node.outcome;
   const changes = node.changes ?? [];
@@ -165,7 +165,7 @@ function one(node, key, words) {
 
 function body(node) {
   const actions = node.actions ?? [];
-  // An action shows its own reason.
+  // Actions show their own reasons.
   const reason = node.reason && !actions.some((each) => each.reason && node.reason.includes(each.reason)) ? node.reason : "";
   return [
     reason ? h("p", {}, h("strong", {}, "Why: "), reason) : null,
@@ -193,7 +193,7 @@ function action(each) {
   );
 }
 
-// An action with its arguments; a command as a user would type it.
+// Return the text of an action with its arguments. A command is quoted as for a shell.
 function call({ op, args = {} }) {
   const argv = args.argv;
   if (Array.isArray(argv)) return `${op}: ${argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`)).join(" ")}`;
@@ -219,7 +219,7 @@ function changes(all) {
   });
 }
 
-// The change only repeats that an object appears or disappears.
+// Return whether a change only repeats that an object appears or disappears.
 const saysNothing = ({ field, before, after }) => {
   if (before !== null && after !== null) return false;
   const only = after === null ? before : after;
@@ -239,7 +239,7 @@ export function value(given) {
   return JSON.stringify(given) ?? "";
 }
 
-// The lines of a difference, or null where one value beside the other says it better.
+// Return the lines of a difference between texts, or null if the values fit into a row of the table.
 function difference({ diff, before, after }) {
   if (diff) {
     let found = diff.replace(/\n$/, "").split("\n");
@@ -301,7 +301,7 @@ function unit(each) {
   );
 }
 
-// What was stopped first, and what is down because of it.
+// Show the shutdown-first actions, and what is still down because of them.
 function stopped(host) {
   if (!host.shutdown?.length && !host.down?.length) return null;
   return [

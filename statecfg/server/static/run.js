@@ -1,4 +1,4 @@
-// One run: its hosts, those with problems first, and their reports.
+// One run: its hosts and their reports. Hosts with problems come first.
 
 import { listed, to } from "./address.js";
 import { want } from "./data.js";
@@ -11,7 +11,7 @@ import { ending, given, hostLink, progress, RUNS } from "./runs.js";
 import { badge, code, counts, cut, empty, pair, sign, span, tone, when } from "./words.js";
 
 const PAGE = 50;
-const OPEN = 3; // hosts in trouble whose reports are open from the start
+const OPEN = 3; // maximum number of hosts in trouble whose reports are initially open
 const FILTERS = ["find", "outcome", "after"];
 
 const path = (id) => `${RUNS}/${encodeURIComponent(id)}`;
@@ -47,7 +47,7 @@ function facts(found) {
   );
 }
 
-// A playbook that a behavior runs for an entity ends with the entity's UUID.
+// Show the entity of a run that a behavior started. The playbook's name then ends with # and the entity's UUID.
 function entityOf(playbook) {
   const uuid = playbook.split("#")[1];
   if (!uuid) return null;

@@ -14,7 +14,7 @@ export const RUNS = "/statecfg/1.0/runs";
 export const runLink = (id, ...label) => h("a", { href: to("runs", id) }, label.length ? label : id);
 export const hostLink = (name, ...label) => h("a", { href: to("hosts", name) }, label.length ? label : name);
 
-// Draw an answer of the server, or say that it is loading or failed.
+// Draw a response of the server, or show that it is loading or failed.
 export function given(answer, draw) {
   if (answer.value !== undefined && !answer.error) return draw(answer.value);
   if (answer.error) return h("p.card.alarm", {}, answer.error);

@@ -1,12 +1,12 @@
-// A form made from a JSON Schema. Parts that plain fields can't show are edited as JSON.
+// Forms for a JSON Schema. Users edit as JSON what plain fields can't show.
 // The server validates the content against the schema; the form only helps to fill it in.
 
 import { h } from "./dom.js";
 
-const DEEPEST = 4; // nested objects that get fields of their own
+const DEEPEST = 4; // maximum nesting of objects with their own fields
 const NUMBERS = ["integer", "number"];
 
-// Return the fields for a value. `root` is the whole schema, for references inside it.
+// Return the fields for a value. `root` is the whole schema, which resolves references.
 export function fields(schema, value, root = schema, path = [], required = true) {
   const plain = resolved(schema, root);
   const hasFields = isObject(plain) && path.length <= DEEPEST && (value === undefined || isMap(value));
@@ -27,7 +27,7 @@ export function fields(schema, value, root = schema, path = [], required = true)
 const isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isObject = (schema) => typeOf(schema) === "object" && Object.keys(schema.properties ?? {}).length > 0;
 
-// The type of a schema that allows only one, besides null.
+// Return the type of a schema that allows only one, besides null; otherwise "".
 function typeOf(schema) {
   const types = [schema.type ?? (schema.properties ? "object" : "")].flat().filter((type) => type !== "null");
   return types.length === 1 ? types[0] : "";
@@ -54,7 +54,7 @@ function field(schema, value, path, required) {
 
 const hint = (schema) => (schema.description ? h("span.dim", {}, schema.description) : null);
 
-// Return how a value is edited: the kind of its field, and the field.
+// Return the field for a value: its kind and its element.
 function control(schema, value, required) {
   const type = typeOf(schema);
   if (Array.isArray(schema.enum)) return ["choice", select(schema.enum, value, required)];
@@ -63,7 +63,7 @@ function control(schema, value, required) {
     const limits = { min: number(schema.minimum), max: number(schema.maximum), step: type === "integer" ? "1" : "any" };
     return ["number", filled(h("input", { type: "number", ...limits }), value === undefined ? "" : String(value))];
   }
-  // A text field would change carriage returns.
+  // Text fields change carriage returns, so a string with one is edited as JSON.
   if (type === "string" && (value === undefined || (typeof value === "string" && !value.includes("\r")))) {
     const length = { minlength: schema.minLength, maxlength: schema.maxLength, "data-kept": value !== undefined };
     return ["string", filled(value?.includes("\n") ? h("textarea", { rows: "6", ...length }) : h("input", { type: "text", ...length }), value ?? "")];
@@ -71,10 +71,10 @@ function control(schema, value, required) {
   return ["json", filled(h("textarea.json", { rows: "4", spellcheck: "false", placeholder: "JSON" }), value === undefined ? "" : JSON.stringify(value, null, 2))];
 }
 
-// Draft 4 has `exclusiveMinimum: true` beside `minimum`. The server checks that.
+// Return a limit of a number field, or null. The server checks exclusive limits (`exclusiveMinimum: true` in draft 4).
 const number = (limit) => (typeof limit === "number" ? limit : null);
 
-// Fields get their exact text: what is shown elsewhere has its invisible characters escaped.
+// Set the exact text of a field. Everywhere else, the page escapes invisible characters.
 function filled(input, text) {
   input.defaultValue = text;
   return input;
@@ -88,7 +88,7 @@ function select(values, value, required) {
   return h("select", {}, [...empty, ...options].map(([key, title]) => h("option", { value: key, selected: key === chosen }, title)));
 }
 
-// The keys that the schema does not name. `{}` keeps an object that has no other keys.
+// Return a field for the keys that the schema does not name. The text `{}` keeps an object without such keys.
 function otherKeys(others, path, exists, allowed) {
   const text = exists ? JSON.stringify(others, null, 2) : "";
   const size = Object.keys(others).length ? "4" : "2";
@@ -99,7 +99,7 @@ function otherKeys(others, path, exists, allowed) {
   return h("label.field", { "data-key": `label ${name}` }, h("span.dim", {}, path.length ? `Other keys of ${path.join(".")} (JSON)` : "Other keys (JSON)"), input);
 }
 
-// Return the content that a form's fields hold; null if a field is invalid, which then says so.
+// Return the content of a form, or null if a field is invalid. The invalid field then shows the problem.
 export function content(form) {
   let result = {};
   for (const input of form.querySelectorAll("[data-path]")) {
@@ -119,7 +119,7 @@ export function content(form) {
   return result;
 }
 
-// Return the object at a path, made if it is missing.
+// Return the object at a path. Create it if it is missing.
 function inside(object, path) {
   let found = object;
   for (const name of path) {
@@ -133,14 +133,14 @@ function add(object, others) {
   for (const [name, value] of Object.entries(others)) set(object, name, value);
 }
 
-// Set a key, also one such as `__proto__`.
+// Set a key. This also works for keys such as `__proto__`.
 function set(object, name, value) {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function parsed(input) {
   const { value } = input;
-  // An empty field stands for no value, unless the value was empty before.
+  // An empty field means no value, unless the field had a value when the form opened.
   if (input.dataset.type === "string") return [value === "" && !("kept" in input.dataset) ? undefined : value];
   if (value.trim() === "") return [undefined];
   if (input.dataset.type === "number") return [Number(value)];
@@ -152,7 +152,7 @@ function parsed(input) {
   }
 }
 
-// Return whether this browser holds all numbers of a value exactly.
+// Return whether the browser can represent all numbers in a value exactly.
 export function isExact(value) {
   if (typeof value === "number") return !Number.isInteger(value) || Number.isSafeInteger(value);
   return typeof value !== "object" || value === null || Object.values(value).every(isExact);

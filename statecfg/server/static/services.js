@@ -31,7 +31,7 @@ function service(found, relations) {
   );
 }
 
-// A unit, with the reason if it failed.
+// Show a unit, with the reason if it failed.
 export function unit(each, host = null) {
   return [
     h(

@@ -18,7 +18,7 @@ const NAMES = new RegExp(`\\brun ([0-9a-f]{12})\\b|urn:vcloud:entity:[\\w-]+:[\\
 
 export const taskLink = (id, ...label) => h("a", { href: to("tasks", id.split(":").pop()) }, label);
 
-// What a task does, without the id that its link already has.
+// Return what a task does, without the entity's id, which its link already contains.
 const summary = (each) => (each.operation ?? "").replace(`(${each.owner.id})`, "") || each.owner.id.split(":").pop();
 
 export function task(each) {
@@ -41,7 +41,7 @@ export function task(each) {
   );
 }
 
-// Return a text with links to the runs, entities and tasks that it names. Only administrators can open runs.
+// Return a text with links to the runs, entities and tasks in it. Only administrators get links to runs.
 export function linked(text) {
   const parts = [];
   let end = 0;

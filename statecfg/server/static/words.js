@@ -1,4 +1,4 @@
-// Times, numbers, and words with their signs and colours.
+// Times, numbers, and words with their signs and colors.
 
 import { h } from "./dom.js";
 
@@ -23,7 +23,7 @@ function ago(seconds) {
 const today = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
 const other = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
-// A time as an element: local, with its age, and exact in the tooltip. `at` is in seconds since 1970, or ISO 8601.
+// Show a time: local, with its age, and with the exact time as tooltip. `at` is in seconds since 1970 or ISO 8601.
 export function when(at, none = "never") {
   if (at === null || at === undefined) return h("span.dim", {}, none);
   const date = new Date(typeof at === "number" ? at * 1000 : at);
@@ -36,7 +36,7 @@ export function when(at, none = "never") {
   return h("time", { datetime: iso, title: iso }, text, " ", h("span.dim", {}, ago((now - date) / 1000)));
 }
 
-// Sign and colour of an outcome, a status or a state. Unknown ones have a neutral sign.
+// Outcome, status or state → its sign and color class. Unknown names get a neutral sign, or that of an error.
 const SIGNS = {
   ok: ["✓", "good"], changed: ["✓", "change"], added: ["+", "good"], removed: ["−", "bad"], replaced: ["±", "change"],
   forgotten: ["−", "dim"], unchanged: ["·", "dim"], failed: ["✗", "bad"], skipped: ["○", "skip"], unknown: ["?", "odd"],
@@ -57,7 +57,7 @@ export function badge(what, text = what || "in progress") {
   return h(`span.badge.${tone(what)}`, {}, h("span.sign", { "aria-hidden": "true" }, sign(what)), text);
 }
 
-// `12 changed`, `1 failed`: the worst first.
+// The order of the counts of a summary, such as `1 failed`, `12 changed`: the worst first.
 const ORDER = ["failed", "unknown", "skipped", "changed", "unchanged"];
 
 export function counts(summary) {
@@ -71,11 +71,11 @@ export function empty(title, ...rest) {
   return h("div.empty", {}, h("p.strong", {}, title), rest);
 }
 
-const LONGEST = 200; // characters of a reason beside a name
+const LONGEST = 200; // maximum number of characters of a reason next to a name
 
 export const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-// A name and a value in a list of facts.
+// Show a name and a value in a list of facts.
 export const pair = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
 
 export const code = (...words) => h("pre.box", { tabindex: "0" }, words.join("\n"));
