@@ -86,7 +86,7 @@ class Departure:
         return any(name in self.came[each] for each in (self.here | self.gone) & set(self.came))
 
     def _with_them(self, taken: set[str]) -> set[str]:
-        """Return what is removed with the layer's packages: what came with them and nothing needs any more."""
+        """Return what is removed with the layer's packages: what came with them and is no longer needed."""
         going = self.here | self.gone
         unneeded = self.manager.unneeded(self.world, going) - going
         found = taken | {name for name in unneeded if self._ours(name)}

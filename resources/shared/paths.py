@@ -182,12 +182,7 @@ def required(node: Node, nodes: Mapping[str, Node]) -> set[str]:
 
 
 def look(world: World, path: str, determined: bool = True) -> Stat | None:
-    """Return what is at `path`; None also if nothing is there yet and only a required node may still create something.
-
-    :param determined: whether the node defines the path completely. Then it can be planned in full although the present
-        state is unknown
-    :raises Unknown: if the present state is unknown and matters
-    """
+    """Return what is at `path`; None also if only a required node may still create something there."""
     try:
         return world.stat(path)
     except Unknown:

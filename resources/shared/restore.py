@@ -76,7 +76,7 @@ class Restore:
             inside = {posixpath.join(path, name): name for name in self.world.listdir(path)}
             others = [name for place, name in inside.items() if place not in self.gone]
             if others and not self.world.acted and self.leaving.issuperset(set(inside) - self.gone):
-                # This run removes these as well, perhaps concurrently. The last removal empties the directory.
+                # This run removes these as well, perhaps concurrently. The last removal also removes the directory.
                 self.emptied.add(path)
                 self.actions.append(remove_empty(path))
                 return

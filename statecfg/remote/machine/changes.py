@@ -1,4 +1,4 @@
-"""What a node changes, as data: object, field, before, after, and a diff of text."""
+"""The changes of a node as data: object, field, before, after, and a diff for text."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
     from statecfg.remote.machine.world import Stat
 
-DIFFED = 1 << 20  # bytes; a larger file shows its digests only
+DIFFED = 1 << 20  # bytes; of a larger file, only the digests are shown
 DIFF_LINES = 400
 DIFF_TEXT = 64 << 10  # characters of one diff
-DIFFS = 512 << 10  # characters of all diffs of a node, beyond which the digests must do
+DIFFS = 512 << 10  # characters of all diffs of a node; after that, only digests are shown
 _HOLDS = "holds a secret"
 _NOT_SHOWN = "not shown: it may hold a secret"
-_OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that no secret is in
-_BRACKETS = b" \t()[]{},;"  # lines of these alone, as in JSON, say nothing
-_INTERNAL = ("asked",)  # facets that hold what planning itself needs
+_OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that never contain a secret
+_BRACKETS = b" \t()[]{},;"  # lines of only these characters, as in JSON, reveal nothing
+_INTERNAL = ("asked",)  # facets that only planning itself uses
 _NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
 
 
 class Changes:
-    """The changes of one node, each (object, field) once: the first before, the last after."""
+    """The changes of one node. Each (object, field) occurs once, with its first before and its last after."""
 
     def __init__(self) -> None:
         self.found: Dict[Tuple[str, str], List[Any]] = {}
@@ -39,7 +39,7 @@ class Changes:
     def path(
         self, place: str, old: Optional[Stat], before: Optional[Blob], new: Optional[Stat], after: Optional[Blob]
     ) -> None:
-        """Note that what stands at `place` becomes `new`; contents are given where they change."""
+        """Record the change of a path from `old` to `new`. Pass the contents if they change."""
         for field in ("kind", "mode", "owner", "group", "acl", "target"):
             was, will = _field(old, field), _field(new, field)
             if field == "acl" and new is not None and was is not None:
@@ -51,7 +51,7 @@ class Changes:
             self.note(place, "content", before, after)
 
     def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
-        """Note that an entry of a facet changes, field by field."""
+        """Record the change of an entry of a facet, field by field."""
         if table in _INTERNAL:
             return
         thing = "%s %s" % (_NAMES.get(table, table), key)
@@ -63,7 +63,7 @@ class Changes:
             self.note(thing, "present", None, True)
 
     def report(self) -> List[Dict[str, Any]]:
-        """Return the changes in the form of the report; what came back to where it was is left out."""
+        """Return the changes in the form of the report, without fields that have their first value again."""
         result: List[Dict[str, Any]] = []
         room = DIFFS
         for (thing, field), (before, after) in self.found.items():
@@ -73,7 +73,7 @@ class Changes:
             if field == "content":
                 diff = _diff(thing, before, after) if room > 0 else ""
                 room -= len(diff)
-                # What the file held before may be an older secret: nobody knows, so it is not shown either.
+                # The former content may be an older secret, so it is not shown either.
                 secret = after is not None and after.hides()
                 change.update(before=content(before, secret), after=content(after, secret))
                 if diff:
@@ -92,7 +92,10 @@ def _field(stat: Optional[Stat], field: str) -> Any:
 
 
 def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
-    """Return content as reports show it: by its digest, but from that of a secret the secret could be guessed."""
+    """Return content as reports show it: by its digest and size.
+
+    If it holds a secret, omit the digest, because the secret could be guessed from it.
+    """
     if blob is None:
         return None
     if secret or blob.hides():
@@ -101,7 +104,7 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
 
 
 def shown(value: Any) -> Any:
-    """Return a value as a report shows it: content by its digest, long text cut, everything JSON."""
+    """Return a value as JSON for a report: content as its digest, long text cut."""
     if isinstance(value, Blob):
         return content(value)
     if isinstance(value, bytes):
@@ -120,7 +123,7 @@ def shown(value: Any) -> Any:
 
 
 def secretive(value: Any) -> bool:
-    """Tell whether a value, as the ledger keeps it, had a secret in it: what the secret was, it does not say."""
+    """Tell whether a value in the ledger had a secret in it. The ledger does not store the secret itself."""
     if isinstance(value, dict):
         return any(map(secretive, value.values()))
     if isinstance(value, (list, tuple)):
@@ -129,7 +132,7 @@ def secretive(value: Any) -> bool:
 
 
 def hidden(changes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return changes without what they say of values: one of them is a secret, and which one, nobody knows any more."""
+    """Return changes without values and diffs. One of the values is a secret, and nobody knows which."""
     found = []
     for change in changes:
         change = {key: value for key, value in change.items() if key != "diff"}
@@ -140,7 +143,7 @@ def hidden(changes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def _text(blob: Optional[Blob]) -> Optional[str]:
-    """Return the content as text, "" for none, None where it is no text or too large to be shown."""
+    """Return the content as text; "" for no content, None if it is not text or too large to show."""
     if blob is None:
         return ""
     if blob.size > DIFFED:
@@ -153,7 +156,7 @@ def _text(blob: Optional[Blob]) -> Optional[str]:
 
 
 def _in_short_lines(value: bytes) -> bool:
-    """Tell whether a secret has lines that are too short to be masked one by one, as differences show them."""
+    """Tell whether a secret has lines that are too short to be masked one by one in a diff."""
     from statecfg.remote.machine.redact import SHORTEST
 
     lines = value.splitlines()
@@ -161,7 +164,7 @@ def _in_short_lines(value: bytes) -> bool:
 
 
 def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
-    """Return the unified diff of two contents, or "" where one is no text."""
+    """Return the unified diff of two contents, or "" if one is not text or a secret could not be masked."""
     old, new = _text(before), _text(after)
     if old is None or new is None:
         return ""

@@ -1,4 +1,4 @@
-"""What changing files safely takes: every step relative to an open directory, no link followed, nothing half done."""
+"""Change files safely: every step is relative to an open directory, follows no link and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def shown(info: os.stat_result, parent: int, name: str) -> Stat:
-    """Return what `lstat` said of `name` in the open directory `parent`, with names for numbers."""
+    """Return the `lstat` of `name` in the open directory `parent` as a Stat, with names instead of numbers."""
     found = kind(info)
     return Stat(
         found,
@@ -50,7 +50,7 @@ def kind(info: os.stat_result) -> str:
 
 
 def lstat(name: str, parent: int) -> Optional[os.stat_result]:
-    """Return `lstat` of a name in an open directory, or None where nothing stands there."""
+    """Return `lstat` of a name in an open directory, or None if there is nothing."""
     try:
         return os.lstat(name, dir_fd=parent)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def lstat(name: str, parent: int) -> Optional[os.stat_result]:
 
 
 def same(old: Optional[os.stat_result], new: Optional[os.stat_result]) -> bool:
-    """Tell whether nobody has touched a file between two looks at it."""
+    """Tell whether a file is unchanged between two calls of `lstat`."""
     if old is None or new is None:
         return old is new
     fields = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode")
@@ -66,18 +66,21 @@ def same(old: Optional[os.stat_result], new: Optional[os.stat_result]) -> bool:
 
 
 def temporary_name() -> str:
-    """Return a name that nothing has; listings leave it out and the next run clears it away."""
+    """Return a new random name. Listings leave such names out, and the next run removes leftovers."""
     return TEMPORARY + os.urandom(9).hex()
 
 
 def temporary(name: str) -> bool:
-    """Tell whether a name is one that `temporary_name` gives: the prefix and 18 hex digits, nothing else."""
+    """Tell whether a name has the form of `temporary_name`: the prefix and 18 hex digits."""
     digits = name[len(TEMPORARY) :]
     return name.startswith(TEMPORARY) and len(digits) == 18 and not digits.strip("0123456789abcdef")
 
 
 def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
-    """Return the numbers of owner and group, -1 where not given. Raises LookupError where the host knows none."""
+    """Return UID and GID of owner and group, -1 for None.
+
+    :raises LookupError: if the host does not know one of them
+    """
     return (
         accounts.user_id(owner) if owner is not None else -1,
         accounts.group_id(group) if group is not None else -1,
@@ -85,18 +88,22 @@ def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
 
 
 def changes_hands(old: os.stat_result, owner: Optional[str]) -> bool:
-    """Tell whether a file comes from, or goes to, another user: that one may have it open, or by another name.
+    """Tell whether to write a file anew because its owner changes or is not root: others may have it open or linked.
 
-    What is not root's to give stays where it is. Raises LookupError where the host knows no such owner.
+    Without root's rights, the answer is False, because the owner cannot change then.
+
+    :raises LookupError: if the host does not know the new owner
     """
     uid = ids(owner, None)[0]
     return os.geteuid() == 0 and (old.st_uid != 0 or uid not in (-1, old.st_uid))
 
 
 def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> None:
-    """Make a new file of this content, readable by nobody else until `finish` has seen to it, and make it durable.
+    """Create a file with this content and make it durable. Nobody else can read it before `finish` is called.
 
-    :param proven: False where the content comes from a file that others may be writing; raises OSError if it differs
+    :param finish: sets owner and mode of the open file
+    :param proven: False if the content comes from a file that others may be writing; then it is verified
+    :raises OSError: if the file cannot be written or its content differs
     """
     digest = hashlib.sha256()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -125,7 +132,13 @@ def dress(
     parent: int,
     name: str,
 ) -> None:
-    """Give a new file the owner, attributes and mode it is to have: as told, else as the old one had them."""
+    """Set owner, attributes and mode of a new file: the given values, or else those of the old file.
+
+    :param opened: the new file
+    :param old: `lstat` of the old file, None if there is none
+    :param parent: the open directory with the old file `name`
+    :raises OSError: if that fails, or another program has replaced the old file
+    """
     info = os.fstat(opened)
     uid, gid = ids(owner, group)
     if old is not None:
@@ -133,7 +146,7 @@ def dress(
     if (uid, gid) not in ((-1, -1), (info.st_uid, info.st_gid)):
         os.fchown(opened, uid, gid)
     if old is None:
-        # What the directory hands down to new files may grant more than the mode that is asked for.
+        # The directory's default access list may grant more than the given mode.
         if mode is not None and access.excess(access.read(info, _through(opened), True), mode):
             access.drop(_through(opened))
         os.fchmod(opened, 0o644 if mode is None else mode)
@@ -155,10 +168,10 @@ def dress(
 
 
 def _copy_attributes(place: str, opened: int, trusted: bool, acl: bool) -> None:
-    """Carry labels over from the old file; a file system without them has none to carry.
+    """Copy extended attributes from the old file, if the file system has any.
 
-    :param trusted: whether to carry over what the old file's owner may have set, too
-    :param acl: whether to carry over the access list
+    :param trusted: whether to copy also what the old file's owner may have set
+    :param acl: whether to copy the access list
     """
     try:
         for attribute in os.listxattr(place):
@@ -172,7 +185,7 @@ def _copy_attributes(place: str, opened: int, trusted: bool, acl: bool) -> None:
 
 
 def _through(descriptor: int) -> str:
-    """Return the path of an open descriptor: what is done to it is done to that very file, readable or not."""
+    """Return a path of an open descriptor. It always means this very file, even if it cannot be read."""
     return "/proc/self/fd/%d" % descriptor
 
 
@@ -185,15 +198,17 @@ def permit(
     group: Optional[str],
     made: bool = False,
 ) -> Optional[Result]:
-    """Give what stands at `name` the mode, owner and group that are given; return an error where that is not safe.
+    """Set the given mode, owner and group of a path.
 
-    :param made: it was made just now, and whatever access list its directory hands down stays
-    :raises: OSError, LookupError
+    :param made: whether the path is new; then it keeps the access list that its directory gave it
+    :returns: an error if the change would not be safe, otherwise None
+    :raises OSError: if the change fails
+    :raises LookupError: if the host does not know the owner or group
     """
     uid, gid = ids(owner, group)
     if mode is None and (uid, gid) == (-1, -1):
         return None
-    # O_PATH: a file that can't be read may still be ours, and to open a device or pipe is to do something with it.
+    # O_PATH works for a file of ours that we cannot read, and does not open a device or pipe, which could have effects.
     held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         info = os.fstat(held)
@@ -211,7 +226,7 @@ def permit(
         if uid not in (-1, info.st_uid) or gid not in (-1, info.st_gid):
             os.chown(_through(held), uid, gid)
             new = access.without_ids(new) if mode is None and st.S_ISREG(info.st_mode) else new
-        if entries and not kept:  # only now: a former owner could put the list back
+        if entries and not kept:  # not earlier: a former owner could restore the list
             access.drop(_through(held))
         if mode is not None or (entries and not kept):
             os.chmod(_through(held), new)
@@ -222,7 +237,7 @@ def permit(
 
 
 def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
-    """Tell whether a file may be another file's further name, put there for us to give it away."""
+    """Tell whether a file may be a hard link to another file, created so that we change that file's owner or mode."""
     if not st.S_ISREG(info.st_mode) or info.st_nlink == 1:
         return False
     ours = (0, os.geteuid())
@@ -231,7 +246,7 @@ def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
 
 
 def _sync(parent: int, name: str, info: os.stat_result) -> None:
-    """Make mode and owner durable, where the file may be opened at all."""
+    """Make mode and owner durable, if the file may be opened."""
     if kind(info) not in ("file", "directory"):
         return
     try:
@@ -245,18 +260,18 @@ def _sync(parent: int, name: str, info: os.stat_result) -> None:
 
 
 def keep(parent: int, name: str, kept: str) -> None:
-    """Keep the old file under another name: the same inode, so nothing is copied and nothing can be half there."""
+    """Keep the old file under another name. It is the same inode, so the copy is complete at every moment."""
     temporary = temporary_name()
     os.link(name, temporary, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
     try:
         os.rename(temporary, kept, src_dir_fd=parent, dst_dir_fd=parent)
     finally:
-        # Still there where renaming failed, and where both names are the same file already.
+        # It still exists if the renaming failed, or if both names already were the same file.
         unlink(temporary, parent)
 
 
 def unlink(name: str, parent: int) -> None:
-    """Remove a temporary name; the failure that left it there is the one to report."""
+    """Remove a temporary name. Ignore a failure, because an earlier failure is being reported."""
     try:
         os.unlink(name, dir_fd=parent)
     except OSError:
@@ -264,9 +279,9 @@ def unlink(name: str, parent: int) -> None:
 
 
 def sweep(parent: int, before: float) -> None:
-    """Clear away the temporary files that a run which was cut off left in a directory.
+    """Remove temporary files that interrupted runs left in a directory.
 
-    :param before: epoch seconds; what is younger may belong to a run under way
+    :param before: epoch seconds; younger files may belong to a current run
     """
     opened = os.open(".", _DIRECTORY, dir_fd=parent)
     try:
@@ -282,7 +297,10 @@ def sweep(parent: int, before: float) -> None:
 
 
 def remove(name: str, parent: int, recursive: bool) -> None:
-    """Remove a name in an open directory, never going through a link or into another mount. Raises OSError."""
+    """Remove a name in an open directory, without following links or entering other mounts.
+
+    :raises OSError: if that fails
+    """
     found = os.lstat(name, dir_fd=parent)
     if not st.S_ISDIR(found.st_mode):
         os.unlink(name, dir_fd=parent)
@@ -293,14 +311,15 @@ def remove(name: str, parent: int, recursive: bool) -> None:
 
 
 def _empty(name: str, parent: int) -> None:
-    """Remove all that is in a directory, however deep: two descriptors are open at a time, and nothing recurses.
+    """Remove everything in a directory of any depth, with two open descriptors at a time and without recursion.
 
-    The way back up is `..`, and must lead to the directory that it came from: others may be moving directories.
-    Raises OSError.
+    The way back up is `..`. It must be the directory above, because others may be moving directories.
+
+    :raises OSError: if that fails
     """
     mount = _mount(parent)
     here = _enter(name, parent, mount)
-    levels: List[Tuple[str, Tuple[int, int], List[str]]] = []  # directories above: the name below, identity, the rest
+    levels: List[Tuple[str, Tuple[int, int], List[str]]] = []  # above: name below, identity, remaining names
     try:
         names = os.listdir(here)
         while names or levels:
@@ -328,7 +347,10 @@ def _empty(name: str, parent: int) -> None:
 
 
 def _enter(name: str, parent: int, mount: str) -> int:
-    """Open a directory to be emptied. Raises OSError where it is a link, or another file system is mounted there."""
+    """Open a directory that will be emptied.
+
+    :raises OSError: if it is a link, or another file system is mounted there
+    """
     opened = os.open(name, _DIRECTORY, dir_fd=parent)
     if _mount(opened) != mount:
         os.close(opened)
@@ -342,7 +364,7 @@ def _identity(opened: int) -> Tuple[int, int]:
 
 
 def _mount(descriptor: int) -> str:
-    """Return the mount an open directory is in; the device alone does not tell a bind mount from its surroundings."""
+    """Return the mount of an open directory. The device alone would not reveal a bind mount."""
     with open("/proc/self/fdinfo/%d" % descriptor, encoding="ascii") as stream:
         for line in stream:
             if line.startswith("mnt_id:"):
@@ -351,7 +373,7 @@ def _mount(descriptor: int) -> str:
 
 
 def failed(what: str, path: str, problem: Exception) -> Result:
-    """Return the error result of a failed call, with what the system said and a cure where one is known."""
+    """Return the error result of a failed call, with the system's message and, if known, a remedy."""
     if not isinstance(problem, OSError):
         return error("cannot %s %s: %s" % (what, path, problem))
     named = str(problem.filename or "")

@@ -1,4 +1,4 @@
-"""The reading side of an imagined machine: what the plan has put there, over what stands on the machine below."""
+"""The reading side of a simulated machine: the plan's changes on top of the machine below."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"
-PLANS_OWN = ("asked", "unit_packages")  # facets about the run or its beginning: nothing that a node does changes them
+PLANS_OWN = ("asked", "unit_packages")  # facets about the run or its beginning, which no node changes
 ALL = "*"  # every key of a facet, or every facet
 
 
 class Trace:
-    """What one node looked at and touched on the imagined machine.
+    """What one node read and changed on the simulated machine.
 
-    Paths are canonical; a file is also known by its device and inode, since it may have several names.
+    Paths are canonical. A file is also identified by device and inode, because it may have several names.
 
-    :param looked: paths and inodes that were looked at
-    :param asked: (facet, key) that were asked for; (facet, "*") for a whole facet, ("*", "*") for anything at all
-    :param touched: paths and inodes that the node's actions change
-    :param effects: (facet, key) that they change; (facet, "*") where it is unknown which
+    :param looked: the paths and inodes that it read
+    :param asked: the (facet, key) that it read; (facet, "*") for a whole facet, ("*", "*") for anything
+    :param touched: the paths and inodes that its actions change
+    :param effects: the (facet, key) that its actions change; (facet, "*") if the keys are unknown
     """
 
     __slots__ = ("asked", "effects", "looked", "touched")
@@ -43,7 +43,12 @@ class Trace:
 
 
 class Entry:
-    """What the plan puts at a path; `stat` None: nothing. A `fresh` directory holds only what the plan puts there."""
+    """What the plan puts at a path.
+
+    :param stat: None if the plan removes the path
+    :param when: the moment of the action
+    :param fresh: True for a directory that contains only what the plan puts there
+    """
 
     __slots__ = ("blob", "fresh", "stat", "when")
 
@@ -52,9 +57,9 @@ class Entry:
 
 
 class Cause:
-    """A planned action whose outcome can't be known: the node, when it acts, and what it makes unknown.
+    """A planned action with an unknown outcome: its node, when it acts, and what it makes unknown.
 
-    :param tables: the facets of which the action says what it changes
+    :param tables: the facets for which the action declares what it changes
     """
 
     __slots__ = ("kinds", "node", "paths", "tables", "when")
@@ -66,9 +71,9 @@ class Cause:
 
 
 class Overlay(Machine):
-    """What is known of a machine on which a plan acts: reads fall through to `base` where the plan changed nothing.
+    """A machine on which a plan acts. Where the plan changed nothing, reads go to `base`.
 
-    :param base: the machine below; it is only read
+    :param base: the machine below, which is only read
     """
 
     def __init__(self, base: Any) -> None:
@@ -76,7 +81,7 @@ class Overlay(Machine):
         self.entries: Dict[str, Entry] = {}
         self.tables: Dict[str, Dict[str, Tuple[Optional[Dict[str, Any]], int]]] = {}
         self.causes: List[Cause] = []
-        # The nodes that have taken an action on this machine, in order.
+        # The nodes that have acted on this machine, in order.
         self.acting: Dict[str, None] = {}
         self.ticks: List[str] = [""]  # the node that acted at each moment
         self.memo: Dict[str, Any] = {}
@@ -96,7 +101,10 @@ class Overlay(Machine):
     # Where things are
 
     def canonical(self, path: str) -> str:
-        """Return the path with the links of its directories followed, planned ones too. Raises OSError on a loop."""
+        """Return the path with the links of its directories followed, including planned links.
+
+        :raises OSError: if the links form a loop
+        """
         path = normal(path)
         if path == "/":
             return path
@@ -104,7 +112,7 @@ class Overlay(Machine):
         return _inside(self._directory(above), name)
 
     def _directory(self, path: str) -> str:
-        """Return where a directory really is; for what is missing, where it would be."""
+        """Return the real path of a directory; for a missing one, the path that it would have."""
         known = self._directories.get(path)
         if known is None:
             if path == "/":
@@ -114,7 +122,7 @@ class Overlay(Machine):
         return known
 
     def _enter(self, place: str, name: str, links: List[str]) -> str:
-        """Return the directory `name` in the directory `place`, through a link too; `links` counts those followed."""
+        """Return the directory `name` in the directory `place`. A link is followed and added to `links`."""
         inside = _inside(place, name)
         found = self._standing(inside)
         if found is None or found.kind != "symlink":
@@ -125,12 +133,12 @@ class Overlay(Machine):
         return self._walk(place, self._target(inside, found), links)
 
     def _walk(self, place: str, target: str, links: List[str]) -> str:
-        """Return the directory that the text of a link in the directory `place` leads to."""
+        """Return the directory that a link in the directory `place` points to."""
         here = "/" if target.startswith("/") else place
         for part in target.split("/"):
             if part == "..":
                 holder = self._standing(here)
-                # Out of what is no directory nothing leads: "..." stands for a name that nothing has.
+                # A path that is not a directory has no parent. "..." stands for a name that does not exist.
                 here = os.path.dirname(here) if holder and holder.kind == "directory" else _inside(here, "...")
             elif part not in ("", "."):
                 here = self._enter(here, part, links)
@@ -143,7 +151,7 @@ class Overlay(Machine):
         return target
 
     def _standing(self, place: str) -> Optional[Stat]:
-        """Return what stands, as far as is known, at a path that is free of links."""
+        """Return what is at a path without links, as far as it is known now."""
         entry = self.entries.get(place)
         if entry is not None:
             return entry.stat
@@ -153,7 +161,7 @@ class Overlay(Machine):
         return found
 
     def _hidden(self, place: str) -> bool:
-        """Tell whether the plan has removed, or made anew, a directory above `place`: the base has no say there."""
+        """Tell whether the plan removes or recreates a directory above `place`, so that the base no longer applies."""
         while place != "/":
             place = os.path.dirname(place)
             entry = self.entries.get(place)
@@ -162,7 +170,11 @@ class Overlay(Machine):
         return False
 
     def _followed(self, path: str) -> str:
-        """Return the place that reading `path` reads, links followed. Raises OSError, Unknown."""
+        """Return the place that `path` refers to after all links.
+
+        :raises OSError: if the links form a loop
+        :raises Unknown: if a link is not known yet
+        """
         place = self.canonical(path)
         links: List[str] = []
         while True:
@@ -183,7 +195,7 @@ class Overlay(Machine):
         return self._standing(self.canonical(path))
 
     def _cause(self, kind: str, when: int, path: str = "") -> Optional[str]:
-        """Return the node that makes `kind` (or the path) unknown to the present node, having acted after `when`."""
+        """Return the required node that makes `kind` or the path unknown, if it acted after `when`."""
         for cause in self.causes:
             if cause.when > when and cause.node in self.ancestors:
                 if kind in cause.kinds or "*" in cause.kinds:
@@ -214,7 +226,10 @@ class Overlay(Machine):
         return found
 
     def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
-        """Return the place that `path` reads and what the plan has put there. Raises OSError where it is no file."""
+        """Return the place that `path` refers to, and the content that the plan puts there.
+
+        :raises OSError: if it is not a file
+        """
         place = self._followed(path)
         found = self._standing(place)
         if found is None:
@@ -225,7 +240,7 @@ class Overlay(Machine):
         return place, entry.blob if entry is not None else None
 
     def _missing(self, place: str, path: str) -> OSError:
-        """Return the error of looking at what is not there: nothing ever stands below a file."""
+        """Return the error for reading a missing path: one for a missing file, another for a path below a file."""
         holder = None
         while holder is None:
             place = os.path.dirname(place)
@@ -249,7 +264,10 @@ class Overlay(Machine):
         return found
 
     def content(self, place: str, size: int) -> Blob:
-        """Return the content of the file at a place; of a large one only the digest is held. Raises OSError."""
+        """Return the content of the file at a place; of a large file, only the digest is in memory.
+
+        :raises OSError: if it cannot be read
+        """
         entry = self.entries.get(place)
         if entry is not None and entry.blob is not None:
             return entry.blob
@@ -270,7 +288,7 @@ class Overlay(Machine):
         return self._names(place)
 
     def _names_unsettled(self, place: str) -> Optional[str]:
-        """Return the node after which there may be other names in a directory, even one that is known itself."""
+        """Return the required node that may add or remove names in a directory, even in a directory that is known."""
         entry = self.entries.get(place)
         fresh = entry.when if entry is not None and entry.fresh else -1
         cause = self._cause(FILES, fresh, place)
@@ -281,7 +299,10 @@ class Overlay(Machine):
         return cause
 
     def _names(self, place: str, planned: Optional[Mapping[str, Entry]] = None) -> List[str]:
-        """Return the names in a directory. `planned`: what the plan has put there, where that was looked up already."""
+        """Return the names in a directory.
+
+        :param planned: the plan's entries there, if the caller has them already
+        """
         entry = self.entries.get(place)
         new = (entry is not None and entry.fresh) or self._hidden(place)
         names = set() if new else set(self.base.listdir(place))
@@ -299,7 +320,7 @@ class Overlay(Machine):
         known = fields if when >= 0 else self.base.entry(table, key)
         if table in PLANS_OWN:
             return known
-        # What is there already stays known: an action that brings new things does not take the old ones away.
+        # An existing entry stays known: an action that adds new entries does not remove old ones.
         cause = self._cause("*" if known is not None else table, when)
         if cause is not None:
             raise Unknown(cause, "%s of %s" % (key, table))
@@ -331,7 +352,7 @@ class Overlay(Machine):
                 self.answers[asked] = self.base.probe(argv, timeout, **options)
             return self.answers[asked]
         self.trace.asked.add((ALL, ALL))
-        # The program would look at the host as it is now: its answer holds only if nothing it may see changes first.
+        # The program would see the present host. Its answer is valid only if no required node changes the host first.
         for node in self.acting if len(self.acting) < len(self.ancestors) else sorted(self.ancestors):
             if node in self.ancestors and node in self.acting:
                 raise Unknown(node, "what %s says is" % argv[0])
@@ -339,7 +360,7 @@ class Overlay(Machine):
         return answer
 
     def _changing(self, facet: str, paths: Sequence[str]) -> Optional[str]:
-        """Return a required node that may change a facet in a way it doesn't declare, or what stands at the paths."""
+        """Return a required node that may change the facet without declaring how, or that changes one of the paths."""
         for cause in self.causes:
             if cause.node in self.ancestors and facet not in cause.tables:
                 if any(kind in cause.kinds for kind in ("*", facet, FILES)):

@@ -1,4 +1,4 @@
-"""The planned machine: an overlay over a host (or over nothing) on which actions are taken without being done."""
+"""The planned machine: an overlay on top of a host (or of an empty base) that simulates actions."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Result
     from statecfg.remote.machine.world import Effect
 
-SHOWN = 1000  # files and directories that a plan shows of a tree to be removed
-DEEPEST = 100  # levels of them
+SHOWN = 1000  # entries of a removed tree that a plan shows
+DEEPEST = 100  # levels of a removed tree that a plan shows
 _GIVEN = {"users": "uid", "groups": "gid"}
 
 
 class Planned(Overlay):
-    """An imagined machine: what the real one would do, and what it would refuse, happens here in the overlay only.
+    """A simulated machine. It does, and refuses, the same as the real one, but only in the overlay.
 
-    :param base: the machine below; it is only read
-    :param root: whether the imagined run has root's rights
+    :param base: the machine below, which is only read
+    :param root: whether the simulated run has root's rights; None: as this process
     """
 
     def __init__(self, base: Any, root: Optional[bool] = None) -> None:
         Overlay.__init__(self, base)
         self.root = os.geteuid() == 0 if root is None else root
         self.clock = 0
-        # How often a writing method was called: an op that calls none does its work past the machine.
+        # Number of calls of writing methods. If an op calls none, it changes the host without using the machine.
         self.calls = 0
         self.node = ""
         self.changes = Changes()
@@ -51,9 +51,11 @@ class Planned(Overlay):
     ) -> None:
         """Begin the turn of a node.
 
-        :param ancestors: the nodes it requires, directly or not: only their actions can make something unknown to it
+        :param ancestors: the nodes that it requires, directly or indirectly; only their actions can make something
+            unknown
         :param triggers: the required nodes that will change and trigger it
-        :param undecided: a trigger of which it can't be known yet whether it will change
+        :param undecided: a trigger that may change, which is not known yet
+        :param acted: whether this run has already taken the node's actions
         """
         self.node, self.ancestors, self._triggers, self._undecided = node, ancestors, triggers, undecided
         self.acted = acted
@@ -68,7 +70,7 @@ class Planned(Overlay):
     # What the real machine would refuse
 
     def _place(self, what: str, path: str) -> Tuple[str, Optional[Result]]:
-        """Return where a name is to be made, or why it can't be: what the real machine would meet, met here."""
+        """Return the place for a new name, and an error if the real machine would refuse it."""
         self.calls += 1
         try:
             place = self.canonical(path)
@@ -78,7 +80,7 @@ class Planned(Overlay):
         return place, error("cannot %s %s: %s" % (what, path, why)) if why else None
 
     def _obstacle(self, place: str) -> str:
-        """Return why nothing can be made at a place, "" where it can; what may still come is taken as given."""
+        """Return why nothing can be created at a place, "" if it can. Assume that unsettled directories will exist."""
         above, missing = os.path.dirname(place), ""
         holder = self.apparent(above)
         while holder is None:
@@ -91,21 +93,21 @@ class Planned(Overlay):
         return "No such file or directory (%s)" % missing if missing else ""
 
     def _forbidden(self, what: str, path: str, place: str) -> Optional[Result]:
-        """Return an error where this user may not make or remove names beside `place`."""
+        """Return an error if this user may not create or remove names in the directory of `place`."""
         above = os.path.dirname(place)
         if self.root or above in self.entries or self._hidden(above) or self.base.writable(above):
             return None
         return error("cannot %s %s: Permission denied; is root needed (-b)?" % (what, path))
 
     def _own(self, what: str, path: str, stat: Stat, owner: Optional[str], group: Optional[str]) -> Optional[Result]:
-        """Set owner and group on `stat`; return an error where the host will not have them, or will not let us."""
+        """Set owner and group of `stat`; return an error if the host does not know them or would refuse the change."""
         for table, field, name in (("users", "owner", owner), ("groups", "group", group)):
             if name is None:
                 continue
             try:
                 shown = self._shown(table, name)
             except Unknown:
-                shown = name  # a required package or command may bring it
+                shown = name  # a required package or command may create it
             if shown is None:
                 return error("cannot %s %s: no %s %s on this host" % (what, path, table[:-1], name))
             if shown == getattr(stat, field):
@@ -116,7 +118,7 @@ class Planned(Overlay):
         return None
 
     def _shown(self, table: str, name: str) -> Optional[str]:
-        """Return how the host shows a user or group given by name or number; None where it knows no such name."""
+        """Return the host's name for a user or group that is given by name or number; None for an unknown name."""
         if self.entry(table, name) is not None:
             return name
         if not name.isdigit():
@@ -133,7 +135,7 @@ class Planned(Overlay):
         return accounts.user_name(os.geteuid()), accounts.group_name(os.getegid())
 
     def _newcomer(self, kind: str, place: str, mode: int, target: str = "") -> Stat:
-        """Return what something new at `place` is at first: ours, or of the group that the directory hands on."""
+        """Return the first state of something new at `place`: it is ours, and its directory may set its group."""
         owner, group = self._me()
         holder = self.apparent(os.path.dirname(place))
         if holder is not None and holder.mode & 0o2000:
@@ -141,7 +143,7 @@ class Planned(Overlay):
         return Stat(kind, mode, owner, group, len(os.fsencode(target)), target)
 
     def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
-        """Let what has its new owner get its mode and access list, as the real machine gives them."""
+        """Set mode and access list of `new`, which already has its new owner, like the real machine."""
         trusted = old.owner in (new.owner, "root", self._me()[0])
         new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted)
         if mode is None:
@@ -170,7 +172,7 @@ class Planned(Overlay):
         if old is not None and old.kind == "file":
             try:
                 before = self.content(place, old.size)
-            except PermissionError:  # it can't be compared, so it is replaced
+            except PermissionError:  # it cannot be compared, so replace it
                 before = None
             new = _copy(old)
             new.size = blob.size
@@ -195,19 +197,19 @@ class Planned(Overlay):
         return ok()
 
     def _touch(self, place: str, old: Optional[Stat]) -> None:
-        """Note that the node changes what stands at `place`."""
+        """Record that the node changes `place`."""
         self.trace.touched.add(place)
         if old is not None and old.kind == "file" and old.identity is not None:
             self.trace.touched.add(old.identity[:2])
 
     def _put(self, place: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
-        """Let `new` stand at `place`, and note what changes."""
+        """Put `new` at `place` and record the change."""
         old = self.apparent(place)
         before = None
         if old is not None and old.kind == "file":
             try:
                 before = self.content(place, old.size)
-            except PermissionError:  # what can't be read can't be shown
+            except PermissionError:  # unreadable content cannot be shown
                 before = None
         self._touch(place, old)
         self.changes.path(place, old, before, new, blob)
@@ -251,7 +253,7 @@ class Planned(Overlay):
         return ok()
 
     def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
-        """Return an error where this user may not change the mode or owner of what is there."""
+        """Return an error if this user may not change mode, owner or group of an existing path."""
         same = (old.mode, old.owner, old.group, old.acl) == (new.mode, new.owner, new.group, new.acl)
         if self.root or same or old.owner == self._me()[0]:
             return None
@@ -324,16 +326,16 @@ class Planned(Overlay):
         return ok()
 
     def _empty(self, place: str) -> Optional[Result]:
-        """Let all that is in a directory be gone; return an error where this user may not remove it.
+        """Remove everything in a directory; return an error if this user may not remove it.
 
-        The plan shows a part of a large or deep tree, and that there is more.
+        Of a large or deep tree, the plan shows a part, and says that there is more.
         """
         shown, count, more = [place], 0, False
         planned: Dict[str, Dict[str, Entry]] = {}
         for known, entry in self.entries.items():
             if known.startswith(place.rstrip("/") + "/"):
                 planned.setdefault(os.path.dirname(known), {})[known] = entry
-        for holder in shown:  # which grows as directories are found
+        for holder in shown:  # the loop appends the directories that it finds
             for name in self._names(holder, planned.get(holder, {})):
                 inside = holder.rstrip("/") + "/" + name
                 count += 1
@@ -378,7 +380,7 @@ class Planned(Overlay):
         return ok()
 
     def affect(self, effect: Effect) -> None:
-        """Let a declared effect be true from now on, and what it leaves open be unknown."""
+        """Apply a declared effect to the overlay, and make unknown what it leaves open."""
         self.calls += 1
         when = self._tick()
         for table, keys in effect.items():
@@ -398,7 +400,7 @@ class Planned(Overlay):
         self.trace.touched |= paths
         self.trace.effects.update((kind, ALL) for kind in kinds)
         if kinds or paths:
-            # What the action itself declares is known although the rest of its facet is not.
+            # The action's own declarations are known, although the rest of the facet is not.
             self.causes.append(Cause(self.node, when, kinds, paths, frozenset(effect)))
 
 
@@ -407,7 +409,7 @@ def _copy(stat: Stat) -> Stat:
 
 
 def _after_chown(old: Stat, new: Stat) -> int:
-    """Return the mode of a file after a change of owner: the kernel takes set-user-id and set-group-id away."""
+    """Return the mode of a file after a change of owner: the kernel clears set-user-id and set-group-id."""
     if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
         return new.mode
     return access.without_ids(new.mode)

@@ -1,4 +1,4 @@
-"""The real machine: this host, read and changed for good."""
+"""The real machine: this host."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Result
     from statecfg.remote.machine.world import Effect, Inputs
 
-PROBED = 16 << 20  # bytes a read-only program may say
+PROBED = 16 << 20  # maximum bytes of output of a read-only program
 
 
 class Facets:
-    """What the machines of one run share: the host's tables, each loaded when first asked for, and when it began."""
+    """What the machines of one run share: the facets, each loaded at its first use, and the start time of the run."""
 
     def __init__(self) -> None:
         self.loaded: Dict[str, Dict[str, Dict[str, Any]]] = {}
@@ -37,19 +37,22 @@ class Facets:
         self.swept: Set[Tuple[int, int]] = set()
 
     def table(self, name: str, host: Machine) -> Dict[str, Dict[str, Any]]:
-        """Return a table. Raises LookupError where none is called so."""
+        """Return a facet.
+
+        :raises LookupError: if there is no facet with this name
+        """
         found = self.loaded.get(name)
         if found is None:
             if name not in TABLES:
                 raise LookupError("no facet is called %s; there are: %s" % (name, sorted([*TABLES, "users", "groups"])))
             before = self.changed
             found = TABLES[name].load(host)
-            if before == self.changed:  # otherwise it may be out of date by now
+            if before == self.changed:  # otherwise it may be outdated already
                 self.loaded[name] = found
         return found
 
     def forget(self, effect: Effect) -> None:
-        """Drop what an effect touches, so that it is read anew."""
+        """Drop the facets that an effect changes, so that they are loaded again."""
         self.changed += 1
         unknown = effect.get("unknown", ())
         for name in list(self.loaded):
@@ -61,14 +64,14 @@ class RealMachine(Machine):
     """This host.
 
     :param facets: shared by the machines of one run
-    :param listen: gets the output of the programs that ops run, as it comes
+    :param listen: receives the output of ops' programs when it arrives
     """
 
     def __init__(self, facets: Optional[Facets] = None, listen: Optional[Callable[[bytes], None]] = None) -> None:
         self.facets = facets if facets is not None else Facets()
         self.listen = listen
         self.memo: Dict[str, Any] = {}
-        # How often a writing method was called: an op that calls none does its work past the machine.
+        # Number of calls of writing methods. If an op calls none, it changes the host without using the machine.
         self.calls = 0
 
     # Reading
@@ -91,7 +94,7 @@ class RealMachine(Machine):
         return True
 
     def canonical(self, path: str) -> str:
-        """Return the path with the links of its directories followed; as it is where a directory is missing."""
+        """Return the path with the links of its directories followed, or unchanged if a directory is missing."""
         try:
             parent, name, place = open_parent(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -100,7 +103,11 @@ class RealMachine(Machine):
         return place.rstrip("/") + "/" + name if name != "." else place
 
     def target(self, path: str) -> str:
-        """Return what the link at `path` says. Raises UnsafePath where another user controls it, OSError."""
+        """Return the target of the link at `path`, as written.
+
+        :raises UnsafePath: if another user controls the link
+        :raises OSError: if it cannot be read
+        """
         parent, name, _ = open_parent(path)
         try:
             if not trusted(os.fstat(parent), os.lstat(name, dir_fd=parent)):
@@ -110,10 +117,13 @@ class RealMachine(Machine):
             os.close(parent)
 
     def open(self, path: str) -> int:
-        """Open a file for reading, without hanging on a pipe or device. Raises OSError."""
+        """Open a file for reading. A pipe or device is refused, so that opening never blocks.
+
+        :raises OSError: if it cannot be opened or is not a regular file
+        """
         parent, name, _ = open_parent(path, follow=True)
         try:
-            # Looked at before it is opened: to open a device is to do something with it.
+            # Check the file type before opening it, because opening a device can have effects.
             if not st.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
                 raise OSError(errno.EINVAL, "is not a regular file", path)
             opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
@@ -155,11 +165,11 @@ class RealMachine(Machine):
             os.close(opened)
 
     def writable(self, path: str) -> bool:
-        """Tell whether this process may make and remove names in the directory `path`."""
+        """Tell whether this process may create and remove names in the directory `path`."""
         return os.access(path, os.W_OK | os.X_OK, effective_ids=True)
 
     def member(self, group: str) -> bool:
-        """Tell whether this process is in a group, and so may give files to it."""
+        """Tell whether this process is in a group, so that it may give files to the group."""
         return accounts.group_id(group) in (os.getegid(), *os.getgroups())
 
     def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
@@ -248,14 +258,14 @@ class RealMachine(Machine):
             os.close(parent)
 
     def _holds(self, place: str, old: os.stat_result, blob: Blob) -> bool:
-        """Tell whether the old file has this content already; one that we may not read is replaced."""
+        """Tell whether the old file already has this content. An unreadable file counts as different."""
         try:
             return old.st_size == blob.size and self.digest(place) == blob.sha256
         except PermissionError:
             return False
 
     def _validate(self, validate: Sequence[str], trial: str, path: str) -> Optional[Result]:
-        """Let a program look at new content before it is put in place; return an error where it refuses it."""
+        """Let a program validate new content before it is installed; return an error if the program refuses it."""
         outcome = process.run([word.replace("{}", trial) for word in validate], 60.0, listen=self.listen)
         if outcome.status == 0 and not outcome.reason:
             return None
@@ -263,7 +273,7 @@ class RealMachine(Machine):
         return error("the new content is refused by %s: %s" % (validate[0], said or outcome.reason), said)
 
     def _sweep(self, parent: int) -> None:
-        """Clear away, once in a run, what runs that were cut off left in this directory."""
+        """Remove what interrupted runs left in this directory, once per run."""
         info = os.fstat(parent)
         if (info.st_dev, info.st_ino) not in self.facets.swept:
             self.facets.swept.add((info.st_dev, info.st_ino))
@@ -279,7 +289,7 @@ class RealMachine(Machine):
     ) -> Result:
         self.calls += 1
         try:
-            files.ids(owner, group)  # nobody by that name: found out before anything is made
+            files.ids(owner, group)  # find unknown names before creating anything
             above = os.path.dirname(normal(path))
             if parents and above != "/" and self.stat(above) is None:
                 made = self.mkdir(above, parents=True)
@@ -291,7 +301,7 @@ class RealMachine(Machine):
         made_here, asked = False, mode is not None
         try:
             try:
-                # No wider than it will be, from the first moment on.
+                # Never grant more than the final mode, not even for a moment.
                 os.mkdir(name, 0o700, dir_fd=parent)
                 made_here = True
                 mode = 0o755 if mode is None else mode

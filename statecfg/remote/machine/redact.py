@@ -1,4 +1,4 @@
-"""Masks secrets in whatever is about to be shown or stored, in every spelling that output gives them."""
+"""Mask secrets in everything that is shown or stored, in every form in which output may contain them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping
 
-# Shorter pieces occur by chance everywhere.
+# Shorter pieces occur everywhere by chance.
 SHORTEST = 4
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~")
-# Keys of frames and reports whose values are names, words of the protocol, or text of ours: they hold no secret.
+# Keys of frames and reports whose values are names, protocol words or our own text. They contain no secret.
 _OPEN = frozenset((
     "blobs", "differs", "event", "field", "halted", "hook", "host", "kind", "known_after", "ledger", "mode", "name",
     "node", "object", "op", "outcome", "part", "phase", "playbook", "port", "position", "provides", "requires",
     "run", "severity", "sha256", "state", "status", "triggered_by", "triggers", "type", "types", "unit", "where",
     "who",
 ))  # fmt: skip
-# Keys below which everything is somebody else's: attributes, facts, what programs return.
+# Keys with foreign values: attributes, facts, output of programs.
 _FREE = frozenset((
     "after", "args", "attributes", "attrs", "before", "configuration", "diff", "entry", "facts", "log", "metadata",
     "text", "values", "vars",
 ))  # fmt: skip
-# Programs break base64 and hex into lines, and a diff puts a sign before each, which may also be a letter of it.
+# Programs break base64 and hex into lines. A diff adds a sign before each line, which may also be a base64 letter.
 _BREAKS = (re.compile(r"(?:[\r\n]|\\[rn])+"), re.compile(r"(?:[\r\n]|\\[rn])+[ +-]"))
 _BROKEN_FROM = 56  # no program makes shorter lines
 _PROBE = 16
@@ -51,7 +51,7 @@ class Redactor:
                         self._names.setdefault(spelling, name)
                     if len(spelling) >= _BROKEN_FROM:
                         self._long.setdefault(spelling, name)
-        # The longest first, or part of a secret would be masked and the rest stay.
+        # Replace the longest first. Otherwise a part of a secret would be masked and the rest would stay.
         plain = sorted(self._names, key=lambda spelling: (-len(spelling), spelling))
         self._plain = re.compile("|".join(map(re.escape, plain))) if plain else None
 
@@ -61,14 +61,14 @@ class Redactor:
             return text
         text = self._plain.sub(lambda found: "<secret %s>" % self._names[found.group()], text)
         for spelling, name in self._long.items():
-            # Of the pieces that lines have room for, at most one is broken at its beginning.
+            # Lines are longer than these pieces together, so a line break splits at most one of them.
             if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
                 for breaks in _BREAKS:
                     text = _without_broken(text, spelling, "<secret %s>" % name, breaks)
         return text
 
     def message(self, text: str) -> str:
-        """Return a message of ours with each secret masked that is quoted in it; its fixed text stays."""
+        """Return a message of ours with the secrets in its values masked. Its fixed text stays."""
         found = [] if self._plain is None else self._plain.findall(text)
         if not found:
             return self.text(text)
@@ -83,14 +83,14 @@ class Redactor:
         return "".join([*kept, self.text(text[done:])])
 
     def report(self, value: Any) -> Any:
-        """Return a copy of a frame or report with the secrets masked that stand in values and quoted in messages.
+        """Return a copy of a frame or report with the secrets in values and messages masked.
 
-        Keys stay, and so do names, outcomes and the other words of the protocol: no secret can be in them.
+        Keys, names, outcomes and other protocol words stay, because they cannot contain a secret.
         """
         if self._plain is None:
             return value
         if isinstance(value, dict):
-            # What kind of thing it is, and its mode, are words and numbers of ours.
+            # File type and mode are our own words and numbers.
             ours = ("before", "after") if value.get("field") in ("kind", "mode") else ()
             return {key: item if key in ours else self._field(key, item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -99,7 +99,7 @@ class Redactor:
 
     def _field(self, key: str, value: Any) -> Any:
         if key == "diff" and isinstance(value, str) and value.startswith("--- "):
-            start = value.find("\n@@") + 1  # what stands before it names the file
+            start = value.find("\n@@") + 1  # the text before it names the file
             return value[:start] + self.text(value[start:])
         if key == "args" and isinstance(value, dict):
             return {name: item if name == "path" else self.value(item) for name, item in value.items()}
@@ -110,7 +110,7 @@ class Redactor:
         return value if key in _OPEN and isinstance(value, str) else self.report(value)
 
     def value(self, value: Any) -> Any:
-        """Return a copy of JSON data with the secrets masked in every text and number of it; keys stay."""
+        """Return a copy of JSON data with the secrets in all strings and numbers masked. Keys stay."""
         if self._plain is None:
             return value
         if isinstance(value, str):
@@ -126,9 +126,9 @@ class Redactor:
 
 
 def _without_broken(text: str, spelling: str, mask: str, breaks: Any) -> str:
-    """Return the text with each `spelling` masked that goes over several lines."""
+    """Return the text with each `spelling` masked that is broken into several lines."""
     pieces: List[str] = []
-    starts: List[int] = []  # where in the joined text a piece begins, and where in the text
+    starts: List[int] = []  # where each piece begins in the joined text; `origins`: in the text
     origins: List[int] = []
     joined = position = 0
     for found in (*breaks.finditer(text), None):
@@ -152,7 +152,7 @@ def _without_broken(text: str, spelling: str, mask: str, breaks: Any) -> str:
 
 
 def _pieces(value: str) -> List[str]:
-    """Return the value and, as diffs and logs show it line by line, each of its lines."""
+    """Return the value and each of its lines, because diffs and logs show it line by line."""
     pieces = [value, value.strip()]
     for line in value.splitlines():
         pieces += [line, line.strip()]
@@ -164,7 +164,7 @@ def _spellings(text: str) -> Iterator[str]:
     for spelling in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
         yield spelling
         yield spelling.replace("/", "\\/")
-        yield json.dumps(spelling)[1:-1]  # JSON inside of JSON
+        yield json.dumps(spelling)[1:-1]  # JSON in JSON
     data = text.encode("utf-8", "surrogatepass")
     for written in (repr(text), repr(data)[1:], ascii(text)):
         yield written[1:-1]
@@ -190,8 +190,8 @@ def _encoded(text: str) -> Iterator[str]:
     digits = binascii.hexlify(data).decode("ascii")
     yield digits
     yield digits.upper()
-    # Base64 of a text that holds the secret depends on where in the text it begins: 3 ways, of which only the
-    # characters that depend on nothing else are looked for.
+    # The base64 form of a secret inside a longer text depends on its position there, modulo 3. Search only for the
+    # characters that do not depend on the rest of the text.
     for before, skipped in ((0, 0), (1, 2), (2, 3)):
         whole = binascii.b2a_base64(b"\0" * before + data, newline=False).decode("ascii")
         letters = whole[skipped : (before + len(data)) * 8 // 6]

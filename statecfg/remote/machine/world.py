@@ -17,7 +17,7 @@ ANYTHING: Effect = {"unknown": ["*"]}
 
 
 class Stat:
-    """What is at a path. Links are not followed.
+    """The file, directory or link at a path. Links are not followed.
 
     :param kind: "file", "directory", "symlink" or "other"
     :param mode: permission bits, as an integer
@@ -25,7 +25,7 @@ class Stat:
     :param group: group name, or the GID as text
     :param size: bytes
     :param target: the target of a link, as written; otherwise ""
-    :param identity: device, inode and modification time (ns) of a real file; None for a planned one
+    :param identity: device, inode and modification time (ns) on a real host; None for a planned path
     :param acl: what an access list grants in addition to the mode (see `access.read`); empty without a list
     """
 
@@ -91,7 +91,7 @@ class World:
     """Whether this run has taken the node's actions: the check is made to see that nothing is left to do."""
 
     def stat(self, path: str) -> Optional[Stat]:
-        """Return what is at the absolute `path`, or None.
+        """Return the Stat of the absolute `path`, or None if nothing is there.
 
         :raises Unknown: if it is not known yet
         """
