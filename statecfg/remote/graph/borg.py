@@ -1,4 +1,4 @@
-"""The Borg document's words as functions: what the Hy macros expand into, on the controller and on hosts."""
+"""The functions that the Hy macros of the Borg document expand into, on the controller and on hosts."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ METHODS = {
 
 
 def attribute(written: str) -> str:
-    """Return the name under which statecfg knows what Hy writes as `written` (`restart-on` is `restart_on`)."""
+    """Return statecfg's name for a name in Hy: `restart-on` becomes `restart_on`."""
     return written.lstrip(":").replace("-", "_")
 
 
 def unmangled(identifier: str) -> str:
-    """Return the name that Hy turned into a Python identifier (`hyx_blockXquestion_markX` is `block?`)."""
+    """Return the Hy name of a Python identifier: `hyx_blockXquestion_markX` becomes `block?`."""
     if not identifier.startswith("hyx_"):
         return identifier
     import re
@@ -74,7 +74,7 @@ def node_type(
     module: str,
     doc: Optional[str] = None,
 ) -> NodeType[...]:
-    """Make and register a node type from the parts of the document's `node-type` form."""
+    """Create and register a node type from the parts of the Borg document's `node-type` form."""
     schema = Schema(
         [attribute(each) for each in arguments],
         [attribute(each) for each in required],
@@ -89,12 +89,12 @@ def node_type(
 def make_op(
     function: Callable[..., Any], name: str, parameters: Sequence[str], body: Sequence[Any], **options: Any
 ) -> Op:
-    """Make the op of a `defop` form, whose arguments are named as nodes' attributes are."""
+    """Create the op of a `defop` form; its arguments have the names of the nodes' attributes."""
     return Op(function, name=name, parameters=[attribute(each) for each in parameters], body=body, **options)
 
 
 def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Callable[[Any], Any]:
-    """Return the second function of `defnodefn`: it takes a node and finds the arguments among its attributes."""
+    """Return the second function of `defnodefn`, which takes the arguments from a node's attributes."""
 
     def from_node(node: Any) -> Any:
         attrs = node["attrs"]
@@ -104,14 +104,19 @@ def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Ca
 
 
 def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
-    """Add to the validators of a module's node types, by attribute; on a host, do nothing."""
+    """Add validators to a module's node types, by attribute; on a host, do nothing."""
     add = named("add_validators")
     if add is not None:
         add(module, {attribute(name): more for name, more in clauses.items()})
 
 
 def method(kind: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a method (`check-node`, `to-wire`, …) of a node type, given itself or by its name."""
+    """Register a method of a node type.
+
+    :param kind: the node type or its name
+    :param name: such as `check-node` or `to-wire`
+    :raises NameError: if there is no such node type
+    """
     if not isinstance(kind, NodeType):
         if attribute(kind) not in REGISTRY and kind not in REGISTRY:
             raise NameError("there is no node type %s" % kind)
@@ -129,15 +134,15 @@ def shell(machine: Any) -> Callable[..., Any]:
 
 
 def merge_graphs(*graphs: Any) -> Any:
-    """Return one graph of several, as `statecfg.graph.graph.merge_graphs` does. Only on the controller."""
+    """Merge graphs into one with `statecfg.graph.graph.merge_graphs`. This works only on the controller."""
     return named("merge_graphs")(*graphs)
 
 
-_present = threading.local()  # the machine that a plain map's `:fn` is to act on, while it is called
+_present = threading.local()  # the machine on which the `:fn` of a plain map acts while it runs
 
 
 def acting_on(machine: Any, function: Callable[[], Any]) -> Any:
-    """Call a function of no arguments, in which `spit` and `slurp` act on `machine`, and return what it returns."""
+    """Call a function without arguments and return its result; `spit` and `slurp` in it act on `machine`."""
     before = getattr(_present, "machine", None)
     _present.machine = machine
     try:
@@ -151,19 +156,19 @@ def _machine() -> Any:
 
 
 def spit(path: str, content: Union[str, bytes]) -> Any:
-    """Write `content` to `path` on the machine of the action that is being taken, else on this very one."""
+    """Write `content` to `path` on the machine of the current action, or on this machine outside of an action."""
     return _machine().spit(path, content)
 
 
 def slurp(path: str) -> Any:
-    """Return the text of the file `path` on the machine of the action that is being taken, else on this very one."""
+    """Return the text of a file on the machine of the current action, or on this machine outside of an action."""
     return _machine().slurp(path)
 
 
 def written_at(module: Mapping[str, Any], file: str, line: int) -> Tuple[str, int]:
-    """Return where a line of a module was written, for one that was compiled from Hy.
+    """Return the file and line in the source of a line of a module, which may be compiled from Hy.
 
-    :param module: the module's globals, in which the compiled source left its table of lines
+    :param module: the module's globals; a module compiled from Hy has its table of lines there
     """
     written, table = module.get("__statecfg_lines__") or (file, {})
     nearest = max((here for here in table if here <= line), default=None)
@@ -171,7 +176,7 @@ def written_at(module: Mapping[str, Any], file: str, line: int) -> Tuple[str, in
 
 
 def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Dict[str, Any]:
-    """Return a map of keys to values, in order; keywords become their names."""
+    """Return a map of keys to values, in order; replace keywords by their names."""
     return {attribute(str(getattr(key, "name", key))): value for key, value in zip(keys, values)}
 
 
@@ -181,7 +186,7 @@ def _predicate(title: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]
 
 
 def _keyword(value: Any) -> bool:
-    # Read by plain Hy, a keyword is Hy's own kind, which is no string; the class is known here by name only.
+    # Plain Hy reads a keyword as Hy's own class, which does not derive from str. Only its name is known here.
     return isinstance(value, Keyword) or type(value).__name__ == "Keyword"
 
 
@@ -201,11 +206,11 @@ hyx_seqXquestion_markX = _predicate(
 
 
 def some_fn(*predicates: Callable[[Any], Any]) -> Callable[[Any], bool]:
-    """Return a predicate that holds where any of `predicates` does."""
+    """Return a predicate that is true if any of `predicates` is."""
     title = "(some-fn %s)" % " ".join(each.__name__ for each in predicates)
     return _predicate(title, lambda value: any(each(value) for each in predicates))
 
 
 def name(value: Any) -> str:
-    """Return a keyword's name, or a string as it is, as a plain string."""
+    """Return the name of a keyword, or a string itself, as a plain string."""
     return str.__str__(value) if isinstance(value, str) else str(value.name)

@@ -1,4 +1,4 @@
-"""The root of statecfg's exceptions. `statecfg/problems/__init__.py` draws the whole tree."""
+"""The root of statecfg's exceptions. `statecfg/problems/__init__.py` shows the whole tree."""
 
 
 class StatecfgError(Exception):

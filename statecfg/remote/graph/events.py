@@ -1,4 +1,4 @@
-"""The names of the events of hosts. Only the controller uses them, so they do not travel to hosts."""
+"""The names of the events of hosts. Only the controller uses them, so they are not sent to hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain values that travel between controller and host: keywords, content, nodes, actions, results."""
+"""The plain values that controller and host exchange: keywords, content, nodes, actions, results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Keyword(str):
-    """A keyword of the Borg document: equal to its name, and a function that looks itself up in a map."""
+    """A keyword of the Borg document: a string that equals its name and, when called, looks itself up in a map."""
 
     __slots__ = ()
 
     def __call__(self, mapping: Mapping[str, Any], default: Any = None) -> Any:
-        """Return `mapping[self]`, or `default` where the key is missing; `:restart-on` also finds `restart_on`."""
+        """Return `mapping[self]`, or `default` if the key is missing; `:restart-on` also finds `restart_on`."""
         for key in (self, self.replace("-", "_")):
             if key in mapping:
                 return mapping[key]
@@ -32,7 +32,7 @@ class Keyword(str):
 
 
 class Record:
-    """A frozen value with named fields that can be read as attributes, as a map, and by keyword."""
+    """A value whose named fields can be read as attributes, as in a map, and by keyword."""
 
     __slots__: Tuple[str, ...] = ()
     fields: Tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Record:
         return getattr(self, name)
 
     def get(self, key: object, default: Any = None) -> Any:
-        """Return the field, or `default` where there is none of that name or it is None."""
+        """Return the field, or `default` if it does not exist or is None."""
         try:
             value = self[key]
         except KeyError:
@@ -77,10 +77,16 @@ class Record:
 
 
 class Blob:
-    """File content, known by its SHA-256: `data` is None while only the digest has crossed the wire.
+    """File content, identified by its SHA-256.
 
-    `secret` says that it is known to hold one. Where `hides` says so, reports tell neither its digest, from which the
-    secret could be guessed, nor what it replaces.
+    If `hides` returns true, reports show neither the digest, from which the secret could be guessed, nor the content
+    that it replaces.
+
+    :param sha256: the digest, as hexadecimal digits
+    :param size: in bytes
+    :param data: the content; None if it is in the file `path` or has not arrived
+    :param path: a file with the content
+    :ivar secret: whether the content contains a secret; None if that is unknown
     """
 
     __slots__ = ("data", "path", "secret", "sha256", "size")
@@ -88,7 +94,7 @@ class Blob:
 
     def __init__(self, sha256: str, size: int, data: Optional[bytes] = None, path: Optional[str] = None) -> None:
         self.sha256, self.size, self.data, self.path = sha256, size, data, path
-        self.secret: Optional[bool] = None  # nobody has looked yet
+        self.secret: Optional[bool] = None  # not searched yet
 
     @classmethod
     def of(cls, content: Union[str, bytes, Blob]) -> Blob:
@@ -99,7 +105,10 @@ class Blob:
         return cls(hashlib.sha256(data).hexdigest(), len(data), data)
 
     def read(self) -> bytes:
-        """Return the content. Raises LookupError where it has not arrived."""
+        """Return the content.
+
+        :raises LookupError: if it has not arrived
+        """
         if self.data is not None:
             return self.data
         if self.path is not None:
@@ -108,7 +117,7 @@ class Blob:
         raise LookupError("content %s (%d bytes) has not arrived" % (self.sha256[:12], self.size))
 
     def chunks(self, size: int = 1 << 18) -> Iterator[bytes]:
-        """Yield the content in pieces of `size` bytes, so that a large file never stands in memory."""
+        """Yield the content in pieces of at most `size` bytes, so that a large file is never in memory as a whole."""
         if self.data is None and self.path is not None:
             with open(self.path, "rb") as stream:
                 piece = stream.read(size)
@@ -121,16 +130,16 @@ class Blob:
                 yield data[start : start + size]
 
     def hides(self) -> bool:
-        """Tell whether a secret of this run is in the content, as far as it has arrived."""
+        """Tell whether the content contains a secret of this run; False if it has not arrived."""
         if self.secret is None:
             found = bool(self.secrets) and self.holds(self.secrets)
             if not found and self.data is None and self.path is None:
-                return False  # it may arrive yet
+                return False  # it may still arrive
             self.secret = found
         return self.secret
 
     def holds(self, values: Iterable[bytes]) -> bool:
-        """Tell whether any of these stands in the content, as far as it has arrived."""
+        """Tell whether the content contains any of these values; False if it has not arrived."""
         wanted = list(values)
         overlap = max(map(len, wanted), default=1) - 1
         rest = b""
@@ -152,7 +161,11 @@ class Blob:
 
 
 class Unknown(StatecfgError):
-    """What a check asked for can't be known yet; `cause` names the node whose action decides it."""
+    """A value that a check needs can't be known yet.
+
+    :param cause: the name of the node whose action decides the value
+    :param what: the value, for the message
+    """
 
     def __init__(self, cause: str, what: str = "") -> None:
         Exception.__init__(self, "%sknown after %s" % (what + " " if what else "", cause))
@@ -160,27 +173,29 @@ class Unknown(StatecfgError):
 
 
 class Stays(StatecfgError):
-    """What left the definition can't be undone in this run: it stays on the host, and so does its record."""
+    """An orphan can't be undone in this run: it stays on the host and in the ledger."""
 
 
 class CheckError(StatecfgError):
-    """The node can't be brought about on this host: the user's mistake or the host's state, not our bug."""
+    """The node can't be applied on this host because of the definition or the host's state. This is not a bug."""
 
 
 class Conflict(CheckError):
-    """Nodes of a run exclude each other: none of it is begun, because it can't come to its end."""
+    """Nodes of a run exclude each other, so the run can't succeed and does not start."""
 
 
 class Node(Record):
-    """A vertex of the graph as it stands on the host.
+    """A node of the graph as the host receives it.
 
     :param provides: its name, such as ``file:/etc/motd``
     :param type: the name of its node type
-    :param requires: the names it depends on
-    :param triggers: those of `requires` whose change triggers this node as well
+    :param requires: the names of the nodes that it requires
     :param attrs: arguments and attributes by name; content is a `Blob`
-    :param position: where it was written, ``file:line`` or ``file:line:column``
-    :param hides: names of the attributes that hold secrets
+    :param triggers: those of `requires` whose change triggers this node
+    :param produces_ops: the names of the ops that it may use
+    :param position: its source location, ``file:line`` or ``file:line:column``
+    :param options: the other options, such as `tags` and `protect`
+    :param hides: the names of the attributes that contain secrets
     """
 
     fields = ("provides", "type", "requires", "triggers", "produces_ops", "attrs", "position", "options")
@@ -205,14 +220,20 @@ class Node(Record):
         self.options: Dict[str, Any] = options if options is not None else {}
 
 
-HostNode = Node  # its public name: in `statecfg`, Node is the node of a graph
+HostNode = Node  # its public name, because `statecfg.Node` is the node of a graph
 
 
 class Action(Record):
-    """One step that changes a machine, as data, with the function that takes it.
+    """One step that changes a machine, as data, with the function that performs it.
 
-    `fn` takes no argument and acts on the real machine, as the Borg document says; `perform(machine)` acts on
-    whichever machine it is given, which is how a plan takes the same step on an imagined one.
+    `fn` takes no argument and acts on the real machine (source: the Borg document). `perform(machine)` acts on the
+    given machine, so a plan can perform the same step on a simulated one.
+
+    :param op: the name of the op
+    :param args: its arguments by name
+    :param function: performs the step on a machine
+    :param body: the op's body as a list
+    :param maker: the op, if it is an `Op`
     """
 
     __slots__ = ("args", "body", "function", "maker", "op")
@@ -229,12 +250,12 @@ class Action(Record):
         self.op, self.args, self.body, self.function, self.maker = op, args, list(body), function, maker
 
     def perform(self, machine: Any) -> Any:
-        """Take the step on `machine`; return whatever the op's body returned."""
+        """Perform the step on `machine`; return the result of the op's body."""
         return self.function(machine)
 
     @property
     def fn(self) -> Callable[[], Any]:
-        """Return the document's function of no arguments, which acts on this very machine."""
+        """The Borg document's function without arguments, which acts on the machine that it runs on."""
 
         def act() -> Any:
             return self.function(named("RealMachine")())
@@ -248,10 +269,12 @@ class Action(Record):
 
 
 class ActionSpec(Record):
-    """What a check returns: the actions, in order, and at most one action to take before the graph is walked.
+    """The result of a check: the actions, in order, and at most one shutdown-first action.
 
-    :param left: for a removal: what stays as it is although the node came to it, and why, a text each
-    :param known_after: the node after which the rest of what the actions do is known; the check is then made again
+    :param actions: the actions, in order
+    :param shutdown_first: an action to perform before the first layer
+    :param left: for a removal: one text for each thing that the undo leaves unchanged, with the reason
+    :param known_after: the node that decides the unknown part of the actions; the check is repeated after it
     """
 
     __slots__ = ("actions", "known_after", "left", "shutdown_first")
@@ -271,7 +294,7 @@ class ActionSpec(Record):
 
     @property
     def steps(self) -> List[Action]:
-        """All its actions in the order in which they are taken."""
+        """All actions in the order in which they run."""
         return ([] if self.shutdown_first is None else [self.shutdown_first]) + self.actions
 
 
@@ -279,12 +302,12 @@ OK: Result = {"status": ActionStatus.OK}
 
 
 def ok(log: Optional[str] = None) -> Result:
-    """Return the result of an action that succeeded, with its output where there is any."""
+    """Return the result of an action that succeeded, with its output if there is any."""
     return {"status": ActionStatus.OK, "log": log} if log else {"status": ActionStatus.OK}
 
 
 def error(reason: str, log: Optional[str] = None) -> Result:
-    """Return the result of an action that failed, with the reason and its output where there is any."""
+    """Return the result of an action that failed, with the reason and, if there is any, its output."""
     result: Result = {"status": ActionStatus.ERROR, "reason": reason}
     if log:
         result["log"] = log

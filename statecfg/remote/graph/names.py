@@ -37,7 +37,7 @@ class ActionStatus:
     OK: Final = "ok"
     ERROR: Final = "error"
     NOT_ATTEMPTED: Final = "not-attempted"
-    UNKNOWN: Final = "unknown"  # it was started, and its end was not seen
+    UNKNOWN: Final = "unknown"  # it started, and its end is unknown
     ALL: Final = (PLANNED, OK, ERROR, NOT_ATTEMPTED, UNKNOWN)
 
 
@@ -57,7 +57,7 @@ class HostStatus:
 
 
 class RunStatus:
-    """What a ledger or a store says of a run that has no result."""
+    """The status of a run without a result, in a ledger or a store."""
 
     RUNNING: Final = "running"
     CUT_OFF: Final = "cut off"  # it was interrupted before its end
@@ -113,5 +113,5 @@ class ResourceEvent:
 
 
 def named(name: str) -> Any:
-    """Return what the table in `statecfg/__init__.py` has under a name; None on a host that lacks it."""
+    """Return the public object of this name from `statecfg/__init__.py`; None on a host that lacks it."""
     return getattr(sys.modules["statecfg"], name, None)

@@ -1,4 +1,4 @@
-"""Node types: what a kind of node takes, how it crosses the wire, and how it is checked on the host."""
+"""Node types: which attributes a node takes, how it is sent, and how the host checks it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
     P = None
 
     class Generic:
-        """Stands for `typing.Generic`, which hosts need not pay for."""
+        """Replaces `typing.Generic`, so that hosts need not import it."""
 
         def __class_getitem__(cls, item):  # noqa: ANN001, ANN204  # type checkers read the definition above
             return cls
@@ -28,7 +28,10 @@ REGISTRY: Dict[str, NodeType[...]] = {}
 
 
 class Schema:
-    """What a node of a type is given: the document's `:arguments`, `:required-attrs` and `:optional-attrs`."""
+    """The attributes of a node type: `:arguments`, `:required-attrs` and `:optional-attrs` of the Borg document.
+
+    :param optional: name → default
+    """
 
     __slots__ = ("arguments", "optional", "required")
 
@@ -41,10 +44,12 @@ class Schema:
 class NodeType(Generic[P]):
     """A kind of node. Calling it declares a node and returns its graph.
 
-    :param name: the type's name; also the first part of the names of its nodes
-    :param function: the signature that is the schema, for a type written in Python
-    :param schema: the schema itself, for a type written in Hy
-    :param produces_ops: names of the ops that its nodes may take
+    :param name: the type's name, and the first part of the names of its nodes
+    :param function: for a type written in Python: the function whose signature is the schema
+    :param schema: for a type written in Hy: the schema
+    :param produces_ops: the names of the ops that its nodes may use
+    :param module: the module that defines the type
+    :param doc: the type's page in the reference
     """
 
     def __init__(
@@ -67,86 +72,94 @@ class NodeType(Generic[P]):
     def __call__(self, *args: P.args, **attrs: P.kwargs) -> Any:
         """Declare a node: positional arguments, then attributes by keyword or in one map.
 
-        Raises `statecfg.problems.InvalidInput` where an argument or attribute is wrong. Only on the controller.
+        This works only on the controller.
+
+        :raises statecfg.problems.InvalidInput: if an argument or attribute is wrong
         """
         return named("declare")(self, args, attrs, sys._getframe(1))
 
     def check(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register `check_node`: from a node to its actions.
+        """Register the check: it compares a node with the host and returns the actions that are needed.
 
-        `function` takes any of `node`, `nodes` (name → node), `actions` (a list of maps of name → actions, one per
-        layer already computed) and `world` (the reading side of the host), by these names; or, with names of its
-        own, the document's three in the document's order. Returns a list of actions, or a map with `actions` and
-        one `shutdown_first`.
+        :param function: takes any of `node`, `nodes` (name → node), `actions` (a list with a map of name → actions for
+            each earlier layer) and `world`, by these names. With other names it takes them in this order, as the Borg
+            document says. It returns a list of actions, or a map with `actions` and `shutdown_first`
         """
         return self._register("check", function)
 
     def to_wire(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what the controller does to a node before it is sent: `function(node[, context]) -> node`."""
+        """Register how the controller changes a node before sending it: `function(node[, context]) -> node`."""
         return self._register("to_wire", function)
 
     def from_wire(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what the host does to a node when it arrives: `function(node[, world]) -> node`."""
+        """Register how the host changes a node when it arrives: `function(node[, world]) -> node`."""
         return self._register("from_wire", function)
 
     def claims(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register which real things a node claims: `function(attrs[, name]) -> list of "kind:identity"`.
+        """Register the identities of a node: `function(attrs[, name]) -> list of "kind:identity"`.
 
-        Two nodes that claim the same thing are an error. Without this a node claims `type:first argument`.
+        statecfg refuses two nodes with the same identity. The default is `type:first argument`.
         """
         return self._register("claims", function)
 
     def validate(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a check of the attributes together: `function(attrs)` raises ValueError where they contradict."""
+        """Register a check of attribute combinations: `function(attrs)` raises ValueError for an invalid one."""
         return self._register("validate", function)
 
     def blobs(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register which content the host lacks: `function(node, world) -> list of Blob`; all of it without this."""
+        """Register which content the host needs: `function(node, world) -> list of Blob`. The default is all of it."""
         return self._register("blobs", function)
 
     def remember(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what of a real thing must be known to undo a node: `function(node, world[, others]) -> map`.
+        """Register how to take the snapshot that `undo` needs.
 
-        `others` has the attributes and the memory of all nodes of the type that are under management on the host.
+        statecfg calls it once, when the node becomes managed, before the node's first action.
 
-        Called once, before the node's first action, when it comes under management. The map holds JSON values and
-        content (`Blob`); the host's ledger keeps it, so it must hold no secret. What it has under `context` is about
-        the thing's surroundings: where only that differs, the thing itself has not changed.
+        :param function: `function(node, world[, others]) -> map`. `others` contains the attributes and the snapshot of
+            each managed node of the type on the host. The map contains JSON values and content (`Blob`). The ledger
+            stores it, so it must not contain secrets. Its key `context` is for the object's environment: a difference
+            there does not mean that the object changed
         """
         return self._register("remember", function)
 
     def learn(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what undoing a node must know of its own doing: `function(node, memory, world) -> map`.
+        """Register what `undo` must know about the changes of the node: `function(node, memory, world) -> map`.
 
-        Called after a run that changed the node. What it returns is added to the memory.
+        statecfg calls it after a run that changed the node, and adds the map to the snapshot.
         """
         return self._register("learn", function)
 
     def undo(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register how a node goes that left the definition.
+        """Register how to remove an orphan and restore the former state. Without this, statecfg only forgets orphans.
 
-        `function(node, memory, world[, leaving[, staying]]) -> actions`: `node` has the attributes last applied,
-        without secrets and content; `memory` is what `remember` returned, with what `learn` added; `leaving` has all
-        nodes, by name, that go in this run; `staying` is the set of claims of all that stays under management. As with
-        a check, nothing may be left to do once its actions are taken. Without this a node is only forgotten.
+        As with a check, nothing may be left to do after the actions.
+
+        :param function: `function(node, memory, world[, leaving[, staying]]) -> actions`. `node` has the attributes
+            last applied, without secrets and content; `memory` is the snapshot of `remember` with the additions of
+            `learn`; `leaving` contains the nodes that this run removes, by name; `staying` is the set of the claims of
+            all resources that stay managed
         """
         return self._register("undo", function)
 
     def on_removal(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register how a real thing that stays answers a removal: `function(node, near, world) -> actions`.
+        """Register what a removal triggers on a resource that stays: `function(node, near, world) -> actions`.
 
-        `near` has the nodes, by name, that go in this run and that `node` required. Those of its `restart_on` that
-        do change by that are in `world.triggered_by`. Called after all removals; with `world.acted`, afterwards, it
-        raises CheckError where the thing is not as it should be.
+        statecfg calls it after all removals, and again with `world.acted` after the actions; then it raises CheckError
+        if the object is not as it should be.
+
+        :param function: `near` contains the removed nodes that `node` required, by name. `world.triggered_by` contains
+            those in its `restart_on` whose removal changes the host
         """
         return self._register("on_removal", function)
 
     def lasting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what is looked at again at the end of a run: `function(node, ops) -> (seconds, check) or None`.
+        """Register a check at the end of a run: `function(node, ops) -> (seconds, check) or None`.
 
-        `ops` names the actions that were taken. So many seconds (0: not at all) after the last of them, or later,
-        `check(world, since)` returns why the thing is not as it was left, "" where it is; `since` is when the last
-        action ended (`time.monotonic()`). A node that did not converge is asked, too.
+        statecfg calls `check(world, since)` at least this many seconds after the last action; not if seconds is 0. It
+        also calls it for a node that did not converge.
+
+        :param function: `ops` contains the names of the successful actions. `since` is the time at which the last
+            action ended (`time.monotonic()`). `check` returns why the object has changed since then, "" if it has not
         """
         return self._register("lasting", function)
 
@@ -157,45 +170,45 @@ class NodeType(Generic[P]):
         return function
 
     def wanted(self) -> Tuple[str, ...]:
-        """Return what the type's check asks for, in the order in which it takes it."""
+        """Return the names of the arguments that the type's check takes, in its order."""
         code = self.methods["check"].__code__
         names = code.co_varnames[: code.co_argcount]
-        # With names of its own it takes the document's, in the document's order.
+        # A check with other names takes the Borg document's arguments, in the document's order.
         return names if all(name in CHECK_PARAMETERS for name in names) else CHECK_PARAMETERS[: len(names)]
 
     def looks(self) -> bool:
-        """Tell whether the check looks at the host: one that does not says what to do, and never that it is done."""
+        """Tell whether the check reads the host. Other checks can't notice that nothing is left to do."""
         return "check" not in self.methods or "world" in self.wanted()
 
     def run_check(self, node: Any, nodes: Any, actions: Any, world: Any) -> Any:
-        """Call the type's check with what it asks for; a type without one never has anything to do."""
+        """Call the type's check with the arguments that it takes; return no actions if the type has no check."""
         if "check" not in self.methods:
             return []
         given = {"node": node, "nodes": nodes, "actions": actions, "world": world}
         return self.methods["check"](*[given[name] for name in self.wanted()])
 
     def run_claims(self, node: Any) -> Any:
-        """Call the type's claims; None for a type without them."""
+        """Call the type's `claims`; return None if the type has none."""
         function = self.methods.get("claims")
         return None if function is None else function(*(node.attrs, node.provides)[: function.__code__.co_argcount])
 
     def compares(self) -> bool:
-        """Tell whether remembering a node takes what is remembered of the others of its type."""
+        """Tell whether the type's `remember` takes the snapshots of the other nodes of the type."""
         function = self.methods.get("remember")
         return function is not None and function.__code__.co_argcount > 2
 
     def run_remember(self, node: Any, world: Any, others: Any = ()) -> Any:
-        """Call the type's remember with what it takes; a type without one remembers nothing."""
+        """Call the type's `remember` with the arguments that it takes; return an empty map if the type has none."""
         function = self.methods.get("remember")
         return {} if function is None else function(*(node, world, others)[: function.__code__.co_argcount])
 
     def run_learn(self, node: Any, memory: Any, world: Any) -> Any:
-        """Call the type's learn; a type without one learns nothing."""
+        """Call the type's `learn`; return an empty map if the type has none."""
         function = self.methods.get("learn")
         return function(node, memory, world) if function is not None else {}
 
     def run_undo(self, node: Any, memory: Any, world: Any, leaving: Any, staying: Any = frozenset()) -> Any:
-        """Call the type's undo with what it takes; without one there is nothing to be done."""
+        """Call the type's `undo` with the arguments that it takes; return no actions if the type has none."""
         function = self.methods.get("undo")
         if function is None:
             return []
@@ -206,7 +219,7 @@ class NodeType(Generic[P]):
 
 
 def register(kind: NodeType[P]) -> NodeType[P]:
-    """Enter a node type under its name; the newest definition of a name holds, so a module can be reloaded."""
+    """Register a node type by its name. It replaces an earlier one of this name, so a module can be reloaded."""
     REGISTRY[kind.name] = kind
     return kind
 
@@ -222,9 +235,9 @@ else:
     def node_type(function):  # noqa: ANN001, ANN201  # type checkers read the definition above
         """Make the signature of a function a node type.
 
-        Positional parameters are the document's arguments; keyword-only parameters without a default are required
-        attributes, those with a default are optional; annotations name the validators (`statecfg.remote.graph.values`).
-        The docstring is the type's page in the reference. The body is never run.
+        Positional parameters are the Borg document's arguments. Keyword-only parameters are attributes: required
+        without a default, optional with one. Annotations name the validators (`statecfg.remote.graph.values`). The
+        docstring is the type's page in the reference. The body never runs.
         """
         return register(
             NodeType(function.__name__, function=function, module=function.__module__, doc=function.__doc__)
@@ -235,7 +248,10 @@ OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "prote
 
 
 class Table:
-    """A facet of a host: a lazily loaded map of key → fields, such as the packages installed."""
+    """A facet of a host: a map of key → fields, loaded on first use, such as the installed packages.
+
+    :param load: reads the host and returns the map
+    """
 
     __slots__ = ("load", "name")
 
@@ -247,9 +263,11 @@ TABLES: Dict[str, Table] = {}
 
 
 def table(name: str) -> Callable[[Callable[[Any], Dict[str, Dict[str, Any]]]], Table]:
-    """Register the loader of a facet: `function(host) -> {key: {field: value}}`, called at most once between changes.
+    """Register the loader of a facet: `function(host) -> {key: {field: value}}`.
 
-    The loader reads the real host through the reading side (`read`, `listdir`, `probe`).
+    statecfg calls it at most once between changes. It reads the real host with `read`, `listdir` and `probe`.
+
+    :param name: the facet's name
     """
 
     def enter(load: Callable[[Any], Dict[str, Dict[str, Any]]]) -> Table:

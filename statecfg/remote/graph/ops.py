@@ -1,4 +1,4 @@
-"""Ops: named steps that change a machine. Calling one makes an action; performing the action takes the step."""
+"""Ops: named steps that change a machine. Calling an op returns an action, which does so when it is performed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ if TYPE_CHECKING:
 
 
 class Op:
-    """A function that makes actions (`defop` of the Borg document).
+    """A function that returns actions (`defop` of the Borg document).
 
-    Calling it with the op's own arguments returns an `Action`; `node(node)` takes each argument from the node's
-    attributes, as the document's second function (`node-NAME`) does.
+    A call with the op's arguments returns an `Action`. `node(node)` takes each argument from the node's attributes,
+    like the document's second function (`node-NAME`).
 
     :param function: the body; its first parameter is the machine to act on
-    :param name: what reports call it; the function's name where not given
-    :param turn: ops of the same turn never run side by side on a host (two `apt-get`, say)
-    :param batch: the parameter, a list, over which actions of one layer are joined into one
+    :param name: the name in reports; default: the function's name
+    :param turn: the mutex: ops with the same one never run concurrently on a host (such as two `apt-get`)
+    :param batch: the parameter, a list, whose values are joined to make one action of several in a layer
     :param body: the body as a list, for the action's `body`
-    :param parameters: the arguments' names where they are no Python identifiers (`block?`), in order
+    :param parameters: the names of the arguments, in order, if they are not Python identifiers (`block?`)
+    :raises TypeError: if `batch` does not name a parameter
     """
 
     def __init__(
@@ -51,7 +52,10 @@ class Op:
             raise TypeError("op %s has no parameter %s to batch over" % (self.name, batch))
 
     def __call__(self, *values: Any, **named: Any) -> Action:
-        """Return the action of doing this op with these arguments. Raises TypeError on a wrong argument."""
+        """Return the action of this op with these arguments.
+
+        :raises TypeError: if an argument is unknown or missing
+        """
         if len(values) > len(self.positional):
             raise TypeError("op %s takes %d arguments, got %d" % (self.name, len(self.positional), len(values)))
         args = dict(self.defaults)
@@ -69,12 +73,12 @@ class Op:
         return Action(self.name, args, lambda machine: self.function(machine, **call), self.body, self)
 
     def node(self, node: Mapping[str, Any]) -> Action:
-        """Return the action whose arguments are the node's attributes of the same names; a missing one is None."""
+        """Return the action with the node's attributes as arguments; a missing attribute gets its default or None."""
         attrs = node["attrs"]
         return self(**{name: attrs.get(name, self.defaults.get(name)) for name in self.parameters})
 
     def joined(self, actions: Sequence[Action]) -> Action:
-        """Return one action that does what all of `actions` do, their batch lists one after another."""
+        """Return one action that replaces all of `actions`, with their batch lists joined."""
         assert self.batch is not None
         args = dict(actions[0].args)
         args[self.batch] = [item for action in actions for item in action.args[self.batch]]
@@ -97,8 +101,8 @@ else:
     def op(function: Any = None, *, name: Any = None, turn: Any = None, batch: Any = None) -> Any:
         """Make a function an op: `@op`, or `@op(turn="apt", batch="packages")`.
 
-        The function's first parameter is the machine; it returns an action result, as every writing method of a
-        machine does, so most ops are one `return machine.…` line. Source: "Defining actions" of the Borg document.
+        The function's first parameter is the machine. It returns an action result. All writing methods of a machine
+        return one, so most ops are a single line `return machine.…`. Source: "Defining actions" of the Borg document.
         """
         if function is not None:
             return Op(function)

@@ -1,4 +1,4 @@
-"""The types of attributes: what annotations of node types are made of, each with its rules."""
+"""The types of attributes that annotations of node types use, each with its rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 9):
 else:
 
     class Annotated:
-        """Stands for `typing.Annotated`, which Python 3.8 lacks: the annotated type itself."""
+        """Replaces `typing.Annotated`, which Python 3.8 lacks, by the annotated type."""
 
         def __class_getitem__(cls, item: Any) -> Any:
             return item[0]
@@ -29,7 +29,7 @@ Result = Dict[str, Any]
 
 
 class NodeOptions(TypedDict, total=False):
-    """What every node takes beside its type's own attributes."""
+    """The options that every node takes in addition to its type's attributes."""
 
     provides: str
     requires: Sequence[Any]
@@ -39,16 +39,20 @@ class NodeOptions(TypedDict, total=False):
 
 
 MAX_NAME = 255  # bytes in one component of a path: NAME_MAX of Linux
-MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux less the closing NUL
+MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux without the final NUL
 MAX_SHOWN = 80  # characters of a value in a message
-MAX_ID = 2**32 - 2  # the last user or group number; the one after it means "leave as it is" to chown
+MAX_ID = 2**32 - 2  # the largest user or group id; for chown, the next number means "don't change"
 SPECIAL = 0o7777
-# What nearly all paths are like; anything else goes through the rules one by one.
+# Matches nearly all paths; only other paths need the separate rules.
 _EVERYDAY_PATH = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[A-Za-z0-9_@%+=:,.-]{1,255})+\Z")
 
 
 class Wrong(StatecfgError, ValueError):
-    """A value is not allowed: why, and what to write instead."""
+    """A value is not allowed.
+
+    :param message: the reason
+    :param help: what to write instead
+    """
 
     def __init__(self, message: str, help: str = "") -> None:
         ValueError.__init__(self, message)
@@ -56,13 +60,13 @@ class Wrong(StatecfgError, ValueError):
 
 
 class Rule:
-    """A check of one value, with the words for it.
+    """A check of one value, with a description.
 
-    :param expects: what it lets pass, for messages: "an absolute path"
-    :param function: returns the value, possibly changed; raises ValueError (or `Wrong`, with help)
-    :param schema: what it adds to the JSON Schema
-    :param takes: it checks the type of the value as well, so nothing else has to
-    :param shown: reports show the value everywhere, so it can't be a secret
+    :param expects: what it accepts, for messages: "an absolute path"
+    :param function: returns the value, possibly converted; raises ValueError (or `Wrong`, with help)
+    :param schema: its part of the JSON Schema
+    :param takes: it also checks the value's type, so no other check is needed
+    :param shown: reports show the value, so it can't be a secret
     """
 
     __slots__ = ("expects", "function", "schema", "shown", "takes")
@@ -83,7 +87,7 @@ class Rule:
 
 
 def show(value: object) -> str:
-    """Return a value for a message, in at most 80 characters, whatever it is."""
+    """Return any value as text for a message, at most 80 characters."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
         return "an integer of about %d digits" % (value.bit_length() * 30103 // 100000 + 1)
     if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
@@ -94,13 +98,16 @@ def show(value: object) -> str:
         value = list(value)  # type: ignore[call-overload]  # the name says that it is a list
     try:
         text = repr(value)
-    except Exception as error:  # a value's own repr may do anything, and this is the message about that value
+    except Exception as error:  # a value's own repr may raise anything, and the message must still be written
         text = "<%s whose repr raises %s>" % (type(value).__name__, type(error).__name__)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 def no_nul(value: str) -> str:
-    """Return the text. Raises Wrong where it holds a NUL, which no path, name or argument can."""
+    """Return the text.
+
+    :raises Wrong: if it contains a NUL, which no path, name or argument can contain
+    """
     at = value.find("\0")
     if at >= 0:
         raise Wrong("a text with a NUL byte at index %d" % at, "take the NUL out")
@@ -108,7 +115,10 @@ def no_nul(value: str) -> str:
 
 
 def no_controls(value: str) -> str:
-    """Return the text. Raises Wrong where it holds a line break or another control character, with the code point."""
+    """Return the text.
+
+    :raises Wrong: if it contains a line break or another control character
+    """
     for at, letter in enumerate(value):
         if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
             what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
@@ -117,7 +127,10 @@ def no_controls(value: str) -> str:
 
 
 def encodable(value: str) -> str:
-    """Return the text. Raises Wrong where it can't be written as UTF-8."""
+    """Return the text.
+
+    :raises Wrong: if it can't be encoded as UTF-8
+    """
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -126,7 +139,10 @@ def encodable(value: str) -> str:
 
 
 def absolute_path(value: str) -> str:
-    """Return the path. Raises Wrong where it is not absolute, or holds what a path to manage must not."""
+    """Return the path.
+
+    :raises Wrong: if it is not absolute, or not allowed for a managed path
+    """
     if _EVERYDAY_PATH.match(value) and len(value) <= MAX_PATH:
         return value
     if not value:
@@ -156,12 +172,18 @@ def absolute_path(value: str) -> str:
 
 
 def working_directory(value: str) -> str:
-    """Return the path of a directory to run in, which may be `/`. Raises Wrong (see `absolute_path`)."""
+    """Return the path of a working directory, which may be `/`.
+
+    :raises Wrong: see `absolute_path`
+    """
     return value if value == "/" else absolute_path(value)
 
 
 def mode(value: Any) -> int:
-    """Return permission bits from octal text such as "0644". Raises Wrong for a number, a symbol or other text."""
+    """Return permission bits from octal text such as "0644".
+
+    :raises Wrong: for a number, a symbolic mode or other text
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
     if not isinstance(value, str):
@@ -188,7 +210,10 @@ def _mode_help(value: int) -> str:
 
 
 def account_name(what: str) -> Callable[[str], str]:
-    """Return the check of the name of a user or group, by the rules of Debian's adduser and useradd(8)."""
+    """Return a check of the name of a user or group. Source: Debian's adduser and useradd(8).
+
+    :param what: "user" or "group"
+    """
 
     def check(value: str) -> str:
         if not value:
@@ -208,7 +233,10 @@ def account_name(what: str) -> Callable[[str], str]:
 
 
 def owner_name(what: str) -> Callable[[str], str]:
-    """Return the check of who owns something: a name, or an id written as text."""
+    """Return a check of an owner: a name, or an id written as text.
+
+    :param what: "user" or "group"
+    """
     named = account_name(what)
 
     def check(value: str) -> str:
@@ -222,7 +250,7 @@ def owner_name(what: str) -> Callable[[str], str]:
 
 
 def within(low: float, high: float) -> Callable[[Any], Any]:
-    """Return the check that a number lies between two, both allowed."""
+    """Return a check that a number is from `low` to `high`, both included."""
 
     def check(value: Any) -> Any:
         if not low <= value <= high:
@@ -233,32 +261,44 @@ def within(low: float, high: float) -> Callable[[Any], Any]:
 
 
 def seconds(value: float) -> float:
-    """Return a time as a float. Raises Wrong where it is not positive and finite."""
+    """Return a time in seconds as a float.
+
+    :raises Wrong: if it is not above 0 and at most 1e9
+    """
     if not 0 < value <= 1e9:
         raise Wrong("%s is not a time" % show(value), "write a number of seconds above 0, such as 600")
     return float(value)
 
 
 def pause(value: float) -> float:
-    """Return a time to wait as a float. Raises Wrong where it is negative or more than an hour."""
+    """Return a time to wait, in seconds, as a float.
+
+    :raises Wrong: if it is negative or more than an hour
+    """
     if not 0 <= value <= 3600:
         raise Wrong("%s is not a time to wait" % show(value), "write a number of seconds from 0 to 3600")
     return float(value)
 
 
 def argv(value: List[Any]) -> List[str]:
-    """Return a program and its arguments. Raises Wrong where the list is empty or an element can't be an argument."""
+    """Return a program and its arguments.
+
+    :raises Wrong: if the list is empty or an element can't be an argument
+    """
     if not value or not value[0]:
         raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
     for item in value:
-        if not isinstance(item, str):  # a secret, the only other thing that passes for text
+        if not isinstance(item, str):  # a secret, the only other type that counts as text
             raise Wrong("a secret among the arguments, which every user of a host can read", "put it into a file")
         no_nul(encodable(item))
     return value
 
 
 def plain_name(value: str) -> str:
-    """Return a name of something. Raises Wrong where it is empty, too long, or holds spaces or control characters."""
+    """Return a name.
+
+    :raises Wrong: if it is empty or too long, or contains spaces or control characters
+    """
     if not value:
         raise Wrong("an empty name")
     no_nul(encodable(value))
@@ -271,7 +311,10 @@ def plain_name(value: str) -> str:
 
 
 def one_line(value: str) -> str:
-    """Return a text. Raises Wrong where it holds a line break or NUL."""
+    """Return a text.
+
+    :raises Wrong: if it contains a line break or NUL
+    """
     no_nul(encodable(value))
     if "\n" in value or "\r" in value:
         raise Wrong("a line break in what must be one line")
@@ -279,7 +322,10 @@ def one_line(value: str) -> str:
 
 
 def local_path(value: str) -> str:
-    """Return the path of a file on the controller. Raises Wrong where it is empty, too long or holds a NUL."""
+    """Return the path of a file on the controller.
+
+    :raises Wrong: if it is empty or too long, begins with `~`, or contains a NUL or a control character
+    """
     if not value.strip():
         raise Wrong("an empty path", "name a file beside the playbook or in the project's files/ or templates/")
     no_controls(no_nul(encodable(value)))
@@ -293,7 +339,10 @@ def local_path(value: str) -> str:
 
 
 def suffix(value: str) -> str:
-    """Return what is put after a file's name. Raises Wrong where that would name the file itself or another place."""
+    """Return a suffix for a file's name.
+
+    :raises Wrong: if it is empty or too long, or contains `/` or NUL
+    """
     if not value or "/" in value:
         raise Wrong("not a suffix", "write what comes after the file's name, such as .bak")
     no_nul(encodable(value))
@@ -303,7 +352,10 @@ def suffix(value: str) -> str:
 
 
 def package_name(value: str) -> str:
-    """Return the name of a Debian package. Raises Wrong for other text. Source: Debian Policy 5.6.1 and 5.6.7."""
+    """Return the name of a Debian package. Source: Debian Policy 5.6.1 and 5.6.7.
+
+    :raises Wrong: for other text
+    """
     no_nul(value)
     if not re.match(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9][a-z0-9-]*)?\Z", value):
         lower = value.strip().lower()
@@ -318,7 +370,10 @@ def package_name(value: str) -> str:
 
 
 def content(value: Any) -> Any:
-    """Return the content of a file: text, bytes or a blob. Raises Wrong for anything else."""
+    """Return the content of a file: text, bytes or a blob.
+
+    :raises Wrong: for anything else
+    """
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, (bytes, Blob)):
@@ -327,7 +382,10 @@ def content(value: Any) -> Any:
 
 
 def pattern(value: str) -> str:
-    """Return a regular expression. Raises Wrong where it is none."""
+    """Return a regular expression.
+
+    :raises Wrong: if it is invalid or contains a line break
+    """
     try:
         re.compile(value)
     except re.error as error:
@@ -336,7 +394,7 @@ def pattern(value: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Return the words for the type of a value."""
+    """Return a description of a value's type, with an article."""
     if value is None:
         return "nothing"
     words = {
