@@ -1,1 +1,1 @@
-"""What crosses between controller and host: frames and the channel. Imports `remote.graph` and `remote.machine`."""
+"""The exchange between controller and host: frames and the channel. Imports `remote.graph` and `remote.machine`."""

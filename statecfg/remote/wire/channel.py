@@ -1,4 +1,4 @@
-"""The host's end of the exchange: frames in and out, heartbeats, and the watch over whether the controller lives."""
+"""The host's end of the connection: send and receive frames and heartbeats, and notice a lost controller."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 BEAT = 5.0  # seconds between heartbeats
-DEAD = 15.0  # seconds of silence after which the other side is taken for gone
-LOOK = 3.0  # seconds after which a listener that looks every second must have been stopped
-BACKLOG = 4 << 20  # bytes of content that wait to be taken
-LONGEST_LINE = 1 << 20  # characters of a line of output that are waited for
-LAST = 10.0  # seconds an action under way is given once the controller is gone
+DEAD = 15.0  # seconds of silence after which the other side counts as lost
+LOOK = 3.0  # seconds; the listener looks every second, so a longer pause means that the process was stopped
+BACKLOG = 4 << 20  # maximum bytes of received content that nobody has taken yet
+LONGEST_LINE = 1 << 20  # characters of output to wait for until a line ends
+LAST = 10.0  # seconds that running actions get after the controller is lost
 
 
 class Channel:
@@ -27,9 +27,9 @@ class Channel:
 
     One thread listens, so that a lost controller is noticed while the run is busy; any thread may send.
 
-    :param source: descriptor to read from
-    :param sink: descriptor to write to
-    :param frames: frames that arrived before
+    :param source: the descriptor to read from
+    :param sink: the descriptor to write to
+    :param frames: the frames that already arrived
     """
 
     def __init__(self, source: int, sink: int, frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
@@ -47,9 +47,9 @@ class Channel:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, header: Mapping[str, Any], exact: bool = False) -> None:
-        """Send a frame, secrets masked. What can't be sent because nobody is there any more is dropped.
+        """Send a frame with masked secrets; drop it if the connection is lost.
 
-        :param exact: mask nothing: it holds values that are to be used, and shown to nobody
+        :param exact: don't mask secrets, because the controller needs the values and does not show them
         """
         if self.mask is not None and not exact:
             for whole in self._whole_lines(dict(header)):
@@ -58,7 +58,7 @@ class Channel:
             self._write(encode(header))
 
     def _whole_lines(self, header: Dict[str, Any]) -> List[Dict[str, Any]]:
-        """Return what is to be sent now: output in whole lines only, or a secret could pass in two halves."""
+        """Return the frames to send now: output only in whole lines, so that a secret is not split and missed."""
         if header["type"] == "output":
             text = self.unended.pop(header["node"], "") + header["text"]
             end = len(text) if len(text) > LONGEST_LINE else text.rfind("\n") + 1
@@ -80,9 +80,10 @@ class Channel:
                     self._lose("the connection broke: %s" % problem.strerror)
 
     def receive(self, *types: str, cancelled: bool = False) -> Tuple[Dict[str, Any], bytes]:
-        """Return the next frame of one of these types. Raises ProtocolError where the controller is gone.
+        """Wait for the next frame of one of these types and return it.
 
-        :param cancelled: wait for it although the user stops: it is the end of something that runs
+        :param cancelled: keep waiting after the user cancels, because the frame ends something that runs
+        :raises ProtocolError: if the controller is lost or the user cancels
         """
         with self.arrived:
             while True:
@@ -95,9 +96,9 @@ class Channel:
                 self.arrived.wait(1.0)
 
     def stopped(self) -> str:
-        """Say why nothing more may begin, "" while it may.
+        """Return why nothing new may start, "" if it may.
 
-        Asked before every action: a process that was stopped and goes on finds here that its time is over.
+        Call this before every action. A process that was stopped for too long learns here that it must not continue.
         """
         with self.arrived:
             while not self.lost and time.monotonic() - self.looked > LOOK:
@@ -127,7 +128,7 @@ class Channel:
                 self._last_moments()
 
     def _look(self, decoder: Decoder) -> None:
-        """Take in all that has arrived: only what comes last tells whether the controller is still there."""
+        """Read everything that has arrived, because only the end of it shows whether the controller is still there."""
         heard = False
         try:
             while self.backlog <= BACKLOG and select.select([self.source], [], [], 0)[0]:
@@ -140,7 +141,7 @@ class Channel:
         except (OSError, ProtocolError) as problem:
             self._lose("the connection broke: %s" % problem)
         now = time.monotonic()
-        if now - self.looked > DEAD:  # we were stopped meanwhile, and the controller has given us up
+        if now - self.looked > DEAD:  # this process was stopped, and the controller has given up
             self._lose("the executor was stopped for %d s" % (now - self.looked))
         if heard or self.backlog > BACKLOG:
             self.heard = now
@@ -151,7 +152,7 @@ class Channel:
             self.arrived.notify_all()
 
     def _beat(self) -> None:
-        """Show that we live, unless somebody is sending; never wait for room, as listening comes first."""
+        """Send a heartbeat unless another thread is sending; don't block, because listening is more important."""
         if time.monotonic() - self.beaten > BEAT and self.sending.acquire(False):
             try:
                 if not self.lost and select.select([], [self.sink], [], 0)[1]:
@@ -173,7 +174,7 @@ class Channel:
             self.arrived.notify_all()
 
     def _last_moments(self) -> None:
-        """End the process soon after the controller is gone, but never in the midst of what must not be cut off."""
+        """End the process soon after the controller is lost, but wait for programs that must not be interrupted."""
         end = time.monotonic() + LAST
         while time.monotonic() < end or CHILDREN.protected:
             if self.closing:

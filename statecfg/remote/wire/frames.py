@@ -1,4 +1,4 @@
-"""Frames: what crosses between controller and host, each a JSON header and an optional body of bytes."""
+"""Frames: the messages between controller and host, each with a JSON header and an optional body of bytes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 HEAD = struct.Struct(">IIB")  # bytes of header, bytes of body, flags
 PACKED = 1  # flag: header and body are compressed together
-CONTROL_LIMIT = 4 << 20  # bytes of one header
-BODY_LIMIT = 256 << 10  # bytes of one body: a piece of content
-PACKED_LIMIT = CONTROL_LIMIT + BODY_LIMIT  # bytes of header and body, packed
-PACK_FROM = 512  # bytes from which compressing pays
-INLINE = 4096  # bytes of content that travel inside their node
-DEPTH = 128  # levels of nesting: what a hook prints may have 100, and stands inside of a frame
-DIGITS = 40  # of a number
+CONTROL_LIMIT = 4 << 20  # maximum bytes of one header
+BODY_LIMIT = 256 << 10  # maximum bytes of one body: a piece of content
+PACKED_LIMIT = CONTROL_LIMIT + BODY_LIMIT  # maximum bytes of header and body, compressed
+PACK_FROM = 512  # bytes; compress only frames of at least this size
+INLINE = 4096  # maximum bytes of content that is sent inside its node
+DEPTH = 128  # maximum levels of nesting; a frame can contain a hook's output, which may have 100
+DIGITS = 40  # maximum digits of an integer
 GREETING = b"statecfg-executor "
-NOISE = 64 << 10  # bytes a chatty login shell may print before us
+NOISE = 64 << 10  # maximum bytes that a login shell may print before the greeting
 
 
 class ProtocolError(StatecfgError):
-    """The other side sent what is no frame of ours."""
+    """The exchange failed: a frame is invalid or unexpected, or the connection is lost."""
 
 
 def encode(header: Mapping[str, Any], body: bytes = b"") -> bytes:
-    """Return a frame. The header holds JSON types only."""
+    """Return a frame as bytes.
+
+    :param header: a map of JSON types
+    :raises ProtocolError: if the header can't be written as JSON, or the frame is too large
+    """
     try:
         text = json.dumps(header, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except ValueError as problem:
@@ -51,18 +55,24 @@ def encode(header: Mapping[str, Any], body: bytes = b"") -> bytes:
 
 
 class Decoder:
-    """Turns a stream of bytes back into frames, refusing too large a length before making room for it."""
+    """Converts a stream of bytes to frames, and refuses a frame that is too large before it is read."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
-        self.volume = 0  # bytes of headers taken in, unpacked
+        self.volume = 0  # bytes of all received headers, decompressed
 
     def feed(self, data: bytes) -> List[Tuple[Dict[str, Any], bytes]]:
-        """Take in bytes; return the frames they complete. Raises ProtocolError."""
+        """Add bytes; return the frames that they complete.
+
+        :raises ProtocolError: if a frame is invalid
+        """
         return list(self.take(data))
 
     def take(self, data: bytes) -> Iterator[Tuple[Dict[str, Any], bytes]]:
-        """Take in bytes; yield the frames they complete, each unpacked only when its turn comes."""
+        """Add bytes; yield the frames that they complete, and decompress each only when it is requested.
+
+        :raises ProtocolError: if a frame is invalid
+        """
         self.buffer += data
         while len(self.buffer) >= HEAD.size:
             first, second, flags = HEAD.unpack_from(self.buffer)
@@ -83,10 +93,13 @@ class Decoder:
             yield _header(data[:first]), data[first:]
 
     def weigh(self, header: bytes) -> None:
-        """Refuse a header that would take too much memory once it is decoded. Raises ProtocolError."""
+        """Check how much memory a header takes when it is decoded. This class accepts all; subclasses can refuse.
+
+        :raises ProtocolError: if it takes too much
+        """
 
     def partial(self) -> str:
-        """Say what an ended stream left unfinished, "" where nothing."""
+        """Return where in a frame the stream ended, "" if the last frame is complete."""
         if not self.buffer:
             return ""
         if len(self.buffer) < HEAD.size:
@@ -118,17 +131,17 @@ def _header(text: bytes) -> Dict[str, Any]:
     return header
 
 
-_TEXTS = re.compile(rb'"[^"]*"?')  # can't backtrack, also where the text has no end
+_TEXTS = re.compile(rb'"[^"]*"?')  # never backtracks, even if the closing quote is missing
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
 def without_texts(text: bytes) -> bytes:
-    """Return JSON without the texts in it, which may be no JSON at all."""
+    """Return JSON without its strings. The text may be invalid JSON."""
     return _TEXTS.sub(b"", text.replace(b"\\\\", b"").replace(b'\\"', b""))
 
 
 def _check_depth(text: bytes) -> None:
-    """Refuse what is nested too deep before anything walks it. Raises ValueError."""
+    """Raise ValueError if JSON is nested too deep; check this before anything parses it."""
     if text.count(b"[") + text.count(b"{") <= DEPTH:
         return
     depth = 0
@@ -139,10 +152,11 @@ def _check_depth(text: bytes) -> None:
 
 
 def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blob]] = None) -> Any:
-    """Return a value as JSON types; content becomes its digest, with its bytes beside it where they are few.
+    """Return a value as JSON types. Content becomes its digest and size, with its bytes if it is small.
 
-    :param blobs: collects the content that does not travel inside, by digest
-    :raises TypeError: where the value has no form in JSON
+    :param inline: maximum bytes of content to include
+    :param blobs: receives the content that is not included, by digest
+    :raises TypeError: if the value can't be written as JSON
     """
     if isinstance(value, Blob):
         found: Dict[str, Any] = {"$blob": [value.sha256, value.size]}
@@ -174,7 +188,11 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
 
 
 def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
-    """Return a value as it was before `encode_value`; equal content is one blob, collected in `blobs`."""
+    """Return the value that `encode_value` encoded.
+
+    :param blobs: receives the content by digest; equal content is represented by one blob
+    :raises ProtocolError: if content does not match its digest
+    """
     if isinstance(value, list):
         return [decode_value(item, blobs) for item in value]
     if not isinstance(value, dict):
@@ -202,7 +220,10 @@ def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
 
 
 def decode_node(found: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
-    """Return the node that a wire node describes."""
+    """Return the node that the controller sent as `found`.
+
+    :param blobs: receives the content by digest
+    """
     return Node(
         found["provides"],
         found["type"],
@@ -217,9 +238,9 @@ def decode_node(found: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
 
 
 def pieces(blob: Blob) -> Any:
-    """Yield the content frames of a blob: pieces with their digest, the last one marked.
+    """Yield the frames with the content of a blob; each names its digest, and the last one is marked.
 
-    Raises ProtocolError where the file it is read from is not what it was any more.
+    :raises ProtocolError: if the file with the content has changed
     """
     sent = 0
     digest = sha256()

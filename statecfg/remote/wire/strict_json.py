@@ -1,4 +1,4 @@
-"""Read JSON strictly: no NaN, no infinite or endless numbers. Both halves use this."""
+"""Read JSON strictly: no NaN, no infinite and no extremely long numbers. Controller and host use this."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Tuple
 
-DIGITS = 4300  # of an integer; Python has the same limit
+DIGITS = 4300  # maximum digits of an integer; Python has the same limit
 
 
 def loads(text: str, digits: int = DIGITS, unique: bool = False) -> Any:
     """Return the value of a JSON text.
 
-    :param digits: the longest number
-    :param unique: refuse an object that has a key twice
-    :raises ValueError: if the text is not JSON, or a number is too large
-    :raises RecursionError: if it is nested too deep to be read at all
+    :param digits: the maximum number of digits of an integer
+    :param unique: refuse an object with a duplicate key
+    :raises ValueError: if the text is not JSON, a number is too large, or a key is refused
+    :raises RecursionError: if the text is nested too deep
     """
 
     def integer(number: str) -> int:
