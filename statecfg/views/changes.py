@@ -1,4 +1,4 @@
-"""The differences of one node: fields side by side, texts as unified diffs, long ones cut with their number."""
+"""The differences of one node: fields as before → after, texts as unified diffs, long ones cut."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _OBJECT_SIGN: dict[str, Span] = {"add": ("+ ", "add"), "destroy": ("- ", "remove
 def change_lines(node: Node, full: bool) -> Iterator[Line]:
     """Yield the lines for a node's changes.
 
-    Parameters: `node` of a report; `full` to leave nothing out, however long.
+    :param node: a node of a report
+    :param full: whether to show everything, whatever its length
     """
     objects = by_object(node.get("changes") or [])
     most = len(objects) if full else OBJECTS
@@ -41,7 +42,7 @@ def _object(name: str, changes: Sequence[Mapping[str, Any]], full: bool) -> Iter
     sign, style = _OBJECT_SIGN.get(of_changes(changes), ("~ ", "change"))
     told = [change for change in changes if not says_nothing(change)]
     if len(told) == 1 and diff_of(told[0]) is None:
-        # One field fits beside its object: a tree of files takes a line for each, not two.
+        # A single field fits on the line of its object, so that a tree of files takes one line per file.
         field = field_line(told[0], 2, len(str(told[0].get("field") or "")))
         head = make("      ", (sign, style), name, hang=10)
         yield head._replace(spans=(*head.spans, *field.spans))
@@ -51,7 +52,7 @@ def _object(name: str, changes: Sequence[Mapping[str, Any]], full: bool) -> Iter
 
 
 def by_object(changes: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the changes under the names of the objects they belong to, in order."""
+    """Return object → its changes, in order."""
     objects: dict[str, list[Mapping[str, Any]]] = {}
     for change in changes:
         objects.setdefault(str(change.get("object") or ""), []).append(change)
@@ -59,7 +60,7 @@ def by_object(changes: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[st
 
 
 def names_itself(node: Node, name: str) -> bool:
-    """Say whether the node's own name already tells which object this is."""
+    """Return whether the node's own name already identifies the object."""
     argument = str(node["name"]).partition(":")[2] or str(node["name"])
     return name.rsplit(" ", 1)[-1] in ("", argument, f"{argument}.service")
 
@@ -79,7 +80,7 @@ def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> It
 
 
 def says_nothing(change: Mapping[str, Any]) -> bool:
-    """Say whether a field only repeats that a thing comes or goes: `kind: file` of a new file, or an empty list."""
+    """Return whether a field only repeats that an object is added or removed, such as `kind: file` of a new file."""
     before, after = change.get("before"), change.get("after")
     if before is not None and after is not None:
         return False
@@ -87,7 +88,7 @@ def says_nothing(change: Mapping[str, Any]) -> bool:
 
 
 def diff_of(change: Mapping[str, Any]) -> list[str] | None:
-    """Return a change's lines of difference, or None where it is better shown as one value beside the other."""
+    """Return a change as lines of a unified diff, or None if it is better shown as before → after."""
     if change.get("diff"):
         return _body(str(change["diff"]))
     before, after = change.get("before"), change.get("after")
@@ -99,7 +100,7 @@ def diff_of(change: Mapping[str, Any]) -> list[str] | None:
 
 
 def _body(diff: str) -> list[str]:
-    """Return a unified diff without its head; that of a whole file, without the line numbers, which say nothing."""
+    """Return a unified diff without its header; for a whole file, also without the useless line numbers."""
     found = diff.removesuffix("\n").split("\n")
     if found[0].startswith("--- ") and len(found) > 1:
         found = found[2:]
@@ -109,7 +110,7 @@ def _body(diff: str) -> list[str]:
 
 
 def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
-    """Yield a unified diff's lines, coloured by their signs; `full` for all of them."""
+    """Yield the lines of a unified diff, colored by their signs; without `full`, at most `DIFF_LINES`."""
     shown = list(diff)
     left = 0 if full else max(0, len(shown) - DIFF_LINES)
     for text in shown[: len(shown) - left]:
@@ -125,7 +126,11 @@ def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
 
 
 def field_line(change: Mapping[str, Any], indent: int, width: int) -> Line:
-    """Return one line for one field: its value when added or removed, before → after otherwise."""
+    """Return the line for one field: its value if added or removed, otherwise before → after.
+
+    :param indent: number of columns before the field
+    :param width: number of columns for the field's name, 0 to leave it out
+    """
     name = f"{change.get('field') or ''!s:<{width}}  " if width else ""
     before, after = change.get("before"), change.get("after")
     lead = " " * indent + name
@@ -137,7 +142,7 @@ def field_line(change: Mapping[str, Any], indent: int, width: int) -> Line:
 
 
 def value_text(value: Any, most: int = _VALUE) -> str:
-    """Return a value as people read it: plain words bare, everything else as JSON, cut after `most` characters."""
+    """Return a value as text: plain words without quotes, everything else as JSON, cut after `most` characters."""
     digest = _DIGEST.match(value) if isinstance(value, str) else None
     if digest:
         return f"sha256:{digest[1]}… ({int(digest[2]):,} bytes)"

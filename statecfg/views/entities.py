@@ -19,9 +19,12 @@ _SHOWN = 60  # lines of details
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: str, total: int | None = None) -> Iterator[Line]:
-    """Yield a table: the first column stands out.
+    """Yield a table with a bold first column, and the number of rows below it.
 
-    Parameters: `words` what is counted below, as one and many ("task tasks"); `total` how many there are on all pages.
+    :param heads: the titles of the columns
+    :param rows: the texts of each row
+    :param words: singular and plural of the counted things, such as "task tasks"
+    :param total: number of rows on all pages
     """
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     if rows:
@@ -35,7 +38,13 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: str, total
 
 
 def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any] | None = None) -> Iterator[Line]:
-    """Yield everything about a thing; `more` is shown as JSON."""
+    """Yield the details of an object.
+
+    :param title: its name
+    :param right: text at the right edge of the heading
+    :param pairs: label → text; empty texts are left out
+    :param more: label → data to show as JSON
+    """
     yield make(("── ", "dim"), (title, "bold"), right=right, rule=True)
     width = max(map(len, pairs), default=0)
     for key, text in pairs.items():
@@ -58,7 +67,7 @@ def entity_table(entities: Sequence[Entity], total: int) -> Iterator[Line]:
 
 
 def entity_lines(entity: Entity) -> Iterator[Line]:
-    """Yield everything about an entity."""
+    """Yield the details of an entity."""
     shown = {
         "id": entity.id,
         "type": entity.type,
@@ -73,14 +82,14 @@ def entity_lines(entity: Entity) -> Iterator[Line]:
 
 
 def state_line(entity: Entity) -> Line:
-    """Return what state an entity is in, with its id."""
+    """Return a line with the name, state and id of an entity."""
     message = f": {entity.message}" if entity.message else ""
     state = (states.of_entity(entity.state), states.style(entity.state))
     return make((entity.name, "bold"), "  ", state, f"{message}  {entity.id}")
 
 
 def type_lines(kind: EntityType) -> Iterator[Line]:
-    """Yield everything about a type."""
+    """Yield the details of a type."""
     shown = {
         "id": kind.id,
         "description": kind.description or "",
@@ -92,7 +101,10 @@ def type_lines(kind: EntityType) -> Iterator[Line]:
 
 
 def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
-    """Yield everything about a behavior; `execution` without what is write-only."""
+    """Yield the details of a behavior.
+
+    :param execution: its execution without write-only values
+    """
     shown = {"id": behavior.id, "ref": behavior.ref, "description": behavior.description or ""}
     yield from one(behavior.name, str(behavior.execution.get("type", "")), shown, {"execution": execution})
 
@@ -107,7 +119,7 @@ def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
 
 
 def task_lines(task: Task) -> Iterator[Line]:
-    """Yield a task: what it is, how far it has come, and what came of it."""
+    """Yield the details of a task: its operation, progress, result and error."""
     style = _STATUSES.get(task.status, "")
     done = f" ({task.progress} %)" if not task.is_finished else ""
     yield make((task.status, style), f"{done}  {task.operation or task.name}", hang=4)

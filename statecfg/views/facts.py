@@ -1,4 +1,4 @@
-"""The facts of hosts, for people: one block per host, nested values by their paths."""
+"""The facts of hosts, for people: one block per host, with the paths of nested values."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from statecfg.store.objects import Owed
 
 _STYLES: Mapping[str, Style] = {"info": "", "warn": "change", "error": "remove"}
-_SHOWN = 20  # lines of a message
+_SHOWN = 20  # maximum number of lines of a message
 
 
 def hook_data(hook: HookObject) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def hook_data(hook: HookObject) -> dict[str, Any]:
 
 
 def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield what came of calling an HTTP hook again that was owed: hook, event, host, playbook, status, error."""
+    """Yield the result of an owed call of an HTTP hook: hook, event, host, playbook, status and error."""
     style: Style = "" if fired["status"] == HookStatus.OK else "remove"
     about = f"  {fired['event']} of {fired['playbook']} on {fired['host']}: {fired['status']}"
     yield make((str(fired["hook"]), style or "bold"), about, hang=4)
@@ -43,14 +43,14 @@ def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def declared_data(hook: Registration) -> dict[str, Any]:
-    """Return a hook that a project declares, and that is not in the store, as JSON data."""
+    """Return a hook that a project declares and that is not in the store, as JSON data."""
     address = hook.http.uri if hook.http is not None else ""
     found = {"name": hook.name, "protocol": hook.protocol, "type": hook.type, "uri": address, "events": hook.events}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}
 
 
 def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
-    """Yield everything about an HTTP hook that a project declares, and the calls of it that are owed."""
+    """Yield the details of an HTTP hook that a project declares, and its owed calls."""
     yield make(("── ", "dim"), (hook.name, "bold"), right=hook.protocol, rule=True)
     address = (hook.http.uri or "by reference") if hook.http is not None else ""
     select = hook.select
@@ -69,18 +69,18 @@ def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
 
 
 def owed_data(owed: Owed) -> dict[str, Any]:
-    """Return a call of an HTTP hook that is owed as JSON data."""
+    """Return an owed call of an HTTP hook as JSON data."""
     return asdict(owed)
 
 
 def pending_data(item: Queued) -> dict[str, Any]:
-    """Return an invocation that is queued as JSON data."""
+    """Return a queued invocation as JSON data."""
     node = (item.given.get("node") or {}).get("name")
     return {"hook": item.hook.name, "event": item.event, "host": node, "playbook": item.playbook}
 
 
 def pending_lines(queued: Sequence[Queued], owed: Sequence[Owed]) -> Iterator[Line]:
-    """Yield a line for each invocation that is queued, and for each call of an HTTP hook that is owed."""
+    """Yield a line for each queued invocation, and for each owed call of an HTTP hook."""
     for item in map(pending_data, queued):
         about = "  ".join(filter(None, (item["event"], item["host"], item["playbook"])))
         yield make(("queued  ", "change"), (item["hook"], "bold"), f"  {about}", hang=8)
@@ -91,7 +91,12 @@ def pending_lines(queued: Sequence[Queued], owed: Sequence[Owed]) -> Iterator[Li
 
 
 def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], waiting: int) -> Iterator[Line]:
-    """Yield a line for each hook of the store, and for each other one that the project declares, and what is queued."""
+    """Yield a line for each hook in the store and in the project, and the number of hooks and queued invocations.
+
+    :param hooks: the hooks in the store
+    :param declared: the hooks that only the project declares
+    :param waiting: number of queued invocations
+    """
     heads = ("HOOK", "TYPE", "CONFIGURATION")
     rows = [(hook.name, hook.type, value_text(hook.configuration)) for hook in hooks]
     for each in declared:
@@ -107,7 +112,10 @@ def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], wa
 
 
 def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
-    """Yield everything about a hook; `handled` are the events that its type has programs for."""
+    """Yield the details of a hook.
+
+    :param handled: the events for which its type has programs
+    """
     spec = hook.spec
     yield make(("── ", "dim"), (hook.name, "bold"), right=hook.type, rule=True)
     shown = {
@@ -136,7 +144,7 @@ def type_data(kind: HookType) -> dict[str, Any]:
 
 
 def type_lines(kind: HookType) -> Iterator[Line]:
-    """Yield what a hook type handles and how it is configured."""
+    """Yield the events and the configuration of a hook type."""
     yield make((kind.name, "bold"), f"  {', '.join(kind.events()) or 'no events'}", right=str(kind.folder))
     for key, described in kind.schema.items():
         default = f" (default: {value_text(described['default'])})" if "default" in described else ""
@@ -154,7 +162,7 @@ def refused_lines(name: str, problems: Sequence[Problem]) -> Iterator[Line]:
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """Return an entry of the log as JSON data, as Razor's API shows it, and what that leaves out."""
+    """Return an entry of the log as JSON data, in the form of Razor's API, with the detail that Razor leaves out."""
     found = {
         "timestamp": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds"),
         "hook": event.hook,

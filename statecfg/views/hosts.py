@@ -1,4 +1,4 @@
-"""The lines about a host as a whole: its heading, what is wrong with it, what it still owes."""
+"""The lines about a host as a whole: its heading, its problems, and the triggers that it owes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEANING = {
 
 
 def heading(group: Group) -> Line:
-    """Return the rule with the hosts' names; hosts with the same report share one."""
+    """Return the heading with the names of hosts that share a report."""
     status = status_text(group.host)
     shared = f"{len(group.names)} hosts" if len(group.names) > 1 else ""
     spans: list[Any] = [("── ", "dim"), (names(group.names), "bold")]
@@ -33,7 +33,10 @@ def heading(group: Group) -> Line:
 
 
 def or_nothing(host: Mapping[str, Any], lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
-    """Yield the lines below a host's heading; if there are none, and the host is fine, a line that says so."""
+    """Yield the lines below a host's heading. If there are none and the host is ok, yield a line that says so.
+
+    :param lead: the first words of that line
+    """
     found = list(lines)
     if not found and host["status"] == HostStatus.OK:
         found = [make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")]
@@ -41,14 +44,14 @@ def or_nothing(host: Mapping[str, Any], lines: Iterable[Line], lead: str = "Noth
 
 
 def status_text(host: Mapping[str, Any]) -> str:
-    """Return what became of a host in a few words, "" where all is well."""
+    """Return the status of a host in a few words, "" if it is ok."""
     if host.get("refusal"):
         return "refused"
     return "stopped before its end" if stopped(host) else MEANING.get(host["status"], host["status"])
 
 
 def stopped(host: Mapping[str, Any]) -> bool:
-    """Say whether the user ended the run before this host was done, and nothing failed on it."""
+    """Return whether the user stopped the run before this host had finished, and nothing failed on it."""
     if host["status"] != HostStatus.FAILED or host.get("error") or host.get("halted"):
         return False
     outcomes = {fate.node["outcome"] for fate in fates(host)}
@@ -56,7 +59,7 @@ def stopped(host: Mapping[str, Any]) -> bool:
 
 
 def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the host's error with its cure, its warnings, who holds it, and what differs from a saved plan."""
+    """Yield the host's error with its fix, the holder of its lock, differences from a saved plan, and warnings."""
     error = host.get("error")
     if error:
         yield make(("  ✗ ", "remove"), (str(error.get("summary", "")), "remove"), hang=4)
@@ -76,7 +79,7 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def login(host: Mapping[str, Any]) -> str:
-    """Return what came of the last new login that was tried after sshd had been restarted, "" where none was."""
+    """Return the result of the last new login after a restart of sshd, "" if there was none."""
     if "login" not in host:
         return ""
     said = host["login"]
@@ -84,7 +87,7 @@ def login(host: Mapping[str, Any]) -> str:
 
 
 def _holder(holder: Mapping[str, Any]) -> str:
-    """Return who holds a host, as people say it."""
+    """Return who holds the lock of a host, in words."""
     known = dict(holder)
     parts = [str(known.pop("who", "somebody"))]
     since = known.pop("since", None)
@@ -96,7 +99,7 @@ def _holder(holder: Mapping[str, Any]) -> str:
 
 
 def owed(host: Mapping[str, Any], done: Container[str] = ()) -> Iterator[Line]:
-    """Yield the triggers that an earlier, broken run left undone, but those of nodes that are `done` now."""
+    """Yield the owed triggers of an earlier run, except those of nodes that are `done` now."""
     listed = [debt for debt in host.get("owed") or [] if debt["node"] not in done]
     if listed:
         yield make(("    ↳ ", "dim"), f"{plural(len(listed), 'trigger')} owed from an earlier run:", hang=6)
@@ -107,12 +110,15 @@ def owed(host: Mapping[str, Any], done: Container[str] = ()) -> Iterator[Line]:
 
 
 def _since(debt: Mapping[str, Any]) -> str:
-    """Return when, and by which run, a debt came about."""
+    """Return since when a trigger is owed, and by which run."""
     return f", since {moment(debt['since'])} (run {debt['run']})"
 
 
 def moment(seconds: Any) -> str:
-    """Return a time (epoch seconds, from a host, which may say anything) as people here say it."""
+    """Return a time as local time in words.
+
+    :param seconds: seconds since 1970, from a host; any other value becomes "an unknown time"
+    """
     if not isinstance(seconds, int | float) or not 0 < seconds < 1e11:
         return "an unknown time"
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -1,4 +1,4 @@
-"""The inventory for people and programs: a table of hosts, and each variable with the place that gave it."""
+"""The inventory, for people and programs: a table of hosts, and each variable with its source location."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def data(hosts: Iterable[Host], won: Won) -> dict[str, Any]:
-    """Return hosts as JSON data: address, port, user, transport, groups, and vars with value and place."""
+    """Return hosts as JSON data: address, port, user, transport, groups, and variables with value and source location.
+
+    :param won: host → variable → value and source location
+    """
     return {"format": 1, "hosts": {host.name: _host(host, won[host.name]) for host in hosts}}
 
 
@@ -40,7 +43,7 @@ def _host(host: Host, won: Mapping[str, tuple[Any, SourceLocation]]) -> dict[str
 
 
 def host_lines(hosts: Sequence[Host]) -> Iterator[Line]:
-    """Yield a table: a line for each host with its address, groups and place."""
+    """Yield a table with a line for each host: its name, address and groups."""
     rows = [(host.name, _where(host), ", ".join(host.groups)) for host in hosts]
     heads = ("HOST", "ADDRESS", "GROUPS")
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(3)]
@@ -60,7 +63,10 @@ def _where(host: Host) -> str:
 
 
 def variable_lines(hosts: Sequence[Host], won: Won) -> Iterator[Line]:
-    """Yield each host's variables with their values and, at the right, the place that gave each."""
+    """Yield each host's variables with their values and, at the right edge, their source locations.
+
+    :param won: host → variable → value and source location
+    """
     for number, host in enumerate(hosts):
         if number:
             yield BLANK

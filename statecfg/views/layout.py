@@ -1,4 +1,4 @@
-"""Where everything in a picture of a graph goes: layers as columns, few crossings, long edges around boxes."""
+"""The layout of a picture of a graph: layers as columns, few crossings, and long edges around boxes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SWEEPS = 6
 
 @dataclass
 class Box:
-    """A node's box, or (without a `name`) the point in a column where a long edge passes."""
+    """A node's box, or (without a `name`) the point where a long edge crosses a column."""
 
     name: str = ""
     type: str = ""
@@ -35,7 +35,11 @@ class Box:
 
 @dataclass
 class Edge:
-    """A requirement: the boxes and points that it goes through, from what is required; `triggers` draws it apart."""
+    """A requirement.
+
+    :param through: its boxes and points, from the required node to the requiring one
+    :param triggers: whether it is a trigger, which is drawn differently
+    """
 
     through: list[Box]
     triggers: bool = False
@@ -43,7 +47,7 @@ class Edge:
 
 @dataclass
 class Layout:
-    """A placed graph: `title`, size, boxes and edges."""
+    """The layout of a graph: title, size, boxes and edges."""
 
     title: str
     width: float = 0
@@ -53,7 +57,7 @@ class Layout:
 
 
 def place(drawing: Drawing) -> Layout:
-    """Return the picture's geometry, in pixels, its upper left corner at 0, 0."""
+    """Return the layout of a drawing in pixels, with its upper left corner at 0, 0."""
     columns, boxes = _boxes(drawing)
     edges = _edges(drawing, columns, boxes)
     _untangle(columns, edges)
@@ -106,7 +110,10 @@ def _edges(drawing: Drawing, columns: list[list[Box]], boxes: dict[str, tuple[Bo
 
 
 def _untangle(columns: list[list[Box]], edges: list[Edge]) -> None:
-    """Order each column by the mean place of its neighbours, forth and back: fewer crossings (Sugiyama's method)."""
+    """Sort each column by the mean place of its neighbors, in alternating directions, for fewer crossings.
+
+    Source: Sugiyama's method.
+    """
     before: dict[int, list[Box]] = {}
     after: dict[int, list[Box]] = {}
     for edge in edges:
@@ -127,7 +134,7 @@ def _untangle(columns: list[list[Box]], edges: list[Edge]) -> None:
 
 
 def _number(column: list[Box]) -> None:
-    # Places from 0 to 1, so that columns of different length can be compared.
+    # Places range from 0 to 1, so that columns of different length can be compared.
     for index, box in enumerate(column):
         box.order = (index + 0.5) / len(column)
 
@@ -141,7 +148,7 @@ def _center(columns: list[list[Box]], height: float) -> None:
 
 
 def color_of(kind: str) -> tuple[str, str]:
-    """Return the colours (fill, edge) of a node type: the same one in every picture."""
+    """Return the colors (fill, edge) of a node type. They are the same in every picture."""
     return _PALETTE[sum(map(ord, kind)) % len(_PALETTE)]
 
 

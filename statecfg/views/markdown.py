@@ -1,4 +1,4 @@
-"""A plan as Markdown for a pull request: hosts folded, differences collapsible, the same bytes for the same plan."""
+"""A report as Markdown for a pull request: equal hosts grouped, differences collapsible, stable for the same plan."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from statecfg.views.tally import (
     unresolved,
 )
 
-# GitHub holds 65,535 characters in a comment; other tools add their own to it.
+# GitHub allows 65,535 characters in a comment, and other tools may add text to it.
 LIMIT = 60_000
-# A single diff may not take the room of all others.
+# The maximum number of characters in a diff, so that one diff leaves room for others.
 _DIFF = 12_000
 _DONE = {"add": "added", "change": "changed", "destroy": "destroyed"}
 
 
 def text(report: Report, limit: int = LIMIT) -> str:
-    """Return the report as GitHub-flavoured Markdown of at most `limit` characters.
+    """Return the report as GitHub-flavored Markdown of at most `limit` characters.
 
-    Holds no times, run ids or anything else that differs between two plans that say the same. Where it is cut, it
+    The text contains no times, run ids or other data that differs between equal plans. If the limit cuts it, the text
     says how many resources were left out.
     """
     head = "\n".join(_head(report)) + "\n"
@@ -212,12 +212,12 @@ def _change(change: Any) -> str:
 
 
 def indented(text: str) -> str:
-    """Return `text` two columns to the right, so that it stays in its list item."""
+    """Return `text` indented by two columns, so that it belongs to its list item."""
     return "".join(f"  {one}\n" for one in text.splitlines())
 
 
-# Text from hosts, playbooks and inventories stands in code only. Markdown, HTML, and what sites such as GitHub add to
-# them (@mentions, #123, bare addresses) mean nothing there.
+# Text from hosts, playbooks and inventories appears only as code. There, Markdown, HTML and the additions of sites such
+# as GitHub (@mentions, #123, bare addresses) have no effect.
 
 
 def html_code(text: str) -> str:
@@ -226,16 +226,16 @@ def html_code(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return one line of text as an inline code span that no backtick in it can close."""
+    """Return one line of text as an inline code span that backticks in the text can't close."""
     shown = safe.line(text)
     ticks = "`" * (_longest_run(shown) + 1)
-    # A code span loses a space on either side if it has both, and an empty one is none.
+    # Markdown strips a space from both sides of a code span if both have one, and doesn't allow empty code spans.
     pad = " " if shown[:1] in ("`", " ") or shown[-1:] in ("`", " ") or not shown else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return text as a fenced block that no run of backticks in it can close."""
+    """Return text as a fenced block that backticks in the text can't close."""
     shown = "\n".join(safe.block(text))
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}\n"

@@ -1,4 +1,4 @@
-"""What an apply did, for people: failures with their causes, what was not attempted, and a last line to grep for."""
+"""The outcome of an apply, for people: failures with causes, skipped nodes, and a last line to grep for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 
 
 _DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
-# How a hook ended: sign, style, and what that means for the run.
+# Status of a hook → sign, style, and its meaning for the run.
 HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     HookStatus.OK: ("✓", "dim", "done"),
     HookStatus.FAILED: ("✗", "remove", "failed"),
@@ -34,9 +34,11 @@ HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
 
 
 def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None = None) -> Iterator[Line]:
-    """Yield the lines that show what an apply did.
+    """Yield the lines that show the outcome of an apply.
 
-    Parameters: `report` format 1, redacted; `detail` how much; `seconds` how long it took, None to leave it out.
+    :param report: the masked report in format 1
+    :param detail: how much to show
+    :param seconds: how long the run took, None to leave it out
     """
     for group in fold(report):
         yield BLANK
@@ -53,7 +55,7 @@ def outcome_lines(report: Report, detail: Detail = BRIEF, seconds: float | None 
 
 
 def _next(report: Report) -> Iterator[Line]:
-    """Yield what to do now, where something is left to do."""
+    """Yield what the user should do next, if something is left to do."""
     hosts = report["hosts"].values()
     verb = report["mode"] if report.get("mode") in Mode.REMOVING else Mode.APPLY
     if any(host["status"] == HostStatus.UNKNOWN for host in hosts):
@@ -100,7 +102,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time as people say it: `0.4 s`, `12 s`, `3 min 5 s`."""
+    """Return a duration in words, such as `0.4 s`, `12 s` or `3 min 5 s`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -109,7 +111,7 @@ def duration(seconds: float) -> str:
 
 
 def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
-    """Yield what became of a host, below its heading."""
+    """Yield the outcome of a host, below its heading."""
     yield from host_lines.trouble(host)
     if host.get("refusal"):
         yield from _refused(host)
@@ -152,13 +154,13 @@ def _progress(host: Mapping[str, Any]) -> Line:
 
 
 def _refused(host: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield what would have gone from a host that refused it."""
+    """Yield the removals that a host refused."""
     going = [str(node["name"]) for node in nodes(host, "removals")]
     yield make(("  · would be removed: ", "skip"), names(going, 20), hang=4)
 
 
 def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
-    """Yield the hooks that failed, and what that means; the others, too, where all is to be shown."""
+    """Yield the hooks that failed, and what that means; with `detail.verbose`, also the other hooks."""
     for fired in host.get("fired") or []:
         sign, style, meaning = HOOK_ENDS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
         if fired["status"] == HookStatus.OK and not detail.verbose:

@@ -1,4 +1,4 @@
-"""What a plan says, for people: symbols, differences, reasons, and a last line to grep for."""
+"""A plan, for people: symbols, differences, reasons, and a last line to grep for."""
 
 from __future__ import annotations
 
@@ -43,18 +43,20 @@ STYLES: dict[Kind, Style] = {
 
 
 def goes_as(node: Node, what: Kind) -> str:
-    """Return in a word what becomes of a resource that goes: "" where that is not known yet."""
+    """Return in a word what happens to a removal: "restored", "removed" or "forgotten"; "" if not known yet."""
     if what == "destroy":
-        # What was there before the node came, comes back.
+        # The resource had a state before statecfg managed it, and gets this state back.
         back = node.get("changes") and all(change.get("after") is not None for change in node["changes"])
         return "restored" if back else "removed"
     return "forgotten" if what == "forget" else ""
 
 
 class Detail(NamedTuple):
-    """How much to show: `verbose` unchanged nodes and actions too, `full` diffs and lists of any length.
+    """How much to show.
 
-    `done` is for what an apply did: the differences of what it changed too, for those who did not see a plan of it.
+    :param verbose: whether to show unchanged nodes and actions, too
+    :param full: whether to show diffs and lists of any length
+    :param done: whether to show what an apply changed, for users who did not see the plan
     """
 
     verbose: bool = False
@@ -68,8 +70,10 @@ BRIEF = Detail()
 def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True, saved: bool = False) -> Iterator[Line]:
     """Yield the lines that show a plan.
 
-    Parameters: `report` format 1, redacted; `detail` how much; `dry` whether this is all that will happen, which is
-    then said at the start and at the end; `saved` whether the plan was made earlier, and nothing happens now.
+    :param report: the masked report in format 1
+    :param detail: how much to show
+    :param dry: whether this is a dry run; then the first line and a line at the end say so
+    :param saved: whether this is a saved plan, which is only displayed
     """
     dry = dry and not saved
     if dry:
@@ -113,10 +117,10 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
 
 
 def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
-    """Yield what a plan says of a host below its heading."""
+    """Yield a host's plan, below its heading."""
     yield from host_lines.trouble(host)
     stopped = host.get("shutdown") or []
-    # A single one is told beside its node; of several, this is the order.
+    # A single shutdown-first action appears below its node. Several are listed here to show their order.
     for action in stopped if len(stopped) > 1 else ():
         about = f"{action['node']}  " if action.get("node") else ""
         yield make(("  ! ", "change"), "first: ", about, action_text(action), hang=11)
@@ -137,7 +141,7 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
 
 
 def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
-    """Yield the lines for one node of a plan: what becomes of it, why, and every difference."""
+    """Yield the lines for one node of a plan: what happens to it, why, and every difference."""
     node, what, goes = fate
     symbol = f"{SYMBOLS[what]:>3} "
     after: Span = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
@@ -156,7 +160,7 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
 
 
 def left_lines(node: Node, detail: Detail) -> Iterator[Line]:
-    """Yield the lines for a node that left the definition, and that this run leaves alone."""
+    """Yield the lines for an orphan that this run does not remove."""
     text = "  left the definition, stays (apply --prune removes it)"
     yield make(("  - ", "skip"), (node["name"], "skip"), (text, "dim"), hang=6, right=node.get("position") or "")
     if detail.verbose:
@@ -166,13 +170,13 @@ def left_lines(node: Node, detail: Detail) -> Iterator[Line]:
 
 
 def stays(node: Node) -> Iterator[Line]:
-    """Yield what stays behind of a resource that goes, and why."""
+    """Yield what remains after a removal, and why."""
     for text in node.get("leaves") or []:
         yield make(("      ↳ ", "dim"), text, hang=8)
 
 
 def hook_lines(host: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the hooks that would fire: each event of each hook, and for which resources."""
+    """Yield the hooks that an apply would call: each event of each hook, and its resources."""
     found = hooks_by_event(host)
     if found:
         yield make(("  hooks that would fire:", "dim"), hang=4)
@@ -182,7 +186,7 @@ def hook_lines(host: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def hooks_by_event(host: Mapping[str, Any]) -> dict[tuple[str, str, str], list[str]]:
-    """Return hook, event and where it runs → the names of the resources for which it would fire."""
+    """Return (hook, event, where it runs) → the names of the resources for which it would be called."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for each in host.get("hooks") or []:
         key = str(each["hook"]), str(each["event"]), where(each)
@@ -196,13 +200,16 @@ def where(hook: Mapping[str, Any]) -> str:
 
 
 def steps(node: Node) -> str:
-    """Return the names of a node's actions, in order, as they stand behind its name; "" where there are none."""
+    """Return the names of a node's actions in order, as text to append to its name; "" if there are none."""
     ops = [str(action["op"]) for action in node.get("actions") or ()]
     return f"  {', '.join(ops)}" if ops else ""
 
 
 def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
-    """Yield why a node changes or fails, where the report says so; not what is `said` beside an action anyway."""
+    """Yield why a node changes or fails, as far as the report says so.
+
+    :param said: reasons that are shown with an action and need no repetition
+    """
     triggered = node.get("triggered_by") or []
     if triggered:
         what = "goes" if node.get("stays") else "changes"
@@ -214,12 +221,12 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
 
 
 def action_text(action: dict[str, Any]) -> str:
-    """Return an action as `op(key: value, …)`, long values cut."""
+    """Return an action as `op(key: value, …)`, with long values cut."""
     from statecfg.views.changes import value_text
 
     given = dict(action.get("args") or {})
     if isinstance(given.get("argv"), list):
-        # A command reads best as one; how its plan works and how long it may take is for the JSON report.
+        # Show a command as in a shell. Its effects and its time limit are only in the JSON report.
         argv = [str(word) for word in given["argv"]]
         text = argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else shlex.join(argv)
         return f"{action['op']}: {text}" if len(text) <= 400 else f"{action['op']}: {text[:399]}…"

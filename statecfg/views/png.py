@@ -1,4 +1,4 @@
-"""Graphs as PNG, for where SVG is not shown; drawn by Pillow, which the extra "png" brings."""
+"""Graphs as PNG, for programs that can't show SVG. Needs Pillow, which the extra "png" installs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from statecfg.views.pictures import Drawing
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
-# Twice the size of the SVG, so that it is sharp on today's screens.
+# Twice the size of the SVG, so that the picture is sharp on screens with high resolution.
 _SCALE = 2
 _STEPS = 24
 _LARGEST = 16_000
 
 
 def draw(drawings: Sequence[Drawing]) -> bytes:
-    """Return all drawings in one picture, below each other. Raises InvalidInput without Pillow, or for a huge graph."""
+    """Return all drawings in one picture, below each other.
+
+    :raises InvalidInput: if Pillow is missing or the picture would be too large
+    """
     try:
         from PIL import Image
         from PIL import ImageDraw as drawer
@@ -84,7 +87,7 @@ def _edge(pen: ImageDraw, edge: Edge, top: float) -> None:
 
 
 def _dashed(points: Sequence[tuple[float, float]]) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield the pieces of a line that are drawn where it is dashed, as the SVG has it (5 on, 4 off)."""
+    """Yield the visible pieces of a dashed line, with the same dashes as in the SVG (5 on, 4 off)."""
     drawn, left = True, 5.0 * _SCALE
     for one, two in pairwise(points):
         while (length := math.dist(one, two)) > 0:
@@ -100,7 +103,7 @@ def _dashed(points: Sequence[tuple[float, float]]) -> Iterator[tuple[tuple[float
 
 
 def _curve(through: Sequence[Box]) -> Iterator[tuple[float, float]]:
-    """Yield points of the same curves that the SVG has (cubic Béziers)."""
+    """Yield points on the same curves as in the SVG (cubic Béziers)."""
     for left, right in pairwise(through):
         x1, y1 = left.x + left.width, left.y + left.height / 2
         x2, y2 = right.x, right.y + right.height / 2

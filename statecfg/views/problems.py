@@ -1,4 +1,4 @@
-"""Problems as people need them: code, what, where with the line itself, and what to do; all of them at once."""
+"""Problems, for people: code, summary, source location with the line itself, and help; all problems at once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _LONGEST = 70
 
 
 def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
-    """Yield the lines for every problem (20 at most, then their number).
+    """Yield the lines for the first 20 problems, and the number of the others.
 
-    Parameters: `problems` in the order found; `base` the directory that relative places start from.
+    :param problems: the problems in the order in which they were found
+    :param base: the directory to which relative source locations refer
     """
     for problem in problems[:MOST]:
         yield from _problem(problem, base)
@@ -53,7 +54,7 @@ def _problem(problem: Problem, base: Path) -> Iterator[Line]:
 
 
 def failure_lines(summary: str, detail: str, help: str) -> Iterator[Line]:
-    """Yield the lines for a failure that is nobody's mistake in writing: what failed, how, and what to do."""
+    """Yield the lines for a failure without a source location: what failed, how, and what to do."""
     yield make(("error", "remove"), (f": {summary}", "bold"), hang=4)
     yield from _told(detail, help)
 
@@ -66,7 +67,7 @@ def _told(detail: str, help: str) -> Iterator[Line]:
 
 
 def _place(place: SourceLocation, base: Path, first: bool) -> Iterator[Line]:
-    if place.file.startswith("<"):  # nowhere: it is not about anything that was written
+    if place.file.startswith("<"):  # nowhere: the problem is not in a file
         return
     near = nearer(place, base)
     yield make(("  --> " if first else "  and ", "skip"), str(near) if place.line else near.file, hang=6)
@@ -84,7 +85,7 @@ def _place(place: SourceLocation, base: Path, first: bool) -> Iterator[Line]:
 
 
 def _window(text: str, mark: str) -> tuple[str, str]:
-    """Return the part of a long line that holds the mark under it, and that mark, so that both fit on a terminal."""
+    """Return the part of a long line above its mark, and the mark, so that both fit on a terminal."""
     if len(text) <= _LONGEST:
         return text, mark
     start = len(mark) - len(mark.lstrip())
@@ -95,7 +96,7 @@ def _window(text: str, mark: str) -> tuple[str, str]:
 
 
 def nearer(place: SourceLocation, base: Path) -> SourceLocation:
-    """Return the place with its file relative to `base` where it is inside."""
+    """Return the place, with its file relative to `base` if the file is inside that directory."""
     path = Path(place.file)
     inside = path.is_absolute() and path.is_relative_to(base)
     return place._replace(file=str(path.relative_to(base))) if inside else place
@@ -112,7 +113,7 @@ def _caret(text: str, column: int) -> str:
 
 
 def source_line(path: Path, number: int) -> str | None:
-    """Return line `number` (from 1) of a file, or None where there is no such line to be read."""
+    """Return line `number` (from 1) of a file, or None if it can't be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
             for count, text in enumerate(stream, 1):

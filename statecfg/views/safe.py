@@ -1,4 +1,4 @@
-"""Makes text that others wrote harmless and visible: the one filter in front of every terminal, log and document."""
+"""Makes untrusted text harmless and visible: the only filter for every terminal, log and document."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 from functools import lru_cache
 from unicodedata import category
 
-# Printable by category, and yet invisible: joiners, Hangul fillers, Mongolian and supplementary variation selectors.
+# Printable by category but invisible: joiners, Hangul fillers, Mongolian and supplementary variation selectors.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 _TAB = 8
-# Fast path: what is ASCII and printable needs no look at single characters.
+# Fast path: printable ASCII needs no check of single characters.
 _PLAIN = re.compile(r"[ -~]*\Z")
 
 
 def line(text: str) -> str:
-    """Return `text` as one line: every control, format, bidi, zero-width and surrogate character as a visible escape.
+    """Return `text` as one line, with every control, format, bidi, zero-width and surrogate character escaped.
 
-    Parameters: `text` anything. Returns it with `\\n`, `\\t`, `\\x1b`, `\\u202e` and the like written out. Source:
-    ECMA-48, Unicode categories C* and Z* (a no-break space in a configuration is a trap, too).
+    The escapes are visible, such as `\\n`, `\\t`, `\\x1b` and `\\u202e`. Source: ECMA-48, Unicode categories C* and Z*
+    (a no-break space in a configuration is a trap, too).
     """
     if _PLAIN.match(text):
         return text
@@ -25,7 +25,7 @@ def line(text: str) -> str:
 
 
 def block(text: str) -> list[str]:
-    """Return the lines of `text`, each as `line` makes them, with tabs expanded to 8 columns as terminals do."""
+    """Return the lines of `text`, each escaped by `line`, with tabs expanded to 8 columns as in terminals."""
     return [line(piece.expandtabs(_TAB)) for piece in text.removesuffix("\n").split("\n")]
 
 
@@ -39,5 +39,5 @@ def _visible(char: str) -> str:
 
 
 def _hidden(char: str) -> bool:
-    # Emoji are followed by FE0E or FE0F all the time; the other variation selectors only hide things.
+    # FE0E and FE0F often follow emoji; the other variation selectors only hide things.
     return char in _INVISIBLE or "\ufe00" <= char <= "\ufe0d" or "\U000e0100" <= char <= "\U000e01ef"

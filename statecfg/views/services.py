@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.store.units.records import LogLine, RelationRow, ServiceRow, UnitRelation, UnitRow
 
 MASK = "********"
-# Parts of a key whose value is probably no one's business.
+# Parts of keys whose values are probably secret.
 _HIDDEN = ("password", "passwd", "passphrase", "secret", "token", "key", "credential")
 _LEVELS: Sequence[tuple[int, str, Style]] = (
     (50, "CRITICAL", "remove"),
@@ -31,9 +31,9 @@ _HEADS = ("UNIT", "STATE", "HOST", "STATUS")
 
 
 def masked(settings: Mapping[str, Any], reveal: bool = False) -> dict[str, Any]:
-    """Return settings, by key, with the values masked whose keys sound like secrets.
+    """Return settings sorted by key, with the values masked whose keys look like those of secrets.
 
-    :param reveal: mask none
+    :param reveal: whether to mask nothing
     """
     found = {}
     for key, value in sorted(settings.items()):
@@ -43,9 +43,9 @@ def masked(settings: Mapping[str, Any], reveal: bool = False) -> dict[str, Any]:
 
 
 def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a service by option, those masked that are secret.
+    """Return option → setting of a service, with secret settings masked.
 
-    :param settings: as its units see them, without the secret ones
+    :param settings: the settings that its units see, without secret ones
     """
     return {option: settings.get(option, MASK) for option in sorted(service.schema)}
 
@@ -57,7 +57,7 @@ def unit_data(unit: UnitRow) -> dict[str, Any]:
 
 
 def relation_data(relation: RelationRow) -> dict[str, Any]:
-    """Return a relation as JSON data; its ends as people write them."""
+    """Return a relation as JSON data, with each end as `SERVICE:RELATION`."""
     return {**asdict(relation), "ends": _ends(relation), "unsettled": list(relation.unsettled)}
 
 
@@ -130,9 +130,9 @@ def _relation(relation: RelationRow) -> Line:
 
 
 def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield everything about a service.
+    """Yield the details of a service.
 
-    :param settings: as its units see them, without the secret ones
+    :param settings: the settings that its units see, without secret ones
     """
     mine = [unit for unit in shown.units.values() if unit.service == service.name]
     yield make(("── ", "dim"), (service.name, "bold"), right=service.playbook, rule=True)
@@ -160,10 +160,10 @@ def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) 
 
 
 def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, reveal: bool) -> Iterator[Line]:
-    """Yield everything about a unit.
+    """Yield the details of a unit.
 
-    :param settings: also what it has set in its relations
-    :param reveal: also where the key sounds like a secret
+    :param settings: whether to show its relation settings
+    :param reveal: whether to show also values whose keys look like those of secrets
     """
     yield make(("── ", "dim"), (unit.name, "bold"), right=unit.host, rule=True)
     addresses = ", ".join(f"{kind.partition('-')[0]} {address}" for kind, address in sorted(unit.addresses.items()))
@@ -212,7 +212,7 @@ def settings_lines(values: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def log_lines(entries: Iterable[LogLine]) -> Iterator[Line]:
-    """Yield what hooks said: when, which unit and hook, how grave, and the words."""
+    """Yield the log of hooks: time, unit, hook, level and text."""
     for entry in entries:
         level, style = next(((name, style) for least, name, style in _LEVELS if entry.level >= least), ("DEBUG", "dim"))
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at))
@@ -222,5 +222,5 @@ def log_lines(entries: Iterable[LogLine]) -> Iterator[Line]:
 
 
 def log_data(entries: Iterable[LogLine]) -> dict[str, Any]:
-    """Return what hooks said as JSON data."""
+    """Return the log of hooks as JSON data."""
     return {"format": 1, "log": [asdict(entry) for entry in entries]}

@@ -1,4 +1,4 @@
-"""What was stopped before all else, how that went, and what is down because of it."""
+"""Shutdown-first actions, their results, and the nodes that are down because of them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _MEANWHILE = {
 
 
 def done(host: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], str]]:
-    """Return the shutdown-first actions of a run in their order: the node, the action, how it went ("": well)."""
+    """Return the shutdown-first actions of a run in order: the node, the action, its problem ("" if it succeeded)."""
     listed = host.get("shutdown") or []
     return [(str(each.get("node", "")), each, HOW.get(str(each["status"]), "")) for each in listed]
 
 
 def down(host: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what was stopped first and not brought up again, and why; how it stands may be unknown."""
+    """Return the nodes that were stopped first and may still be down, each with the reason."""
     reasons = {str(node["name"]): _MEANWHILE.get(str(node["outcome"]), "") for node in nodes(host)}
     return [(str(name), reasons.get(str(name), "")) for name in host.get("down") or []]
 
 
 def lines(host: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield both for the terminal."""
+    """Yield the lines about both for the terminal."""
     for node, action, how in done(host):
         style: Style = "remove" if how == "failed" else "skip"
         text, went = f"  {action_text(dict(action))}", f"  {how or 'done'}"

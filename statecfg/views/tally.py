@@ -1,4 +1,4 @@
-"""What a report amounts to: the kind of each node's change, how many of each, which hosts tell the same story."""
+"""Summarizes a report: the kind of each node's change, the number of each kind, and hosts with equal reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYMBOLS: dict[Kind, str] = {
 
 
 def kind(node: Node) -> Kind:
-    """Return what happens to the resource of `node`: added, changed, destroyed, replaced, or the outcome as it is."""
+    """Return what happens to the resource of `node`: the kind of its changes if it changes, otherwise its outcome."""
     outcome = node["outcome"]
     if outcome != Outcome.CHANGED:
         return outcome if outcome in (Outcome.UNCHANGED, *Outcome.STOPPED) else Outcome.UNKNOWN
@@ -36,7 +36,7 @@ def kind(node: Node) -> Kind:
 
 
 def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
-    """Return the kind of a set of changes: all from nothing, all to nothing, another kind of thing, or a change."""
+    """Return the kind of a set of changes: "add", "destroy", "replace" (another kind of object) or "change"."""
     seen = [(change.get("before") is None, change.get("after") is None, change.get("field")) for change in changes]
     if any(field == "kind" and not (absent or gone) for absent, gone, field in seen):
         return "replace"
@@ -48,8 +48,8 @@ def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
 
 
 def removal(node: Node) -> Kind:
-    """Return what happens to a resource that goes: destroyed, forgotten (only its record goes), or its outcome."""
-    if node.get("stays"):  # it is restarted because something else goes
+    """Return what happens to a removal: "destroy", "forget" (only its record is deleted), or its outcome."""
+    if node.get("stays"):  # not a removal itself: it restarts because something else is removed
         return kind(node)
     outcome = node["outcome"]
     gone: dict[str, Kind] = {
@@ -62,7 +62,10 @@ def removal(node: Node) -> Kind:
 
 
 class Fate(NamedTuple):
-    """A node with what happens to it; `goes` says that it is taken back, not made."""
+    """A node and what happens to it.
+
+    :param goes: whether the node is a removal
+    """
 
     node: Node
     kind: Kind
@@ -70,13 +73,16 @@ class Fate(NamedTuple):
 
 
 def nodes(host: Mapping[str, Any], part: str = "layers") -> Iterator[Node]:
-    """Yield the nodes of a part of a host's report in the order of its layers: "layers", "removals" or "left"."""
+    """Yield the nodes of a part of a host's report, in the order of its layers.
+
+    :param part: "layers", "removals" or "left"
+    """
     for layer in host.get(part) or []:
         yield from layer
 
 
 def fates(host: Mapping[str, Any]) -> Iterator[Fate]:
-    """Yield what happens to the nodes of a host's report, in order: those that go come first."""
+    """Yield what happens to the nodes of a host's report, in order, removals first."""
     for node in nodes(host, "removals"):
         yield Fate(node, removal(node), goes=not node.get("stays"))
     for node in nodes(host):
@@ -84,29 +90,29 @@ def fates(host: Mapping[str, Any]) -> Iterator[Fate]:
 
 
 def unresolved(node: Node) -> str:
-    """Return in words the state of a node that was not applied or removed to the end, "" for all others."""
+    """Return in words the state of a node that was not completely applied or removed, "" for all others."""
     return states.of_resource(str(node.get("state") or ""))
 
 
 def count(hosts: Iterable[Mapping[str, Any]]) -> Counter[Kind]:
-    """Return how many nodes of each kind the reports of `hosts` hold; a replacement counts as itself."""
+    """Return the number of nodes of each kind in the reports of `hosts`; a replacement counts only as "replace"."""
     return Counter(fate.kind for host in hosts for fate in fates(host))
 
 
 def sentence(kinds: Counter[Kind]) -> str:
-    """Return `N to add, N to change, N to destroy`; a replacement is one to add and one to destroy."""
+    """Return `N to add, N to change, N to destroy`; a replacement counts as an addition and a destruction."""
     added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
     forgotten = f", {kinds['forget']} to forget" if kinds["forget"] else ""
     return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
 
 
 def touched(host: Mapping[str, Any]) -> bool:
-    """Say whether anything may have been done on a host; what an untouched one reports is a plan at most."""
+    """Return whether the run may have changed a host. An untouched host reports at most a plan."""
     return host["status"] not in HostStatus.UNTOUCHED
 
 
 def pending(report: Report) -> bool:
-    """Say whether the plan holds anything that an apply would do or may find to do."""
+    """Return whether the plan contains anything that an apply would do or might do."""
     kinds = count(report["hosts"].values())
     busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "forget", Outcome.UNKNOWN)
     if any(kinds[one] for one in busy):
@@ -118,14 +124,14 @@ def pending(report: Report) -> bool:
 
 
 class Group(NamedTuple):
-    """Hosts whose reports are the same, and that report."""
+    """Hosts with equal reports, and that report."""
 
     names: list[str]
     host: Mapping[str, Any]
 
 
 def fold(report: Report) -> list[Group]:
-    """Return the hosts of a report, those with equal reports together: by name, those in trouble last."""
+    """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come last."""
     groups: dict[str, Group] = {}
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
@@ -134,7 +140,7 @@ def fold(report: Report) -> list[Group]:
     return sorted(groups.values(), key=lambda group: group.host["status"] != HostStatus.OK)
 
 
-# What tells nothing of the plan: two hosts that differ in these only still share it.
+# Keys that say nothing about the plan. Two hosts that differ only in these share a group.
 _OWN = frozenset({"facts", "duration", "seconds", "round_trips", "peer", "fingerprints", "ledger"})
 
 
@@ -144,6 +150,6 @@ def plural(number: int, noun: str) -> str:
 
 
 def names(hosts: list[str], most: int = 8) -> str:
-    """Return host names joined by commas, the rest of a long list as a number."""
+    """Return host names joined by commas; after the first `most`, only the number of the others."""
     shown = ", ".join(hosts[:most])
     return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most:,} more"

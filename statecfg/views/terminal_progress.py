@@ -1,4 +1,4 @@
-"""Live progress on a terminal: a row per busy host with its bar, what runs now, for how long, and its last output."""
+"""Live progress on a terminal: a row per busy host with a bar, its current step, its last output, and the time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class _Row:
-    """What is known of one busy host."""
+    """The progress of one busy host."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -37,10 +37,13 @@ class _Row:
 
 
 class LiveProgress:
-    """Draws the busy hosts over and over until the run ends, then takes the drawing away.
+    """Draws the busy hosts repeatedly until the run ends, then removes the drawing.
 
-    Parameters: `stream` a terminal; `total` hosts of the run; `redactor` takes out secrets; `color` whether to colour;
-    `verbose` 1 to keep a line for each finished node above the drawing, 2 for all output as well.
+    :param stream: a terminal
+    :param total: number of hosts in the run
+    :param redactor: masks secrets
+    :param color: whether to use colors
+    :param verbose: 1 to print a line for each finished node above the drawing, 2 for all output, too
     """
 
     def __init__(self, stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int = 0) -> None:
@@ -60,13 +63,13 @@ class LiveProgress:
         self.pause()
 
     def pause(self) -> None:
-        """Take the drawing away."""
+        """Remove the drawing."""
         if self._live:
             self._live.stop()
             self._live = None
 
     def resume(self) -> None:
-        """Draw (again)."""
+        """Start drawing (again)."""
         self._live = Live(console=self._console, get_renderable=self.draw, refresh_per_second=8, transient=True)
         self._live.start()
 
@@ -94,7 +97,7 @@ class LiveProgress:
             row.total = _planned(event.data)
             row.doing = "planned"
         elif event.kind in (HostEvent.NODE_FINISHED, HostEvent.ACTION_FINISHED):
-            # A node's end is told when its layer ends; the end of an action moves the bar already.
+            # The host reports the end of a node when its layer ends. So the end of an action already moves the bar.
             row.done.add(str(event.data.get("name") or event.data.get("node")))
         elif event.kind == HostEvent.OUTPUT:
             row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
@@ -108,7 +111,7 @@ class LiveProgress:
             row.doing, row.output, row.since = doing(event), "", time.monotonic()
 
     def draw(self) -> Group:
-        """Return what to draw now."""
+        """Return the current drawing."""
         with self._lock:
             rows = [(host, row) for host, row in self._rows.items()][:ROWS]
             hidden = len(self._rows) - len(rows)
@@ -144,7 +147,10 @@ class LiveProgress:
 
 
 def _planned(data: Mapping[str, Any]) -> int:
-    """Return how many nodes of a host have something to do, from the event that says what was planned."""
+    """Return how many nodes of a host have something to do.
+
+    :param data: the data of the event `planned`
+    """
     summary = data.get("summary")
     if isinstance(summary, Mapping):
         return sum(value for outcome, value in summary.items() if outcome in Outcome.ACTS)
