@@ -1,8 +1,8 @@
-"""The agent's socket: programs on this host ask and change settings of units through it, while hooks run.
+"""The agent's socket. While a hook runs, programs on this host read and change settings of units through it.
 
-Boxes of AMP (see `amp`), a command each; the names and shapes of the first part are those of the original, so that
-its command-line tools work here. `c` stands for `client_id`, a name with `?` may be left out. Every answer of JSON is
-one document in `data`. What is too long for one value goes on in `data.1`, `data.2` …, in requests as in answers.
+Each command is an AMP box (see `amp`). The first commands are compatible with the original, so that its command-line
+tools work here. `c` stands for `client_id`; arguments with `?` are optional. JSON answers are one document in `data`.
+In requests and answers, a long value continues in `data.1`, `data.2` and so on.
 
 =========================  ============================================  =========================================
 command                    arguments                                     answer
@@ -32,8 +32,8 @@ storage_get                c, storage_id, attribute                      always 
 
 Errors: NoSuchClient, NoSuchUnit, NoSuchKey, NotRelationContext, MustSpecifyRelationName, NoSuchRelation,
 UnitRelationStateNotFound, BrokenRelation, NotLeader, NoSuchResource, NoSuchStorage, InvalidSetting, InvalidStatus,
-InvalidPort, TooLong (an answer that no box holds; more changes than a hook may make), NotReached (the controller gave
-no answer), UNHANDLED (no such command), UNKNOWN (what was sent is no such request).
+InvalidPort, TooLong (the answer does not fit into a box, or the hook changes too much), NotReached (the controller did
+not answer), UNHANDLED (unknown command), UNKNOWN (invalid request).
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from statecfg.remote.units.context import Context
 
 NAME = "agent.sock"
-LONGEST_PATH = 100  # bytes of a socket's path; the kernel takes 107
-MOST = 256  # connections at a time; of more, those wait that came last
-IDLE = 600.0  # seconds until a connection on which nothing comes is closed
+LONGEST_PATH = 100  # maximum bytes of a socket's path; the kernel's limit is 107
+MOST = 256  # maximum number of connections at a time; further ones wait
+IDLE = 600.0  # seconds after which an idle connection is closed
 
 
 class Agent:
-    """The socket of one run, in a directory that only its user may enter. Any thread may call.
+    """The socket of one run, in a directory that only its user may enter. Thread-safe.
 
-    :param place: the directory of our state
-    :param log: receives messages of programs that belong to no hook: level, text
+    :param place: the state directory
+    :param log: receives messages of programs that don't belong to a hook: level, text
     """
 
     def __init__(self, place: str, log: Callable[[int, str], None]) -> None:
@@ -101,7 +101,7 @@ class Agent:
             self._contexts.pop(token, None)
 
     def close(self) -> None:
-        """Delete the socket, and close every connection."""
+        """Delete the socket and close all connections."""
         self._closing = True
         self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
@@ -128,12 +128,12 @@ class Agent:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer the commands on a connection until it ends or sends something else."""
+        """Answer the commands on a connection until it ends or violates the protocol."""
         try:
             pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             if uid in (0, os.geteuid()):
                 self._converse(connection, pid)
-        except (OSError, amp.AmpError):  # it ended, was idle for too long, or sent something else
+        except (OSError, amp.AmpError):  # it ended, was idle for too long, or violated the protocol
             return
         finally:
             with self._lock:
@@ -170,8 +170,8 @@ class Agent:
             return {amp.ERROR: tag, amp.CODE: problem.code, amp.TEXT: problem.text}
 
     def _call(self, box: Mapping[str, bytes], pid: int) -> Dict[str, str]:
-        # The tag goes back unchanged, whatever its bytes. Settings must be valid UTF-8. Messages and names may come
-        # from programs that do not use UTF-8.
+        # The tag is returned unchanged, even if it is not UTF-8. Settings must be valid UTF-8. Messages and names may
+        # come from programs that do not use UTF-8.
         try:
             arguments = {
                 key: amp.gather(key, box).decode("utf-8", "strict" if key == "json_blob" else "replace")
@@ -221,7 +221,10 @@ def _shut(connection: socket.socket) -> None:
 
 
 def _fitting(answer: Mapping[str, str]) -> Dict[str, Union[str, bytes]]:
-    """Return an answer in pieces that fit into a box. Raises UnitError if it is too long for a box."""
+    """Split the values of an answer so that each fits.
+
+    :raises UnitError: the answer is too long for a box
+    """
     found: Dict[str, Union[str, bytes]] = {}
     for key, text in answer.items():
         found.update(amp.spread(key, text))

@@ -1,7 +1,7 @@
-"""Boxes of the AMP protocol, which hooks' tools speak with the agent: keys and values, each with its length before it.
+"""Encode and decode boxes of the AMP protocol between the hooks' tools and the agent.
 
-The format is Twisted's (https://amp-protocol.net): two bytes of length and a key, two bytes of length and a value, and
-so on; a key of no length ends the box.
+The format is Twisted's (https://amp-protocol.net): keys and values alternate, each preceded by its length in two bytes.
+An empty key ends the box.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Mapping, Optional, Union
 
-KEY_LIMIT = 255  # bytes of a key, of Twisted's
-VALUE_LIMIT = 65535  # bytes of a value: what two bytes can say
-BOX_LIMIT = 8 << 20  # bytes of a whole box: all that a unit may set in a relation, as ASCII in JSON, is less
-ASK, ANSWER, ERROR = "_ask", "_answer", "_error"  # keys of the tag by which an answer finds its question
+KEY_LIMIT = 255  # maximum bytes of a key, as in Twisted
+VALUE_LIMIT = 65535  # maximum bytes of a value: the largest length in two bytes
+BOX_LIMIT = 8 << 20  # maximum bytes of a box: enough for all settings of a unit in a relation, as ASCII JSON
+ASK, ANSWER, ERROR = "_ask", "_answer", "_error"  # keys of the tag that connects an answer with its question
 COMMAND, CODE, TEXT = "_command", "_error_code", "_error_description"
 
 
 class AmpError(StatecfgError):
-    """What came is no box, or what is to be sent does not fit into one."""
+    """The received data is not a box, or the data to send does not fit into one."""
 
 
 def encode(box: Mapping[str, Union[str, bytes]]) -> bytes:
-    """Return a box as it is sent, its keys in the order given; text is sent as UTF-8.
+    """Encode a box; texts are encoded as UTF-8. The order of the keys is preserved.
 
-    Raises AmpError where a key or a value is too long, a key is empty, or text is none.
+    :raises AmpError: a key is empty, a key or value or the box is too long, or a text can't be encoded
     """
     found = bytearray()
     for name, value in box.items():
@@ -45,27 +45,29 @@ def _bytes(value: Union[str, bytes]) -> bytes:
     if isinstance(value, bytes):
         return value
     try:
-        # What an argument or a file name has that is no UTF-8 arrives as the bytes it was.
+        # Bytes of an argument or file name that are not UTF-8 are sent unchanged.
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
         raise AmpError("a text can't be sent as UTF-8: %s" % problem.reason) from None
 
 
 def decode_text(value: bytes) -> str:
-    """Return a value as text; bytes that are no UTF-8 are kept as `encode` sends them."""
+    """Return a value as text. `encode` restores bytes that are not UTF-8."""
     return value.decode("utf-8", "surrogateescape")
 
 
 def spread(name: str, text: str) -> Dict[str, bytes]:
-    """Return a value of any length as values that fit: the first under its name, the others under NAME.1, NAME.2, …
+    """Split a value into values that fit: the first has the key NAME, the others have NAME.1, NAME.2, …
 
-    That goes beyond AMP: who knows nothing of it finds the first piece only. Raises AmpError where text is none.
+    This is an extension of AMP: other programs find only the first piece.
+
+    :raises AmpError: the text can't be encoded as UTF-8
     """
     data, start = _bytes(text), 0
     found: Dict[str, bytes] = {}
     while start < len(data) or not found:
         end = start + VALUE_LIMIT
-        # No character is cut in two, so that each piece is a text as well.
+        # Don't split a character, so that each piece is valid text.
         while end < len(data) and data[end] & 0xC0 == 0x80:
             end -= 1
         found["%s.%d" % (name, len(found)) if found else name] = data[start:end]
@@ -74,7 +76,7 @@ def spread(name: str, text: str) -> Dict[str, bytes]:
 
 
 def gather(name: str, box: Mapping[str, bytes]) -> bytes:
-    """Return the value that was `spread` over a box; nothing where the box has none of that name."""
+    """Join a value that `spread` split; return nothing if the box does not contain it."""
     found, number = bytearray(box.get(name, b"")), 1
     while "%s.%d" % (name, number) in box:
         found += box["%s.%d" % (name, number)]
@@ -83,15 +85,18 @@ def gather(name: str, box: Mapping[str, bytes]) -> bytes:
 
 
 class Decoder:
-    """Turns a stream of bytes back into boxes, refusing too large a length before making room for it."""
+    """Decodes a stream of bytes into boxes. It refuses an excessive length before it allocates memory."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
-        self.taken = 0  # bytes of the buffer that are in `box` already
+        self.taken = 0  # bytes of the buffer that are already in `box`
         self.box: Dict[str, bytes] = {}
 
     def feed(self, data: bytes) -> List[Dict[str, bytes]]:
-        """Take in bytes; return the boxes they complete. Raises AmpError; nothing can be read after that."""
+        """Add received bytes; return the boxes that they complete.
+
+        :raises AmpError: the data is not a box; then the stream can't be decoded further
+        """
         self.buffer += data
         found = []
         while True:
@@ -117,7 +122,7 @@ class Decoder:
         return found
 
     def _length(self, place: int) -> Optional[int]:
-        """Return the number in the two bytes at a place, None where they are not all there."""
+        """Return the number in the two bytes at a position; None if they have not arrived."""
         if len(self.buffer) < place + 2:
             return None
         return int.from_bytes(self.buffer[place : place + 2], "big")
@@ -130,5 +135,5 @@ class Decoder:
 
     @property
     def partial(self) -> bool:
-        """Whether the stream, if it ended here, would have left a box unfinished."""
+        """Whether the stream has an incomplete box at its end."""
         return bool(self.buffer)

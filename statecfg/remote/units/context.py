@@ -1,4 +1,4 @@
-"""What one run of a hook can ask and change: the commands of the agent's socket."""
+"""The commands of the agent's socket: what a running hook can read and change."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ DEBUG, INFO, ERROR = 10, 20, 40  # levels of the log
 
 
 class Context:
-    """One run of a hook, from its start to its end. Any thread may call.
+    """One run of a hook, from its start to its end. Thread-safe.
 
     Source of the rules: the document of the unit agent's hooks.
 
     :param step: the hook
-    :param ask: gets a node of settings from the controller; gives up, with UnitError, once its event is set
-    :param tell: sends a frame to the controller at once
+    :param ask: gets a node of settings from the controller; raises UnitError once its event is set
+    :param tell: sends a frame to the controller immediately
     """
 
     def __init__(self, step: Step, ask: Ask, tell: Callable[[Dict[str, Any]], None]) -> None:
         self.step = step
         self.status, self.ports = step.status, list(step.ports)
-        self.session = 0  # number of the session of the hook's processes
+        self.session = 0  # session id of the hook's processes
         self._tell = tell
         self._lock = threading.Lock()
         self._over = threading.Event()
         self.settings = Settings(ask, self._over)
 
     def call(self, command: str, arguments: Mapping[str, str]) -> Dict[str, str]:
-        """Run a command of COMMANDS; return its answer. Raises UnitError."""
+        """Run a command of COMMANDS; return its answer.
+
+        :raises UnitError: the command failed, or the hook has ended
+        """
         with self._lock:
             if self._over.is_set():
                 raise UnitError("NoSuchClient", "unknown client id")
@@ -46,7 +49,7 @@ class Context:
             return answer
 
     def finish(self) -> Dict[str, Any]:
-        """End the hook: further commands fail. Return its changes as the controller reads them."""
+        """End the hook; return its changes in the format for the controller. Further commands fail."""
         self._over.set()
         with self._lock:
             return self.settings.changes()
@@ -57,7 +60,7 @@ class Context:
         found = arguments.get("relation_id") or own
         if not found:
             raise UnitError("NotRelationContext", "Calling relation related method without relation context")
-        if found.isdigit():  # as newer charms write it: the number of a relation is unique
+        if found.isdigit():  # newer charms pass only the number of a relation, which is unique
             ids = [*self.step.relations, own]
             found = next((each for each in ids if each.rpartition(":")[2] == found), found)
         if found not in self.step.relations and self._own(found) is None:
@@ -76,7 +79,7 @@ class Context:
     # Commands
 
     def _relation_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        # Charms that read the lines of relation-list pass the line feed as well, which the original ignores.
+        # Charms that read relation-list line by line also pass the line feed. The original ignores it.
         relation, unit = self._relation(arguments), arguments["unit_name"].strip()
         if self._broken(relation) and unit != self.step.unit:
             raise UnitError("BrokenRelation", "Cannot access other units in broken relation")
@@ -168,7 +171,7 @@ class Context:
 
     def _status_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         found = dict(self.status)
-        if not found["status"]:  # never set: newer charms set again what they get here, and "" is not a valid status
+        if not found["status"]:  # never set: newer charms set the status that they get here, and "" is invalid
             found["status"] = "maintenance" if self.step.relation is None else "unknown"
         return _data({"status-data": {}, **found})
 
@@ -197,7 +200,7 @@ class Context:
         raise UnitError("NoSuchStorage", "the unit has no storage %r" % arguments["storage_id"])
 
     def log(self, level: int, text: str) -> None:
-        """Send a line to the log at once. NUL is replaced, because databases cannot store it."""
+        """Send a line to the log immediately. Replace NUL, because databases cannot store it."""
         text = text.replace("\0", "\ufffd")
         self._tell({"type": "unit-log", "unit": self.step.unit, "hook": self.step.hook, "level": level, "text": text})
 
@@ -233,7 +236,10 @@ def _data(value: Any) -> Dict[str, str]:
 
 
 def _port(port: str, protocol: str) -> str:
-    """Return a port in its usual form: "80/tcp", "1000-2000/udp", "icmp". Raises UnitError."""
+    """Return a port in its usual form: "80/tcp", "1000-2000/udp" or "icmp".
+
+    :raises UnitError: the port or the protocol is invalid
+    """
     if protocol == "icmp" and not port:
         return protocol
     if protocol not in ("tcp", "udp"):
@@ -251,7 +257,7 @@ def _port(port: str, protocol: str) -> str:
 
 
 def integer(text: str) -> Optional[int]:
-    """Return a number as the original reads it, with a sign or spaces; None if the text is not a number."""
+    """Parse an integer like the original, with an optional sign and spaces. Return None if the text is not one."""
     bare = text.strip()
     digits = bare[1:] if bare[:1] in ("+", "-") else bare
     return int(bare) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None

@@ -1,4 +1,4 @@
-"""The files of units on this host: each unit's own copy of its charm, put in its place file by file."""
+"""The files of units on this host: each unit has its own copy of its charm, which is installed file by file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 UNITS = "units"
 CHARM = "charm"
-INSTALLED = "installed"  # the file that says which charm's files are there
-ARRIVING = "arriving"  # the file that is being written
-GONE = "gone-"  # what the name of a unit's directory begins with once it is to be removed
+INSTALLED = "installed"  # the file with the digest and the file names of the installed charm
+ARRIVING = "arriving"  # temporary name of a file that is being written
+GONE = "gone-"  # prefix of a unit's directory that is being removed
 _UNIT = re.compile(r"[a-z][a-z0-9-]*/[0-9]+")
 
 
 def folder(place: str, unit: str) -> str:
-    """Return the directory of a unit: its charm is in `charm`. Raises ValueError where that is no unit's name."""
+    """Return the directory of a unit. Its charm is in the subdirectory `charm`.
+
+    :raises ValueError: the name is not a unit's name
+    """
     if not _UNIT.fullmatch(unit):
         raise ValueError("%.80r is no unit's name" % unit)
     return os.path.join(place, UNITS, unit.replace("/", "-"))
@@ -40,25 +43,25 @@ def charm_dir(place: str, unit: str) -> str:
 
 
 def installed(place: str, unit: str) -> str:
-    """Return the digest of the charm that a unit has here, "" where it has none, or not all of one."""
+    """Return the digest of a unit's installed charm; "" if none is installed completely."""
     return str(_record(folder(place, unit))["digest"]) if os.path.isdir(charm_dir(place, unit)) else ""
 
 
 def lacking(place: str, unit: str, files: Files) -> List[str]:
-    """Return the names of a charm's files that are not here as they should be, in order."""
+    """Return the sorted names of a charm's files that are missing or different on this host."""
     base = charm_dir(place, unit)
     return sorted(name for name, (mode, content) in files.items() if not _same(os.path.join(base, name), mode, content))
 
 
 def install(place: str, unit: str, digest: str, files: Files) -> None:
-    """Put a charm's files in their place, each whole or not at all; those of the charm before that it lacks go.
+    """Install a charm's files, each atomically. Delete files of the previous charm that the new one does not contain.
 
-    What hooks have made stays. Cut off half-way, it is no charm until it is installed again.
+    Keep files that hooks made. After an interruption, the charm does not count as installed.
 
-    :param files: path in the charm → mode and content; of a symbolic link, its target
-    :raises OSError: where the host can't keep it
-    :raises LookupError: where a hook has changed a file whose content did not come with this run
-    :raises ValueError: where a path leads out of the charm
+    :param files: path in the charm → mode and content; for a symbolic link, its target
+    :raises OSError: a file can't be written
+    :raises LookupError: a hook has changed a file whose content is not part of this run
+    :raises ValueError: a path points outside the charm
     """
     own = folder(place, unit)
     for name in files:
@@ -75,7 +78,10 @@ def install(place: str, unit: str, digest: str, files: Files) -> None:
 
 
 def remove(place: str, unit: str) -> None:
-    """Remove all that a unit has here. Raises OSError."""
+    """Delete the directory of a unit.
+
+    :raises OSError: a file can't be deleted
+    """
     own = folder(place, unit)
     if os.path.lexists(own):
         gone = os.path.join(place, UNITS, "%s%s" % (GONE, os.path.basename(own)))
@@ -86,7 +92,7 @@ def remove(place: str, unit: str) -> None:
 
 
 def directories(place: str) -> List[str]:
-    """Return the directories of the units that are here, those that were being removed not among them."""
+    """Return the directories of the units on this host, except those that are being removed."""
     try:
         names = sorted(os.listdir(os.path.join(place, UNITS)))
     except (FileNotFoundError, NotADirectoryError):
@@ -99,7 +105,7 @@ def _record(own: str) -> Dict[str, Any]:
         with open(os.path.join(own, INSTALLED), encoding="utf-8") as stream:
             found: Dict[str, Any] = json.load(stream)
             return found
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # what is damaged counts for nothing
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a damaged record is ignored
         return {"digest": "", "names": []}
 
 
@@ -109,7 +115,7 @@ def _write_record(own: str, digest: str, names: List[str]) -> None:
 
 
 def _same(path: str, mode: int, content: Content) -> bool:
-    """Tell whether a file of a charm stands at a path."""
+    """Return whether a path is a file with this mode and content, or a symbolic link with this target."""
     try:
         info = os.lstat(path)
         if isinstance(content, str):
@@ -148,11 +154,11 @@ def _put(own: str, name: str, mode: int, content: Content) -> None:
 
 
 def _take_away(base: str, name: str) -> None:
-    """Remove a file of a former charm, and the directories that are empty then."""
+    """Delete a file of a previous charm, and the directories that become empty."""
     path = os.path.join(base, name)
     above = os.path.dirname(path)
     if os.path.realpath(above) != os.path.join(os.path.realpath(base), os.path.dirname(name)).rstrip("/"):
-        return  # a hook has put a link in the way: what it leads to is not ours
+        return  # a hook replaced a directory with a link: its target does not belong to the charm
     if os.path.islink(path) or os.path.isfile(path):
         os.unlink(path)
     while above != base and os.path.isdir(above) and not os.listdir(above):

@@ -1,4 +1,4 @@
-"""Where the units of each project are on this host: a directory of its own, which remembers the store it belongs to."""
+"""The directories of units on this host: one for each project. It records the store that the project belongs to."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping
 
 PROJECTS = "projects"
-OWNER = "owner"  # the file that says which store a project's units belong to
+OWNER = "owner"  # the file that names the store of a project's units
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 def home(place: str, project: str) -> str:
-    """Return the directory that has the `units` of a project.
+    """Return the directory that contains the `units` of a project.
 
-    :param place: the directory of our state
-    :param project: its name; one that is no good name for a directory is hashed
+    :param place: the state directory
+    :param project: the project's name; it is hashed if it is unsuitable as the name of a directory
     """
     plain = _PLAIN.fullmatch(project)
     name = project if plain else "=" + hashlib.sha256(project.encode("utf-8", "replace")).hexdigest()
@@ -32,7 +32,7 @@ def home(place: str, project: str) -> str:
 
 
 def homes(place: str) -> List[str]:
-    """Return the directories of all projects, and that of 0.3.0, which kept the units of all projects in one."""
+    """Return the directories of all projects, and the one in which 0.3.0 stored the units of all projects."""
     try:
         names = sorted(os.listdir(os.path.join(place, PROJECTS)))
     except (FileNotFoundError, NotADirectoryError):
@@ -41,11 +41,12 @@ def homes(place: str) -> List[str]:
 
 
 def refusal(place: str, order: Mapping[str, Any]) -> str:
-    """Return why the units of a run must not be here, "" where they may: another store has units of the project here.
+    """Return why this host refuses the units of a run; "" if it accepts them. Change nothing.
 
-    Nothing is changed. A project without units in its store has no mark yet, so any owner is another one.
+    The host refuses them if it has units of the project from another store. A project without units in its store has no
+    mark, so every existing owner is another store.
 
-    :param order: what the controller says of the units
+    :param order: the controller's order for the units
     """
     own = home(place, order["project"])
     owner = _owner(own)
@@ -58,7 +59,10 @@ def refusal(place: str, order: Mapping[str, Any]) -> str:
 
 
 def take(place: str, order: Mapping[str, Any]) -> str:
-    """Return the directory of a project, entered as its store's. Units of 0.3.0 are moved there. Raises StateError."""
+    """Create a project's directory, record its store, and move the units of 0.3.0 into it; return the directory.
+
+    :raises StateError: the directory can't be written
+    """
     own = home(place, order["project"])
     owner = {key: order[key] for key in ("project", "mark", "store")}
     try:
@@ -75,7 +79,10 @@ def take(place: str, order: Mapping[str, Any]) -> str:
 
 
 def leave(own: str) -> None:
-    """Remove a project's directory if no unit is left in it. Raises OSError."""
+    """Delete a project's directory if it contains no units.
+
+    :raises OSError: the directory can't be deleted
+    """
     if os.path.isdir(own) and not os.listdir(os.path.join(own, unit_files.UNITS)):
         os.rmdir(os.path.join(own, unit_files.UNITS))
         os.unlink(os.path.join(own, OWNER))
@@ -83,7 +90,7 @@ def leave(own: str) -> None:
 
 
 def _owner(own: str) -> Dict[str, Any]:
-    """Return who owns a project's units here, {} where nobody does."""
+    """Return the recorded owner of a project's units on this host; {} if there is none."""
     try:
         with open(os.path.join(own, OWNER), encoding="utf-8") as stream:
             found = json.load(stream)

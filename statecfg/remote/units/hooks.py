@@ -1,4 +1,4 @@
-"""Runs a hook of a unit: in its charm, its environment closed, what it says logged as it comes, its end known."""
+"""Run a hook of a unit in its charm's directory with a fixed environment, log its output, and determine its result."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
     from statecfg.remote.units.step import Step
 
-HELD = 5.0  # seconds that the output of what a hook left running is still read; the original's
-MOST = 64 << 20  # bytes that a hook may say in all
+HELD = 5.0  # seconds for which output of a finished hook's child processes is still read, as in the original
+MOST = 64 << 20  # maximum bytes of a hook's output
 CLIENT = "JUJU_CLIENT_ID"  # the variable with the client id
-RECORD = "running"  # the file in a unit's directory that says which hook of it runs
-DISPATCH = "dispatch"  # a charm's program that takes the place of all its hooks, where it has one
-# What tools that build charms for juju 2 and later leave in them: hooks of these fail where they miss the newer names.
+RECORD = "running"  # the file in a unit's directory that describes its running hook
+DISPATCH = "dispatch"  # an optional program of a charm that replaces all its hooks
+# Files that identify charms built for juju 2 and later. Their hooks need the newer variables.
 BUILT = (DISPATCH, "layer.yaml", "charmcraft.yaml", "manifest.yaml", "src/charm.py")
-LIKE = "2.8.0"  # the first version of juju that ran `dispatch`: libraries make links to all hooks for those before
+LIKE = "2.8.0"  # the first version of juju that ran `dispatch`; for earlier versions, libraries link all hooks
 
 
 class Hook:
-    """One hook, about to run.
+    """One hook to run.
 
     :param path: its file
     :param charm: the directory it runs in
-    :param name: what it is called in the log
-    :param timeout: seconds; past it all of it gets TERM, and KILL 5 s later
-    :param log: takes what is said, one or more whole lines at a time: level, text
+    :param name: its name in the log
+    :param timeout: seconds until all its processes receive TERM; 5 s later they receive KILL
+    :param log: receives the output, one or more complete lines at a time: level, text
     """
 
     def __init__(self, path: str, charm: str, name: str, timeout: float, log: Callable[[int, str], None]) -> None:
@@ -50,11 +50,11 @@ class Hook:
         self._mark, self._kills, self._due = "", 0, 0.0
 
     def run(self, environment: Mapping[str, str], started: Callable[[int], None], ended: Callable[[], None]) -> str:
-        """Run it to its end; return what is wrong, "" where it succeeded. Source of the texts: the original.
+        """Run the hook; return the error, "" if it succeeded. Source of the error texts: the original.
 
-        :param environment: has the client id, which nothing else on the host has: what the hook starts is known by it
-        :param started: gets the number of its process, which is that of its session
-        :param ended: is called as soon as that process is no more; what it started may run on
+        :param environment: contains the client id, which is unique on the host and identifies the hook's processes
+        :param started: receives the hook's process id, which is also its session id
+        :param ended: is called as soon as that process has ended; processes that it started may still run
         """
         if not os.path.isfile(self.path) or not os.access(self.path, os.X_OK):
             ended()
@@ -110,7 +110,7 @@ class Hook:
         return "Error processing %r: %s" % (self.path, self.reason or how) if status or self.reason else ""
 
     def _attend(self, child: subprocess.Popen[bytes], record: str, ended: Callable[[], None]) -> None:
-        """Log what it says until it is over, and stop it where it must be."""
+        """Log the hook's output until it ends. Stop it after its timeout or at a limit."""
         import selectors
 
         deadline = time.monotonic() + self.timeout
@@ -121,12 +121,12 @@ class Hook:
                 os.set_blocking(stream.fileno(), False)
                 waiting.register(stream, selectors.EVENT_READ, _Said(level, self.log))
             voices = [key.data for key in waiting.get_map().values()]
-            # What it left running may hold its output for ever: that is not waited for.
+            # Its child processes may keep its output open forever: don't wait for them.
             while not over or (waiting.get_map() and self.said <= MOST and time.monotonic() - over < HELD):
                 self._listen(waiting, 0.05 if over else 0.1)
                 if not over and _ended(child, 0 if waiting.get_map() else 0.1):
                     over = time.monotonic()
-                    _forget(record)  # what it leaves running from here on is meant to stay
+                    _forget(record)  # processes that still run are meant to stay
                     ended()
                     if self.reason:
                         self._kill(child.pid, signal.SIGKILL)
@@ -146,7 +146,10 @@ class Hook:
                 waiting.unregister(key.fileobj)
 
     def _overdue(self, pid: int, deadline: float) -> bool:
-        """Stop it where its time is over or it says too much, harder each time; return True where nothing stops it."""
+        """Stop the hook if its time is over, its output too long or the run stopped: first with TERM, then with KILL.
+
+        :returns: whether it still runs after that, so that the caller must give up
+        """
         now = time.monotonic()
         if not self.reason:
             if self.said > MOST:
@@ -167,7 +170,7 @@ class Hook:
         return False
 
     def _kill(self, group: int, number: int) -> None:
-        """Signal its group, and the descendants that left it."""
+        """Send a signal to its process group, and to descendants that left the group."""
         try:
             os.killpg(group, number)
         except (ProcessLookupError, PermissionError):
@@ -176,7 +179,7 @@ class Hook:
 
 
 class _Said:
-    """What comes from one of a hook's two outputs. Whole lines are logged, in however many pieces they were written."""
+    """Logs one of a hook's two outputs line by line, even if a line arrives in pieces."""
 
     def __init__(self, level: int, log: Callable[[int, str], None]) -> None:
         import codecs
@@ -199,13 +202,14 @@ class _Said:
 
 
 def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
-    """Return the environment of a hook: a closed set, with the names of the document and those of the original.
+    """Return the complete environment of a hook, with the variables of the document and of the original.
 
-    Those of juju 2 are there as well for the hooks of charms that were built for it.
+    Charms that were built for juju 2 also receive its variables.
 
     :param step: the hook
     :param charm: the charm's directory
     :param tools: the directory of the command-line tools
+    :param socket: path of the agent's socket
     :param token: the client id
     """
     found = {
@@ -232,7 +236,7 @@ def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> 
 
 
 def _newer(step: Step, charm: str) -> Dict[str, str]:
-    """Return the variables that juju 2 has added."""
+    """Return the variables that juju 2 added."""
     hook = step.hook
     found = {
         "JUJU_HOOK_NAME": hook,
@@ -249,9 +253,9 @@ def _newer(step: Step, charm: str) -> Dict[str, str]:
 
 
 def end_left(place: str) -> List[str]:
-    """End the hooks that still run because the run they belonged to was killed; return which units' they were.
+    """Kill the hooks of killed runs that are still running; return the names of their units.
 
-    The caller holds the lock of this host, so that no other run has any.
+    The caller holds this host's lock, so no other run has hooks.
     """
     found = []
     for own in [own for home in unit_home.homes(place) for own in unit_files.directories(home)]:
@@ -259,7 +263,7 @@ def end_left(place: str) -> List[str]:
         try:
             with open(record, encoding="utf-8") as stream:
                 left = json.load(stream)
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # what a power cut tore is of no process any more
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # a record torn by a power cut has no process
             continue
         if left["pid"] and left["since"] == _since(left["pid"]):
             try:
@@ -274,7 +278,7 @@ def end_left(place: str) -> List[str]:
 
 
 def _write(record: str, mark: str, pid: int) -> None:
-    """Write down what runs, whole or not at all. It need not outlast the machine: no hook does."""
+    """Record a running hook atomically. The record need not survive a crash of the host: no hook survives one."""
     with open(record + ".new", "w", encoding="utf-8") as stream:
         json.dump({"mark": mark, "pid": pid, "since": _since(pid) if pid else ""}, stream)
     os.rename(record + ".new", record)
@@ -286,7 +290,7 @@ def _forget(record: str) -> None:
 
 
 def _since(pid: int) -> str:
-    """Return what tells a process from others of the same number, later ones and those of another boot; "" for none."""
+    """Return the start time and boot id of a process, which tell it from others with its id; "" if it is gone."""
     try:
         with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as stream:
             ticks = stream.read().rpartition(")")[2].split()[19]

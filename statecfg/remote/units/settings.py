@@ -1,4 +1,4 @@
-"""The settings that a hook reads and changes: each node is read once, and changes take effect when the hook ends."""
+"""The settings that a hook reads and changes. Each node is read once; changes take effect when the hook succeeds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     Ask = Callable[[List[str], threading.Event], Dict[str, Any]]
     Node = Tuple[str, ...]  # CONFIG, LEADER, or ("relation", id of the relation, name of a unit)
 
-MOST = 2 << 20  # bytes of JSON: all changes of a hook, and the settings of one unit in one relation
-SHOWN = 100  # characters of a value in the log
+MOST = 2 << 20  # maximum bytes of JSON: for all changes of a hook, and for the settings of one unit in one relation
+SHOWN = 100  # maximum characters of a value in the log
 SECRET = ("password", "passwd", "secret", "token", "key", "credential")  # settings with such names are not logged
 CONFIG, LEADER = ("config",), ("leader",)
 
@@ -23,7 +23,7 @@ CONFIG, LEADER = ("config",), ("leader",)
 class UnitError(StatecfgError):
     """A command of a hook failed.
 
-    :param code: of the protocol
+    :param code: error code of the protocol
     """
 
     def __init__(self, code: str, text: str) -> None:
@@ -34,7 +34,7 @@ class UnitError(StatecfgError):
 class Settings:
     """The settings that one hook sees.
 
-    :param ask: gets a node from the controller; gives up, with UnitError, once its event is set
+    :param ask: gets a node from the controller; raises UnitError once its event is set
     :param over: set when the hook has ended
     """
 
@@ -44,15 +44,19 @@ class Settings:
         self._now: Dict[Node, Dict[str, Any]] = {}
 
     def get(self, *node: str) -> Dict[str, Any]:
-        """Return the settings of a node, with the changes of this hook. Raises UnitError."""
+        """Return the settings of a node, including the changes of this hook.
+
+        :raises UnitError: the controller refused the node or did not answer
+        """
         if node not in self._read:
             self._read[node] = self._ask(list(node), self._over)
         return self._now.get(node, self._read[node])
 
     def change(self, node: Node, blob: str) -> None:
-        """Set and delete settings of a node, all of them or none. Raises UnitError.
+        """Set and delete settings of a node: all of them, or none after an error.
 
         :param blob: a JSON object: name → new value; a blank value deletes the setting
+        :raises UnitError: the object or a value is invalid, or there are too many changes
         """
         try:
             given = json.loads(blob)
@@ -81,7 +85,7 @@ class Settings:
         return found
 
     def changes(self) -> Dict[str, Any]:
-        """Return all changes as the controller reads them."""
+        """Return all changes in the format for the controller."""
         found: Dict[str, Any] = {"relations": {}, "leader": {"set": {}, "delete": []}}
         for node in self._now:
             changed = self._changed(node)
@@ -92,7 +96,7 @@ class Settings:
         return found
 
     def described(self, hook: str) -> List[str]:
-        """Return lines for the log about all changes. Values that look like secrets are left out."""
+        """Return lines for the log about all changes. Mask values of settings with names that look like secrets."""
         found = []
         for node in sorted(self._now):
             changed = self._changed(node)
@@ -118,7 +122,7 @@ def _size(settings: Mapping[str, Any]) -> int:
 
 
 def _check(key: str, value: str) -> None:
-    """Raise UnitError for characters that no database stores."""
+    """Raise UnitError for characters that databases can't store."""
     if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in key + value):
         raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be kept in a text" % key)
 

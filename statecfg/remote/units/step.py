@@ -1,4 +1,4 @@
-"""A hook that is due for a unit, as the controller orders it."""
+"""A due hook of a unit, as ordered by the controller."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class StepRelation:
     """The relation of a hook.
 
     :param id: NAME:NUMBER
-    :param name: as the unit's service calls it
+    :param name: its name in the unit's service
     :param remote: the remote unit; "" for a broken relation
     :param members: the units that the hook sees, sorted
-    :param broken: whether the relation ends with this hook
+    :param broken: whether this hook ends the relation, or the unit's part in it
     """
 
     __slots__ = ("broken", "id", "members", "name", "remote")
@@ -33,7 +33,7 @@ class StepRelation:
 
 
 class Step:
-    """A hook to run. The parameters are described in `store.units.records.Step`, and `addresses` of the host."""
+    """A hook to run. `store.units.records.Step` describes the parameters; `addresses` are those of the host."""
 
     __slots__ = (
         *("addresses", "charm", "goal", "hook", "hooks", "leader", "ports", "relation", "relations"),
@@ -72,5 +72,8 @@ class Step:
 
     @classmethod
     def from_json(cls, step: Mapping[str, Any]) -> Step:
-        """Return the step that the controller describes. Raises TypeError for an unknown or a missing key."""
+        """Return the step that the controller describes.
+
+        :raises TypeError: a key is unknown or missing
+        """
         return cls(**step)

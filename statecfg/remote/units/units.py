@@ -1,8 +1,8 @@
-"""The units on this host, for the length of a run: the controller says which hook is due, the host runs it.
+"""The units on this host during a run: the controller sends the hooks that are due, and the host runs them.
 
-How a session uses it, once it holds the lock: `Units(place, order["units"], channel, warnings)`; `files(blobs)` with
-the other content that is asked for; `phase("before", True)` ahead of the changes to the host and `phase("after", ok)`
-behind them, of which each returns why nothing more may be done, "" where the run goes on; `close()` in any case.
+A session that holds the lock uses it like this: `Units(place, order["units"], channel, warnings)`; `files(blobs)` when
+it requests missing content; `phase("before", True)` before the changes to the host and `phase("after", ok)` after them,
+each of which returns why the run must stop, or ""; finally `close()` in any case.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     from statecfg.remote.wire.channel import Channel
 
-PATIENCE = 60.0  # seconds for the controller to answer what a hook asks
-HOOKS = "hooks"  # the directory of a charm that its hooks are in
-FRESH = ("install", "upgrade-charm")  # the hooks before which a unit gets its charm's files as they are now
+PATIENCE = 60.0  # seconds for the controller to answer a hook's request
+HOOKS = "hooks"  # the directory of a charm's hooks
+FRESH = ("install", "upgrade-charm")  # the current files of the charm are installed before these hooks
 
 
 class Units:
     """The units of one run on this host.
 
-    :param place: the directory of our state
-    :param order: what the controller says of them: `project`, `mark` and `store` whose they are, `units` (names),
-        `early` (those that 0.3.0 made) and `charms` (service → name, digest, files)
-    :param channel: to the controller
-    :param warnings: takes what the user should know
+    :param place: the state directory
+    :param order: the controller's order: `project`, `mark` and `store` of their owner, `units` (names), `early` (names
+        of units that 0.3.0 created) and `charms` (service → name, digest, files)
+    :param channel: the channel to the controller
+    :param warnings: receives warnings for the user
     """
 
     def __init__(self, place: str, order: Mapping[str, Any], channel: Channel, warnings: List[str]) -> None:
@@ -57,9 +57,9 @@ class Units:
         self._turn = threading.Condition()
 
     def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
-        """Return the content of charms' files that this host lacks; nothing is changed yet.
+        """Return the content of charm files that this host does not have. Change nothing on the host.
 
-        :param blobs: all content of the run by digest; that of the charms is added
+        :param blobs: digest → content, of the whole run; the content of the charms is added
         """
         found: Dict[str, Blob] = {}
         for service, charm in self.order["charms"].items():
@@ -75,14 +75,15 @@ class Units:
         return list(found.values())
 
     def phase(self, name: str, ok: bool) -> str:
-        """Run the hooks that the controller sends until it says that there are no more; return why it stops, if so.
+        """Run the hooks that the controller sends, until it lets the host continue.
 
-        Hooks of several units run at the same time, those of one unit one after another.
-        What a killed run has left running of hooks is ended before. A controller that is gone ends the hooks that
-        run. Raises ProtocolError then.
+        Hooks of different units may run concurrently; hooks of one unit run one after another. First kill the hooks
+        of a killed run that still run. If the connection to the controller ends, running hooks are stopped.
 
         :param name: "before" or "after" the changes to the host
-        :param ok: whether all went well so far
+        :param ok: whether everything succeeded so far
+        :returns: why the run must stop; "" if it continues
+        :raises ProtocolError: the connection to the controller ended
         """
         if not self._swept:
             for unit in unit_hooks.end_left(self.place):
@@ -108,7 +109,7 @@ class Units:
             self._threads.clear()
 
     def close(self) -> None:
-        """Take the socket away, and the project's directory where no unit is left in it."""
+        """Delete the socket, and the project's directory if it contains no units."""
         try:
             unit_home.leave(self.home)
         except OSError as problem:
@@ -117,10 +118,10 @@ class Units:
             self._agent.close()
             self._agent = None
 
-    # One frame each, in a thread of its own
+    # Each `unit` frame has its own thread
 
     def _do(self, frame: Mapping[str, Any]) -> None:
-        """Do what a `unit` frame says, and tell how it ended: whatever happens, the controller hears of it."""
+        """Execute a `unit` frame. Always report its result to the controller."""
         begun = time.monotonic()
         step = Step.from_json(frame["step"]) if frame["do"] == "hook" else None
         unit = step.unit if step is not None else frame["unit"]
@@ -139,7 +140,7 @@ class Units:
         except (OSError, state.StateError) as problem:
             where = getattr(problem, "filename", None) or unit_files.folder(self.home, unit)
             done["error"] = "%s: %s" % (where, getattr(problem, "strerror", None) or problem)
-        except Exception as problem:  # our own mistake: this unit's failure, and not the end of the others
+        except Exception as problem:  # a bug in statecfg: only this unit fails
             done["error"] = "the executor failed: %r" % problem
         finally:
             if free:
@@ -150,7 +151,11 @@ class Units:
         self.channel.send(dict(done, seconds=round(time.monotonic() - begun, 3)), exact=True)
 
     def _hook(self, number: int, step: Step) -> Dict[str, Any]:
-        """Run a hook; return how it ended. Raises OSError and StateError where it can't be run here."""
+        """Run a hook; return its result.
+
+        :raises OSError: the hook can't be run on this host
+        :raises StateError: the charm is missing or incomplete on this host
+        """
         unit = step.unit
         context = Context(step, self._asking(number), lambda frame: self.channel.send(dict(frame, id=number)))
         self._install(step)
@@ -186,7 +191,7 @@ class Units:
         return {"ok": True, "ran": True, "error": "", "changes": changes}
 
     def _install(self, step: Step) -> None:
-        """Put a unit's charm in its place where the hook is for that, or where it has none."""
+        """Install a unit's charm if the hook is one of `FRESH`, or if no charm is installed."""
         unit, service = step.unit, step.service
         digest = unit_files.installed(self.home, unit)
         if digest and step.hook not in FRESH:
@@ -200,11 +205,11 @@ class Units:
             return
         try:
             unit_files.install(self.home, unit, newest, self._charms[service])
-        except LookupError as problem:  # a hook has changed a file since it was said which ones are wanted
+        except LookupError as problem:  # a hook has changed a file since the host requested the missing content
             raise state.StateError("the charm is not whole: %s" % problem) from None
 
     def _ready(self) -> Agent:
-        """Return the agent, which is there from the first hook on."""
+        """Return the agent. Start it before the first hook."""
         with self._turn:
             if self._agent is None:
                 from statecfg.remote.units.tools import install as tool_files
