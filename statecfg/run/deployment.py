@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.run.prepare import Work
 
 Json = dict[str, Any]
-LINK = 0o120000  # the mode that stands for a symbolic link
+LINK = 0o120000  # the mode of a symbolic link
 
 
 @dataclass(frozen=True)
