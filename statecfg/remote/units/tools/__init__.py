@@ -1,1 +1,1 @@
-"""The tools that hooks of units call, such as `relation-get`. They run as programs of their own."""
+"""The tools that hooks of units call, such as `relation-get`. They run as separate programs."""

@@ -1,4 +1,4 @@
-"""The tools that hooks call, `relation-get`, `config-get` and the others: which there are, and how a call goes."""
+"""The list of the tools that hooks call, such as `relation-get` and `config-get`, and how a call is executed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PORT = "PORT[-PORT][/tcp | /udp] | icmp"
 
 
 class Tool:
-    """A tool: what it does, what it takes, and what it can print beside the common formats.
+    """A tool: its function, its command line, and its output formats in addition to the common ones.
 
-    :param anonymous: it may be called on behalf of no hook
+    :param anonymous: whether it may be called without a hook
     """
 
     def __init__(
@@ -146,9 +146,9 @@ TOOLS: Dict[str, Tool] = {tool.syntax.tool: tool for tool in _LIST}
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
-    """Call a tool; return its exit status: 0, 1 where it failed, 2 where it was called in a wrong way.
+    """Call a tool; return its exit status: 0 for success, 1 for a failure, 2 for an invalid command line.
 
-    What the agent refuses in the way that juju's of 2012 did, ends with a message and 0, as there.
+    For some errors of the agent, print a message and return 0, as juju of 2012 did.
     """
     tool = TOOLS[name]
     try:

@@ -1,8 +1,8 @@
-"""The tools' end of the agent's socket: one question, one answer."""
+"""The tools' side of the agent's socket: send one question and receive one answer."""
 
 from __future__ import annotations
 
-import _socket  # `socket` itself costs more than the rest of a tool's start, and adds nothing that is needed here
+import _socket  # importing `socket` takes longer than the rest of a tool's start, and is not needed
 import time
 
 from statecfg.remote.units import amp
@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Mapping, Union
 
-WAIT = 60.0  # seconds for an answer: the agent may have to ask the controller
-# What the original answers by a message and exit status 0: hooks are written for that.
+WAIT = 60.0  # seconds to wait for an answer: the agent may have to ask the controller
+# Errors for which the original prints a message and exits with status 0. Hooks rely on that.
 PASSED_OVER = (
     *("NoSuchUnit", "NoSuchKey", "NotRelationContext", "UnitRelationStateNotFound"),
     *("MustSpecifyRelationName", "BrokenRelation"),
@@ -21,7 +21,7 @@ PASSED_OVER = (
 
 
 class AgentError(ToolError):
-    """The agent refused; the tool says so, and ends as the original does."""
+    """The agent refused the command. The tool prints the error and exits with the original's status."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__("%s: %s" % (code, text), 0 if code in PASSED_OVER else 1)
@@ -29,7 +29,10 @@ class AgentError(ToolError):
 
 
 def ask(path: str, command: str, values: Mapping[str, Union[str, bytes]]) -> Dict[str, bytes]:
-    """Ask the agent at a socket; return the values of its answer. Raises ToolError."""
+    """Send a command to the agent at a socket; return the values of its answer.
+
+    :raises ToolError: the agent refused, can't be reached or did not answer
+    """
     box: Dict[str, Union[str, bytes]] = dict(values)
     box.update({amp.ASK: "1", amp.COMMAND: command})
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -58,20 +61,23 @@ def _connect(line: _socket.socket, path: str, deadline: float) -> None:
     while True:
         try:
             return line.connect(path)
-        except BlockingIOError:  # more are waiting to be let in than the kernel keeps
+        except BlockingIOError:  # the kernel's queue of waiting connections is full
             if time.monotonic() > deadline:
                 raise TimeoutError from None
             time.sleep(0.02)
 
 
 def _answer(line: _socket.socket, deadline: float) -> Dict[str, bytes]:
-    """Return the box that answers; raises TimeoutError where it does not come in time."""
+    """Return the box with the answer.
+
+    :raises TimeoutError: no answer arrived before the deadline
+    """
     decoder = amp.Decoder()
     while True:
         line.settimeout(max(0.001, deadline - time.monotonic()))
         try:
             data = line.recv(65536)
-        except _socket.timeout:  # not yet a TimeoutError in Python 3.8
+        except _socket.timeout:  # is not a TimeoutError in Python 3.8
             raise TimeoutError from None
         if not data:
             raise ToolError("the agent ended the conversation without an answer")

@@ -1,4 +1,4 @@
-"""What the tools that hooks call do: each asks the agent, and returns what is to be printed."""
+"""The functions of the tools that hooks call. Each asks the agent and returns the value to print."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 
 LEVELS = {"CRITICAL": 50, "FATAL": 50, "ERROR": 40, "WARNING": 30, "WARN": 30, "INFO": 20, "DEBUG": 10}
 LEVELS.update(TRACE=5, NOTSET=0)
-PIECE = 16_000  # characters of a message that one command takes in: at most four bytes each
-NOTHING = object()  # what a tool that prints nothing returns
+PIECE = 16_000  # maximum characters of a message in one command: each has at most four bytes
+NOTHING = object()  # the result of a tool that prints nothing
 
 
 class Call:
-    """One call of a tool: its command line, its environment, and the agent to ask."""
+    """One call of a tool: its command line, its environment, and the agent's socket."""
 
     def __init__(self, line: Line, syntax: Syntax, environment: Mapping[str, str]) -> None:
         self.line, self.syntax, self.environment = line, syntax, environment
         self.socket, self.client = "", ""
 
     def connect(self, anonymous: bool) -> None:
-        """Find the agent and the hook that asks it. Raises ToolError.
+        """Find the agent's socket and the hook's client id.
 
-        :param anonymous: it may be asked on behalf of no hook
+        :param anonymous: whether the call may lack a client id
+        :raises ToolError: the socket or the client id is missing
         """
         found = self.environment
         self.socket = (
@@ -43,18 +44,24 @@ class Call:
             raise ToolError(self.syntax.usage() + "\nNo JUJU_CLIENT_ID/--client_id option found", USAGE)
 
     def ask(self, command: str, **values: Text) -> Dict[str, bytes]:
-        """Ask the agent on behalf of the hook. Raises ToolError."""
+        """Send a command to the agent for this hook; return its answer.
+
+        :raises ToolError: the command failed
+        """
         from statecfg.remote.units.tools import client as tool_client
 
         try:
             return tool_client.ask(self.socket, command, {"client_id": self.client, **values})
         except tool_client.AgentError as problem:
-            if problem.code == "NoSuchRelation":  # exit status 2, which libraries take for "there is none"
+            if problem.code == "NoSuchRelation":  # exit status 2: libraries conclude that there is no such relation
                 self.syntax.wrong("argument -r: %s" % problem)
             raise
 
     def data(self, command: str, **values: Text) -> Any:
-        """Ask the agent, and return the JSON that it answers. Raises ToolError."""
+        """Send a command to the agent for this hook; return the JSON value of its answer.
+
+        :raises ToolError: the command failed, or the answer is not JSON
+        """
         import json
 
         answer = self.ask(command, **values)
@@ -64,22 +71,22 @@ class Call:
             raise ToolError("the agent's answer is no JSON: %s" % problem) from None
 
     def relation(self) -> str:
-        """Return the relation that was asked for, "" for the hook's own; refuse what only units have."""
+        """Return the relation in the command line; "" for the hook's own. Refuse `--app`: only units have settings."""
         if self.line.has("--app"):
             self.syntax.wrong("argument --app: only units have settings, whole services have none")
         return self.line.options.get("-r", "")
 
     def name(self, number: int = 0) -> str:
-        """Return the name of the setting asked for, "" for all of them."""
+        """Return the name of the requested setting; "" for all settings."""
         word = self.line.word(number)
         return "" if word == "-" else word
 
 
 def relation_get(call: Call) -> Any:
-    """Return the settings of a unit in a relation, or one of them, None where there is none of that name."""
+    """Return the settings of a unit in a relation, or one of them; None if the setting does not exist."""
     unit = call.line.word(1) or call.environment.get("JUJU_REMOTE_UNIT", "")
     found = call.data("relation_get", unit_name=unit, setting_name=call.name(), relation_id=call.relation())
-    # The wire has "" for a setting that is not there, as the original; one that is there is never empty.
+    # As in the original, the agent answers "" for a missing setting. Existing settings are never empty.
     found = found if found != "" else None
     return {call.name(): found} if call.name() and call.line.options.get("--format") == "shell" else found
 
@@ -101,7 +108,7 @@ def relation_set(call: Call) -> Any:
 
 
 def relation_list(call: Call) -> Any:
-    """Return the units of the other side, or the name of their service."""
+    """Return the units on the other side of a relation, or the name of their service."""
     relation = call.line.options.get("-r", "")
     if call.line.has("--app"):
         return call.data("relation_service", relation_id=relation)
@@ -110,7 +117,7 @@ def relation_list(call: Call) -> Any:
 
 
 def relation_ids(call: Call) -> Any:
-    """Return the relations of a name."""
+    """Return the ids of the relations with a name."""
     name = call.line.word(0) or call.environment.get("JUJU_RELATION", "")
     return amp.decode_text(amp.gather("ids", call.ask("relation_ids", relation_name=name))).split()
 
@@ -121,7 +128,7 @@ def config_get(call: Call) -> Any:
 
 
 def unit_get(call: Call) -> Any:
-    """Return what is known of this unit."""
+    """Return an address of this unit."""
     return amp.decode_text(call.ask("get_unit_info", setting_name=call.line.word(0)).get("data", b""))
 
 
@@ -140,7 +147,7 @@ def juju_log(call: Call) -> Any:
 
 
 def _level(name: str) -> int:
-    """Return the number of a level; INFO, and a complaint, where nobody knows it."""
+    """Return the number of a level. For an unknown level, print a complaint and return INFO."""
     if name.isascii() and name.isdigit() and len(name) < 10:
         return int(name)
     if name.upper() not in LEVELS:
@@ -149,12 +156,12 @@ def _level(name: str) -> int:
 
 
 def open_port(call: Call) -> Any:
-    """Note that a port of the host is to be reached."""
+    """Record that a port of the host should be reachable."""
     return _port(call, "open_port")
 
 
 def close_port(call: Call) -> Any:
-    """Note that a port of the host is not to be reached any more."""
+    """Record that a port of the host need no longer be reachable."""
     return _port(call, "close_port")
 
 
@@ -165,7 +172,10 @@ def _port(call: Call, command: str) -> Any:
 
 
 def _port_words(call: Call) -> Sequence[str]:
-    """Return the port, or FROM-TO, and the protocol that a word names. Raises ToolError."""
+    """Return the port (or FROM-TO) and the protocol in the command line.
+
+    :raises ToolError: one of them is invalid
+    """
     word = call.line.word(0)
 
     def wrong(text: str) -> None:
@@ -180,7 +190,7 @@ def _port_words(call: Call) -> Sequence[str]:
     ends = parts[0].split("-")
     for text in ends if len(ends) == 2 and all(ends) else parts[:1]:
         try:
-            # As the original: what int() of Python 2 took, with spaces and a sign.
+            # As in the original: what int() of Python 2 accepted, including spaces and a sign.
             numbers.append(int(text if text.isascii() and "_" not in text else ""))
         except ValueError:
             wrong("Invalid port, must be an integer, got %r" % text)
@@ -195,22 +205,22 @@ def _port_words(call: Call) -> Sequence[str]:
 
 
 def opened_ports(call: Call) -> Any:
-    """Return what was opened."""
+    """Return the open ports."""
     return call.data("opened_ports")
 
 
 def is_leader(call: Call) -> Any:
-    """Tell whether this unit speaks for its service."""
+    """Return whether this unit is the leader of its service."""
     return call.ask("is_leader").get("leader") == b"1"
 
 
 def leader_get(call: Call) -> Any:
-    """Return what the leader set, or one setting of it."""
+    """Return the leader's settings, or one of them."""
     return call.data("leader_get", setting_name=call.name())
 
 
 def leader_set(call: Call) -> Any:
-    """Set what all units of this service read."""
+    """Set the leader's settings, which all units of this service can read."""
     call.ask("leader_set", **_assignments(call))
     return NOTHING
 
@@ -221,14 +231,14 @@ def _of_unit(call: Call) -> None:
 
 
 def status_set(call: Call) -> Any:
-    """Say how this unit is."""
+    """Set the status of this unit."""
     _of_unit(call)
     call.ask("status_set", status=call.line.word(0), message=call.line.word(1))
     return NOTHING
 
 
 def status_get(call: Call) -> Any:
-    """Return how this unit said it is; in another format than `smart`, with its message."""
+    """Return the status of this unit; in formats other than `smart`, with its message."""
     _of_unit(call)
     found = call.data("status_get")
     if call.line.has("--include-data"):
@@ -239,18 +249,18 @@ def status_get(call: Call) -> Any:
 
 
 def application_version_set(call: Call) -> Any:
-    """Say which version of its program a service runs."""
+    """Log the version of the program that the service runs."""
     call.ask("application_version_set", version=call.line.word(0))
     return NOTHING
 
 
 def goal_state(call: Call) -> Any:
-    """Return the units and relations that there will be."""
+    """Return the current and expected units and relations."""
     return call.data("goal_state")
 
 
 def network_get(call: Call) -> Any:
-    """Return the addresses of this unit; they are the same for all its relations."""
+    """Return the addresses of this unit. They are the same for all its relations."""
     binding, options = call.line.word(0), call.line.options
     found = call.data("network_get", binding=binding, relation_id=options.get("-r", ""))
     if not found["ingress-addresses"]:
@@ -268,21 +278,21 @@ def storage_list(call: Call) -> Any:
 
 
 def storage_get(call: Call) -> Any:
-    """Return what is known of a storage."""
+    """Return an attribute of a storage: always refused, since units have no storage."""
     return call.data("storage_get", storage_id=call.line.options.get("-s", ""), attribute=call.line.word(0))
 
 
 def resource_get(call: Call) -> Any:
-    """Return where a file of the service is."""
+    """Return the path of a resource: always refused, since services have no resources."""
     return call.data("resource_get", name=call.line.word(0))
 
 
 def action(call: Call) -> Any:
-    """Refuse: hooks are no actions."""
+    """Refuse, because hooks are not actions."""
     raise ToolError("not running an action")
 
 
 def action_set(call: Call) -> Any:
-    """Do nothing but say so: charms call it in code that hooks and actions share."""
+    """Print that nothing is set. Don't fail, because charms call this in code that hooks and actions share."""
     tool_output.complain("%s: not running an action, nothing is set" % call.syntax.tool)
     return NOTHING

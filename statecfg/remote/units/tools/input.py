@@ -1,4 +1,4 @@
-"""What the hooks' tools are given to set: KEY=VALUE, KEY=@FILE, JSON on standard input or in a file, or YAML."""
+"""Read the settings that hooks pass to the tools: KEY=VALUE, KEY=@FILE, JSON on stdin or in a file, or YAML."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Sequence, Tuple
 
-MOST = 16 << 20  # bytes read of a file: more than can be set, and no endless device
-FIRST = 1.0  # seconds for the first byte of a standard input that nobody named: a hook's is empty, others may be idle
+MOST = 16 << 20  # maximum bytes of a file: more than can be set, but a limit for endless devices
+FIRST = 1.0  # seconds to wait for data on standard input that no word names: a hook's is empty, others may be idle
 
 
 def settings(words: Sequence[str], file: str) -> Dict[str, str]:
-    """Return what is to be set, key → value, "" where the key goes.
+    """Return the settings: key → value; "" deletes the key.
 
-    :param words: KEY=VALUE, KEY=@FILE, KEY=@- (the data of standard input), `-` or @- (JSON there), @FILE (JSON in it)
-    :param file: a file of YAML, `-` for standard input, "" for none
-    :raises ToolError: where something is amiss, and then nothing is set
+    :param words: KEY=VALUE, KEY=@FILE, KEY=@- (value on stdin), `-` or @- (JSON on stdin), @FILE (JSON in a file)
+    :param file: a file of YAML or JSON; `-` for standard input; "" for none
+    :raises ToolError: the input is invalid or can't be read
     """
     found: Dict[str, str] = {}
     source = Input()
@@ -43,18 +43,21 @@ def settings(words: Sequence[str], file: str) -> Dict[str, str]:
 
 
 def _file(text: str, path: str) -> Dict[str, str]:
-    """Return the settings of a file: JSON where it is that, YAML otherwise. Raises ToolError."""
+    """Parse the settings of a file as JSON or, if it is not JSON, as YAML.
+
+    :raises ToolError: the text is neither
+    """
     from statecfg.remote.units.tools.yaml_text import parse
 
     try:
         found = _loaded(text) if text.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):  # braces are YAML's as well
+    except (ValueError, RecursionError):  # YAML may also start with a brace
         found = None
     return parse(text, path) if found is None else _texts(found, path)
 
 
 def _pair(word: str, source: Input) -> Tuple[str, str]:
-    """Return the key and the value of KEY=VALUE; as the original, a value that begins with @ names a file."""
+    """Return key and value of KEY=VALUE. As in the original, a value that starts with @ names a file."""
     key, is_there, value = word.partition("=")
     if not is_there or not key:
         raise ToolError("Expected `option=value`. Found `%s`" % word)
@@ -67,13 +70,18 @@ def _pair(word: str, source: Input) -> Tuple[str, str]:
 
 
 class Input:
-    """The files that words name; standard input can be read once."""
+    """Reads the files that words name. Standard input can be read once."""
 
     def __init__(self) -> None:
         self.taken = False
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds, `-` being standard input. Raises ToolError, FileNotFoundError."""
+        """Return the content of a file.
+
+        :param path: the file; `-` for standard input
+        :raises FileNotFoundError: the file does not exist
+        :raises ToolError: the file can't be read or is too large
+        """
         if path == "-":
             if self.taken:
                 raise ToolError("standard input can be read once")
@@ -90,7 +98,7 @@ class Input:
         return data
 
     def waits(self) -> bool:
-        """Tell whether something is to be read from a standard input that no word names."""
+        """Return whether there is data on standard input, for calls that don't name it."""
         try:
             return not os.isatty(0) and bool(select.select([0], [], [], FIRST)[0])
         except (OSError, ValueError):  # it is closed
@@ -105,7 +113,10 @@ def _text(data: bytes, path: str) -> str:
 
 
 def _json(text: str, path: str) -> Dict[str, str]:
-    """Return the settings of a JSON text. Raises ToolError."""
+    """Parse settings from JSON.
+
+    :raises ToolError: the text is not a JSON map of settings
+    """
     try:
         return _texts(_loaded(text), path)
     except (ValueError, RecursionError) as problem:
@@ -113,7 +124,10 @@ def _json(text: str, path: str) -> Dict[str, str]:
 
 
 def _loaded(text: str) -> Any:
-    """Return what a JSON text says, its numbers as they are written. Raises ValueError, RecursionError."""
+    """Parse JSON, keeping numbers as they are written.
+
+    :raises ValueError, RecursionError: the text is not JSON
+    """
     import json
 
     return json.loads(text, parse_int=str, parse_float=str, parse_constant=_constant)
@@ -130,7 +144,7 @@ def _constant(name: str) -> Any:
 
 
 def _value(key: str, value: Any, path: str) -> str:
-    """Return a value as the text that KEY=VALUE would have given, numbers as they are written; null is what deletes."""
+    """Return a JSON value as the text that KEY=VALUE would contain; "" for null, which deletes the key."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -141,7 +155,10 @@ def _value(key: str, value: Any, path: str) -> str:
 
 
 def _check(key: str, value: str) -> None:
-    """Refuse what no store can keep: settings are text. Raises ToolError."""
+    """Refuse empty keys and characters that the store can't contain.
+
+    :raises ToolError: the key or the value is invalid
+    """
     if not key:
         raise ToolError("a key is empty")
     try:

@@ -1,4 +1,4 @@
-"""The tools' files on a host: a directory of programs for PATH, which need nothing but a Python and the file beside."""
+"""Install the tools on a host: a directory of programs for PATH. They need only Python and the file `modules`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 FOLDER = "tools"
 CURRENT = "current"  # the link to the newest directory
-CODE = "modules"  # the file that all tools read
-PROGRAM = "tool"  # the file that all of them are links to
-OLD = 30 * 86400  # seconds after which what no run has put on a PATH is thrown away
-LONGEST = 120  # bytes of a first line that every kernel reads
+CODE = "modules"  # the file with the code of all tools
+PROGRAM = "tool"  # the file that all tools are links to
+OLD = 30 * 86400  # seconds after which tools that no run has used are deleted
+LONGEST = 120  # maximum bytes of a first line that every kernel reads
 NAMES = ("catalogue", "client", "commands", "input", "options", "output", "start", "yaml_text")
 MODULES = (
     *("statecfg.remote", "statecfg.remote.graph", "statecfg.remote.graph.errors"),
@@ -39,15 +39,16 @@ names["run"](modules)
 
 
 def install(place: str, python: str = sys.executable) -> str:
-    """Put the tools in their place, unless they are there; return the directory that has them.
+    """Install the tools unless they are installed already; return their directory.
 
-    It is named by its content, so that a program that is still running keeps the tools it was started with.
+    The directory's name is a digest of its content, so a running program keeps the tools that it was started with.
 
-    :param place: where this host's record is kept
-    :param python: the absolute path of the Python that runs them: the one that runs this, since it made the code
-    :raises OSError: where they can't be written
+    :param place: the state directory
+    :param python: absolute path of the Python that runs the tools. It must be the one that runs this function, because
+        that one compiles the code
+    :raises OSError: the tools can't be written
     """
-    # Of this version of the format, the same code is the same bytes.
+    # In version 2 of the format, equal code gives equal bytes.
     code = marshal.dumps(_modules(), 2)
     above = os.path.join(place, FOLDER)
     digest = hashlib.sha256(os.fsencode("%s %s " % (python, above)) + TEXT.encode() + MAGIC_NUMBER + code).hexdigest()[
@@ -65,7 +66,7 @@ def install(place: str, python: str = sys.executable) -> str:
 
 
 def _modules() -> Dict[str, Tuple[bool, CodeType]]:
-    """Return the modules that tools need: name → is it a package, its code."""
+    """Return the modules that the tools need: name → whether it is a package, and its code."""
     found = {"statecfg": (True, compile("", "statecfg/__init__.py", "exec"))}
     for name in MODULES:
         spec = find_spec(name)
@@ -76,17 +77,17 @@ def _modules() -> Dict[str, Tuple[bool, CodeType]]:
 
 
 def _program(python: str, code: str) -> bytes:
-    """Return the text of a tool's file, all the same: which tool it is, its name says."""
+    """Return the content of the program file. It is the same for all tools; the name of the link selects the tool."""
     first = os.fsencode("#!%s -ISXutf8\n" % python)
     if len(first) > LONGEST or len(first.split()) != 2:
-        # A shell starts what the kernel can't; Python takes the same line for a text that nobody uses.
+        # A shell starts the Python that the kernel can't start. For Python, the shell's line is an unused string.
         quoted = python.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
         first = os.fsencode("#!/bin/sh\n'''exec' \"%s\" -ISXutf8 \"$0\" \"$@\"\n' '''\n" % quoted)
     return first + (TEXT % os.fsencode(code)).encode("ascii")
 
 
 def _whole(folder: str, files: Dict[str, Tuple[bytes, int]]) -> bool:
-    """Tell whether a directory has all that it should, unharmed."""
+    """Return whether a directory contains all files and links unchanged."""
     try:
         for name, (data, mode) in files.items():
             path = os.path.join(folder, name)
@@ -99,7 +100,7 @@ def _whole(folder: str, files: Dict[str, Tuple[bytes, int]]) -> bool:
 
 
 def _make(folder: str, files: Dict[str, Tuple[bytes, int]]) -> None:
-    """Make a directory of tools, whole or not at all."""
+    """Create a directory of tools atomically."""
     trial = "%s.%d" % (folder, os.getpid())
     shutil.rmtree(trial, ignore_errors=True)
     os.mkdir(trial, 0o700)
@@ -127,7 +128,7 @@ def _point(above: str, digest: str) -> None:
 
 
 def _sweep(above: str, digest: str) -> None:
-    """Throw away the tools that no run has used for a long time."""
+    """Delete tools that no run has used for a long time."""
     for name in os.listdir(above):
         path = os.path.join(above, name)
         if name not in (digest, CURRENT) and time.time() - os.lstat(path).st_mtime > OLD:

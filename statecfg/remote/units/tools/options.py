@@ -1,7 +1,7 @@
-"""The command lines of the hooks' tools: which options and words each takes, and what its help says.
+"""Parse the command lines of the hooks' tools, and write their help texts.
 
-Programs that hooks start by the dozen can't afford the start of `argparse`; its rules are kept: options anywhere among
-the words, `--option=value`, `-ovalue`, unique beginnings of long options, `--` before words that look like options.
+Hooks start many tools, and importing `argparse` would take too long. Its rules apply: options anywhere among the words,
+`--option=value`, `-ovalue`, unique prefixes of long options, `--` before words that look like options.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
 
-USAGE = 2  # exit status of a command line that is wrong
-FAILED = 1  # exit status of a command that can't be done
-# What may follow `--option=` of an option that takes no value. Source: Go's flags, in which today's tools are written.
+USAGE = 2  # exit status for an invalid command line
+FAILED = 1  # exit status for a failed command
+# Values after `--option=` for options without a value. Source: Go's flags, which today's tools use.
 TRUTH = dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True)
 TRUTH.update((text, False) for text in ("0", "f", "F", "false", "False", "FALSE"))
 
 
 class ToolError(StatecfgError):
-    """A command can't be done; its text is for who called the tool."""
+    """A command failed. The text is for the caller of the tool."""
 
     def __init__(self, text: str, status: int = FAILED) -> None:
         super().__init__(text)
@@ -30,10 +30,10 @@ class ToolError(StatecfgError):
 class Option:
     """An option.
 
-    :param names: as they are written, the first one names it in `Line.options`
-    :param value: what its value is called in the help; "" where it takes none
-    :param help: a line
-    :param label: what it is called where it is given in a wrong way; its names, the shortest first, where this is ""
+    :param names: as users write them; the first one is its key in `Line.options`
+    :param value: name of its value in the help; "" if it takes no value
+    :param help: one line
+    :param label: its name in errors; "" for all its names, shortest first
     """
 
     def __init__(self, names: Sequence[str], value: str, help: str, label: str = "") -> None:
@@ -41,7 +41,7 @@ class Option:
         self.label = label or "/".join(sorted(names, key=len))
 
 
-UNKNOWN = Option((), "", "")  # what looks like an option and is none
+UNKNOWN = Option((), "", "")  # looks like an option, but is unknown
 COMMON = (
     Option(("--help", "-h"), "", "show this and end"),
     Option(("--output", "-o"), "FILE", "write what is asked for to a file"),
@@ -54,30 +54,30 @@ COMMON = (
 
 
 class Line:
-    """A command line, taken apart."""
+    """A parsed command line."""
 
     def __init__(self, tool: str, options: Dict[str, str], words: List[str]) -> None:
         self.tool, self.options, self.words = tool, options, words
 
     def word(self, number: int, default: str = "") -> str:
-        """Return a word, the first one being number 0."""
+        """Return the word at a position, starting at 0, or `default`."""
         return self.words[number] if number < len(self.words) else default
 
     def has(self, name: str) -> bool:
-        """Tell whether an option is given."""
+        """Return whether an option is given."""
         return name in self.options
 
 
 class Syntax:
-    """What a tool takes.
+    """The command line of a tool.
 
     :param tool: its name
-    :param help: what it does, a line
-    :param words: what its words are called in the help
-    :param least: how many words it needs
-    :param most: how many it takes, None where any number
-    :param options: what it takes beside COMMON; these come first where one of COMMON has the same name
-    :param lenient: words that look like options and are none are words
+    :param help: what the tool does, in one line
+    :param words: names of its words in the help
+    :param least: minimum number of words
+    :param most: maximum number of words; None for any number
+    :param options: its options in addition to COMMON; they override options of COMMON with the same name
+    :param lenient: whether unknown options count as words
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Syntax:
                 self.known.setdefault(name, option)
 
     def usage(self) -> str:
-        """Return the line that says how it is called."""
+        """Return the usage line."""
         return " ".join(("usage: %s [OPTION]… %s" % (self.tool, self.words)).split())
 
     def help_text(self) -> str:
-        """Return what --help shows."""
+        """Return the output of --help."""
         lines = [self.usage(), "", self.help, "", "options:"]
         for option in self.options:
             names = [name for name in option.names if self.known[name] is option]
@@ -110,11 +110,14 @@ class Syntax:
         return "\n".join(lines) + "\n"
 
     def wrong(self, text: str) -> NoReturn:
-        """Refuse a command line."""
+        """Raise the ToolError for an invalid command line."""
         raise ToolError("%s\n%s: error: %s" % (self.usage(), self.tool, text), USAGE)
 
     def parse(self, arguments: Sequence[str]) -> Line:
-        """Take a command line apart. Raises ToolError where it is wrong."""
+        """Parse a command line.
+
+        :raises ToolError: the command line is invalid
+        """
         options: Dict[str, str] = {}
         words: List[str] = []
         extra: List[str] = []
@@ -153,7 +156,7 @@ class Syntax:
         return Line(self.tool, options, words)
 
     def _option(self, argument: str) -> Optional[Tuple[Option, Optional[str]]]:
-        """Return which option an argument is, or UNKNOWN, and the value that stands in it; None where it is a word."""
+        """Return the option of an argument, or UNKNOWN, and the value in the argument; None if it is a word."""
         if len(argument) < 2 or argument[0] != "-":
             return None
         if argument.startswith("--"):
@@ -167,7 +170,7 @@ class Syntax:
             option = self.known[argument[:2]]
             if len(argument) == 2 or option.value:
                 return option, argument[2:].lstrip("=") if len(argument) > 2 else None
-        # As argparse: negative numbers are words, and what has a space was meant to be one.
+        # As in argparse: negative numbers are words, and so are arguments with a space.
         is_word = self.lenient or " " in argument or _is_number(argument[1:])
         return None if is_word else (UNKNOWN, None)
 

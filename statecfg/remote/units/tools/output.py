@@ -1,4 +1,4 @@
-"""What the hooks' tools print: one value as it is, several as JSON, or the form that was asked for."""
+"""The output of the hooks' tools: by default one value as text and several as JSON, or in the requested format."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ if TYPE_CHECKING:
 
     Formatter = Callable[[Any], str]
 
-_NAMED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")  # what names of shell variables are made of
+_NAMED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")  # characters of names of shell variables
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")
 
 
 def sink(path: str) -> int:
-    """Return the descriptor to print to: that of standard output, for "" and "-", or of a file. Raises OSError."""
+    """Return the descriptor to print to: standard output for "" and "-", otherwise a file.
+
+    :raises OSError: the file can't be opened
+    """
     return 1 if path in ("", "-") else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def write(value: Any, form: str, descriptor: int, formatters: Mapping[str, Formatter]) -> None:
     """Print a value.
 
-    :param form: the name of a format; one that nobody knows is said so, and taken for `smart` where there is something
-    :param descriptor: where to; what a file held before is gone
-    :param formatters: what the tool has beside the formats that all have
-    :raises OSError: where it can't be written
+    :param form: the name of a format; for an unknown one, print a complaint and use `smart`
+    :param descriptor: where to print; a file is truncated first
+    :param formatters: additional formats of the tool
+    :raises OSError: the value can't be written
     """
     found: Optional[Formatter] = formatters.get(form) or FORMATTERS.get(form)
     if found is None:
@@ -40,17 +43,20 @@ def write(value: Any, form: str, descriptor: int, formatters: Mapping[str, Forma
 
 
 def put(descriptor: int, data: bytes) -> None:
-    """Write all of it to a descriptor: what Python makes of stdout depends on the locale. Raises OSError."""
+    """Write all data to a descriptor. Bypass Python's stdout, whose encoding depends on the locale.
+
+    :raises OSError: the data can't be written
+    """
     while data:
         data = data[os.write(descriptor, data) :]
 
 
 def complain(text: str) -> None:
-    """Say what is wrong, on stderr; where nobody can be told, the exit status must do."""
+    """Print an error to stderr. Ignore failures: then only the exit status reports the error."""
     try:
         put(2, (text + "\n").encode("utf-8", "surrogateescape"))
     except OSError:
-        sys.stderr = None  # nor shall Python try at its end
+        sys.stderr = None  # so that Python does not try to flush it at exit
 
 
 def json_text(value: Any) -> str:
@@ -61,16 +67,16 @@ def json_text(value: Any) -> str:
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML: every JSON is that, where it has no surrogates."""
+    """Return a value as YAML. Every JSON without surrogates is YAML."""
     import json
 
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def smart(value: Any) -> str:
-    """Return a value as people and shells want it.
+    """Return a value in the default format, for users and shells.
 
-    Nothing for None; text as it is; several names a line each; what is several values otherwise, as JSON.
+    None gives no output, a text is unchanged, a list of texts has one line each, and other lists and maps are JSON.
     """
     if value is None:
         return ""
@@ -80,13 +86,13 @@ def smart(value: Any) -> str:
 
 
 def shell(value: Any) -> str:
-    """Return a map as assignments of shell variables, VAR_NAME='value'; what the environment has of them is emptied."""
+    """Return a map as assignments of shell variables, VAR_NAME='value'. Clear such variables in the environment."""
     if not value:
         return ""
     stale = sorted(name for name in os.environ if name.startswith("VAR_"))
     lines = ["%s=\n" % name.upper() for name in stale]
     for key in sorted(value):
-        # The name is another unit's word: nothing in it may mean something to the shell that evaluates this.
+        # Another unit chose the name: it must not contain characters with a meaning for the evaluating shell.
         name = "".join(letter if letter in _NAMED else "_" for letter in key.upper())
         lines.append("VAR_%s=%s\n" % (name, _quoted(value[key])))
     if stale:
@@ -105,7 +111,7 @@ def _quoted(value: Any) -> str:
 
 
 def members(value: Any) -> str:
-    """Return names of units as the assignment that a shell evaluates."""
+    """Return names of units as an assignment for a shell."""
     return 'export JUJU_MEMBERS="%s"\n' % " ".join(value)
 
 

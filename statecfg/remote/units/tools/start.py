@@ -1,11 +1,11 @@
-"""The start of a tool: what its file runs, with the modules it may need at hand in `MODULES`."""
+"""The start of a tool: import its modules from the code that the tool's file has read, and run the tool."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-# The same as `importlib.machinery.ModuleSpec`, of what every Python has loaded already.
+# The same as `importlib.machinery.ModuleSpec`, but from a module that every Python has already loaded.
 from _frozen_importlib import ModuleSpec
 
 TYPE_CHECKING = False
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class Finder:
-    """Imports the tools' modules from what the tool's file has read."""
+    """Imports the tools' modules from the code that the tool's file has read."""
 
     modules: Modules = {}
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
-        """Return where a module comes from: here, where it is one of ours."""
+        """Return the spec of a tools' module; None for other modules."""
         loader: Any = cls
         return ModuleSpec(name, loader, is_package=cls.modules[name][0]) if name in cls.modules else None
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
-        """Leave the making of the module to Python."""
+        """Let Python create the module."""
 
     @classmethod
     def exec_module(cls, module: ModuleType) -> None:
@@ -38,7 +38,7 @@ class Finder:
 
 
 def run(modules: Modules) -> NoReturn:
-    """Call the tool that this program was started as, and end with its exit status."""
+    """Run the tool with the name of this program, and exit with its status."""
     Finder.modules = modules
     finder: Any = Finder
     sys.meta_path.insert(0, finder)
@@ -48,5 +48,5 @@ def run(modules: Modules) -> NoReturn:
         status = main(os.path.basename(sys.argv[0]), sys.argv[1:])
     except KeyboardInterrupt:
         status = 130
-    # Everything is written: there is nothing that Python would still have to do.
+    # Everything is written. Skip Python's cleanup.
     os._exit(status)

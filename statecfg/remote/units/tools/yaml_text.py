@@ -1,6 +1,6 @@
-"""The YAML that charms' libraries hand to `relation-set --file`: a map of texts and nulls.
+"""Parse the YAML that charms' libraries pass to `relation-set --file`: a map of texts and nulls.
 
-Each stands at the left margin, or all of them in braces, as PyYAML wrote them until 2019.
+Either each key starts at the left margin, or the map is in braces, as PyYAML wrote it until 2019.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from typing import Dict, Match, Optional
 
 NULLS = ("", "~", "null", "Null", "NULL")
-# The signs of YAML's escapes, each before the character that it stands for.
+# The letters of YAML's escapes → the characters that they mean.
 ESCAPES = dict(zip('0abt\tnvfre "/\\N_LP', '\0\a\b\t\t\n\v\f\r\x1b "/\\\x85\xa0\u2028\u2029'))
 QUOTED = r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\""""
-# A plain text ends before a colon or after a space that a comment follows, and does not begin as other nodes do.
+# A plain text ends before a colon followed by a space, or before a comment. It does not start like other nodes.
 REST = r"(?:[^\s:]|:(?=\S)|[ \t]+(?=[^\s:#]|:\S))*"
 PLAIN = r"""(?:[^\s\-?:,\[\]{}#&*!|>'"%@`]|[-?:](?=\S))""" + REST
 FOLDED = PLAIN + r"(?:(?:[ \t]*\n)+[ ]+[ \t]*(?:[^\s:#]|:(?=\S))" + REST + ")*"
@@ -28,7 +28,7 @@ ENTRY = re.compile(
     r"(?:[ \t]+#[^\n]*)?[ \t]*(?:\n|\Z)",
     re.DOTALL,
 )
-# In braces, a plain text has no comma, bracket or brace, and may go on at the left margin.
+# In braces, a plain text contains no comma, bracket or brace, and may continue at the left margin.
 INSIDE = r"(?:[^\s:,\[\]{}]|:(?=[^\s,\[\]{}])|\s+(?=[^\s:#,\[\]{}]|:[^\s,\[\]{}]))*"
 BRACED = QUOTED + r"""|(?:[^\s\-?:,\[\]{}#&*!|>'"%@`]|[-?:](?=[^\s,\[\]{}]))""" + INSIDE
 ITEM = re.compile(
@@ -40,9 +40,10 @@ IN_QUOTES = re.compile(r"\\(?:x(?P<x>..)|u(?P<u>.{4})|U(?P<U>.{8})|\n[ \t]*|(?P<
 
 
 def parse(text: str, name: str) -> Dict[str, str]:
-    """Return the map that a text is, "" where the value is null. A plain value is taken as the text it is.
+    """Parse a map. A null value becomes ""; any other plain value is a text.
 
-    Raises ToolError, with the line, where it is anything else.
+    :param name: name of the source, for errors
+    :raises ToolError: the text is anything else; the error names the line
     """
     text = text.replace("\r\n", "\n")
     place = 4 if text.startswith(("---\n", "--- {")) else 0
@@ -73,7 +74,10 @@ def parse(text: str, name: str) -> Dict[str, str]:
 
 
 def _text(scalar: str) -> str:
-    """Return what a node says. Raises ValueError, OverflowError."""
+    """Return the text of a scalar.
+
+    :raises ValueError, OverflowError: an escape is invalid
+    """
     if scalar[0] == "'":
         return re.sub(BREAK, _fold, scalar[1:-1]).replace("''", "'")
     if scalar[0] == '"':
@@ -82,7 +86,7 @@ def _text(scalar: str) -> str:
 
 
 def _fold(breaks: Match[str]) -> str:
-    """Return what line breaks and the spaces around them stand for."""
+    """Return the text that line breaks and the spaces around them mean."""
     return "\n" * (breaks.group().count("\n") - 1) or " "
 
 
