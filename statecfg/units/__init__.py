@@ -1,1 +1,1 @@
-"""Services and their units: which hook runs next, where, and what it may see."""
+"""Services and their units during a run: which hook runs next, on which host, and what it may read."""

@@ -1,4 +1,4 @@
-"""Finds the hooks of units that a run would run, without storing anything."""
+"""Predict the hooks that a run would run, without storing anything."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Json = dict[str, Any]
 
 
 class _TakeBack(StatecfgError):
-    """Ends a transaction that must be rolled back."""
+    """Rolls back a transaction."""
 
 
 @dataclass(frozen=True)
 class Ahead:
     """What a run would do with units.
 
-    :param due: host → the hooks that are due, in their order, as reports show them
+    :param due: host → the due hooks in their order, in the format of reports
     :param names: host → its units, each with its service
-    :param early: names of the units that version 0.3.0 made
+    :param early: names of the units that version 0.3.0 created
     """
 
     due: dict[str, list[Json]]
@@ -46,8 +46,8 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
     The hooks are simulated: each succeeds and sets nothing. The effects of real settings cannot be known in advance.
 
     :param mode: "apply", "prune" or "destroy"
-    :param run: its id
-    :param hosts: those of the run
+    :param run: the run's id
+    :param hosts: the hosts of the run
     """
     found = Ahead({name: [] for name in hosts}, {name: [] for name in hosts})
     try:
@@ -65,7 +65,7 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
 
 
 def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: Sequence[str]) -> None:
-    """Store what is declared, or that all of it is removed."""
+    """Store what the playbook declares; for a destroy, store that its units on these hosts must be removed."""
     now = time.time()
     if deployment.as_is:
         return
@@ -79,7 +79,7 @@ def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: S
 
 
 def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, Step]]:
-    """Yield the due hooks as if each succeeded, those of a unit in order. Changes the store in this transaction."""
+    """Yield the due hooks as if each succeeded, those of a unit in order. Change the store in this transaction."""
     there, moved = list(units), True
     while moved:
         moved = False
@@ -97,7 +97,7 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
 
 
 def _missing(step: Step, deployment: Deployment) -> Json:
-    """Return the mark of a hook that the charm lacks; {} if the charm has it, or if another charm will run."""
+    """Return {"missing": True} if the charm does not contain a hook; {} if it does, or if another charm will run."""
     charm = deployment.charms.get(step.service)
     if step.service not in deployment.charms or step.digest != (charm.digest if charm is not None else ""):
         return {}
@@ -106,7 +106,7 @@ def _missing(step: Step, deployment: Deployment) -> Json:
 
 
 def shown(step: Step) -> Json:
-    """Return a hook as reports show it."""
+    """Return a hook in the format of reports."""
     found: Json = {"unit": step.unit, "hook": step.hook}
     if step.relation is not None:
         found.update(relation=step.relation.id, remote=step.relation.remote)

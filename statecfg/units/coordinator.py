@@ -1,4 +1,4 @@
-"""Leads the units of a run: which hook runs next, and where, until nothing changes any more.
+"""Coordinate the units of a run: decide which hook runs next and on which host, until no hook is due.
 
 When a hook of one unit succeeds, one transaction stores its settings and queues the hooks of the units that must
 learn of them. So nothing is lost if a run is interrupted: the next run continues with the queue.
@@ -32,11 +32,11 @@ class Coordinator:
 
     Frames of hosts come from many threads. The coordinator's own thread handles them one after the other.
 
-    :param store: where services, units and relations are kept
+    :param store: the store with services, units and relations
     :param deployment: what the playbook declares
     :param mode: "apply", "prune" or "destroy"
     :param run: the run's id
-    :param addresses: host → `private-address` and `public-address`, as far as the inventory has them
+    :param addresses: host → `private-address` and `public-address`, if the inventory defines them
     :param cancel: set when the user stops the run: no further hook is started
     """
 
@@ -64,7 +64,10 @@ class Coordinator:
         self._starting = threading.Lock()
 
     def begin(self) -> None:
-        """Store what is declared; called when a host is about to be changed, effective once. Raises StoreError."""
+        """Store what the playbook declares. Called before each host is changed; only the first call has an effect.
+
+        :raises StoreError: the store can't be written
+        """
         with self._starting:
             if self._thread is not None:
                 return
@@ -81,12 +84,12 @@ class Coordinator:
     # Called from many threads
 
     def take(self, host: str, frame: Json, tell: Tell, address: str) -> None:
-        """Queue a frame of a host. Wait while too many frames are queued."""
+        """Queue a frame of a host. Wait while the host has too many queued frames."""
         if self._thread is not None:
             self._frames.put((host, frame, tell, address))
 
     def gone(self, host: str) -> None:
-        """Queue the end of the session with a host; return when it was handled."""
+        """Queue the end of the session with a host, and wait until it is handled."""
         with self._starting:
             if self._thread is None:  # the host was lost before any host was about to be changed
                 self.hosts[host].phase = "gone"
@@ -96,11 +99,11 @@ class Coordinator:
             pass
 
     def report(self, host: str) -> list[Json]:
-        """Return the units of a host as its report shows them, after `gone`."""
+        """Return the units of a host in the format of reports. Call `gone` first."""
         return [unit.report() for unit in self.hosts[host].units.values()] if host in self.hosts else []
 
     def close(self) -> None:
-        """End the thread. Nothing is sent to hosts any more."""
+        """End the thread. Afterwards, nothing is sent to hosts."""
         if self._thread is not None:
             self._frames.put_at_once(("", {"type": "close"}, None, ""))
             self._thread.join()
@@ -109,13 +112,13 @@ class Coordinator:
 
     def _work(self) -> None:
         while True:
-            # Look once a second, too: the user may have stopped the run.
+            # Also look once per second whether the user stopped the run.
             host, frame, tell, address = self._frames.get(1.0) or ("", {"type": "look"}, None, "")
             try:
                 self._handle(host, frame, tell, address)
             except StoreError as wrong:
                 self._stop(str(wrong))
-            except Exception as wrong:  # a mistake of ours: let the hosts continue, and report it
+            except Exception as wrong:  # a bug in statecfg: let the hosts continue, and report it
                 self._stop(f"statecfg failed: {wrong!r}")
             if frame["type"] == "close":
                 self._frames.close()

@@ -1,4 +1,4 @@
-"""The lines that hooks of units write, on their way to the store."""
+"""Buffer the output of hooks, and write it to the store in batches."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from statecfg.run.deployment import Deployment
 from statecfg.store import services
 from statecfg.store.database import Store
 
-LINES = 200  # lines that wait to be stored
-LENGTH = 1 << 20  # characters of these lines
+LINES = 200  # maximum number of buffered lines
+LENGTH = 1 << 20  # maximum characters of the buffered lines
 
 
 class HookLog:
-    """Stores the lines in batches."""
+    """The buffer of one run."""
 
     def __init__(self, store: Store, deployment: Deployment) -> None:
         self.store, self.project = store, deployment.project
@@ -25,7 +25,10 @@ class HookLog:
         self._length = 0
 
     def add(self, unit: str, hook: str, level: int, text: str) -> None:
-        """Add a line. Raises StoreError."""
+        """Add a line, with masked secrets. Write the buffer to the store if it is full.
+
+        :raises StoreError: the store can't be written
+        """
         masked = self._redactor.text(text)
         self._lines.append((time.time(), unit, hook, level, masked))
         self._length += len(masked)
@@ -33,7 +36,10 @@ class HookLog:
             self.write()
 
     def write(self) -> None:
-        """Store the lines that wait. Raises StoreError."""
+        """Write the buffered lines to the store.
+
+        :raises StoreError: the store can't be written
+        """
         lines, self._lines, self._length = self._lines, [], 0
         if lines:
             services.log(self.store, self.project, lines)

@@ -1,4 +1,4 @@
-"""The units of a run: whether there are any, what hosts are told of them, and what reports show of them."""
+"""The units of a run: whether there are any, what their hosts receive, and what reports show."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Json = dict[str, Any]
 def of_run(
     store: Store, deployment: Deployment | None, mode: str, run: str, jobs: Sequence[Job], cancel: threading.Event
 ) -> UnitsInRun | None:
-    """Return the units of a run, None if it has none. Raises StoreError."""
+    """Return the units of a run; None if it has none.
+
+    :raises StoreError: the store can't be used
+    """
     if deployment is None or mode not in Mode.ACTING:
         return None
     if not deployment.services:
@@ -44,9 +47,9 @@ def of_run(
 
 
 def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
-    """Return what a host needs to refuse a destroy because another store has its units; {} if nothing must be checked.
+    """Return what a host needs to refuse a destroy if its units belong to another store; {} if no check is needed.
 
-    Source: a store without units of a playbook that declares services may be the wrong one.
+    Reason: a store without units of a playbook that declares services may be the wrong one.
     """
     if mode != Mode.DESTROY or deployment is None or not deployment.services:
         return {}
@@ -56,7 +59,7 @@ def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
 
 
 def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
-    """Return host → the addresses of its units, as far as the inventory has them."""
+    """Return host → the addresses of its units that the inventory defines."""
     found = {}
     for job in jobs:
         given = {key: job.host.vars.get(key.replace("-", "_")) for key in ("private-address", "public-address")}
@@ -66,9 +69,9 @@ def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
 
 @contextmanager
 def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: Sequence[Job]) -> Iterator[Coordinator]:
-    """Yield what a run would do with units.
+    """Yield a coordinator with the prediction of what a run would do with units.
 
-    :param store: None stands for an empty store
+    :param store: None for an empty store
     """
     import threading
 
@@ -85,9 +88,9 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
 
 
 def _hint(failed: Sequence[Json]) -> str:
-    """Return what to do about failed units.
+    """Return a hint about failed units.
 
-    :param failed: as reports have them
+    :param failed: the units in the format of reports
     """
     if all(unit.get("settled") is False for unit in failed):
         return "The hooks of these units answer each change with a change. Let them set only what differs."
@@ -96,16 +99,16 @@ def _hint(failed: Sequence[Json]) -> str:
 
 
 class UnitsInRun:
-    """The units of one run, for the event bus. Errors of the store are collected in `problems`."""
+    """The units of one run, for the event bus. `problems` collects errors of the store."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
         self.problems = coordinator.problems
 
     def with_units(self, job: Job, planned: Mapping[str, Sequence[Mapping[str, Any]]] | None) -> Job:
-        """Return a job with what its host needs to know of its units, and their content.
+        """Return a job with the order for its host's units, and the content of their charms.
 
-        :param planned: host → the due hooks according to a saved plan; a host with other due hooks refuses the run
+        :param planned: host → due hooks in a saved plan; a host with other due hooks refuses the run. None: no plan
         """
         contents: dict[str, Blob] = {}
         units = self.coordinator.orders.of_host(job.host.name, contents)
@@ -118,7 +121,7 @@ class UnitsInRun:
         return self.coordinator.orders.due(host)
 
     def going(self) -> None:
-        """Store what is declared; called when a host is about to be changed."""
+        """Store what the playbook declares. Called before each host is changed."""
         try:
             self.coordinator.begin()
         except StoreError as wrong:
@@ -146,5 +149,5 @@ class UnitsInRun:
             report["status"], report["error"] = HostStatus.FAILED, {"summary": what, "detail": "", "hint": hint}
 
     def close(self) -> None:
-        """End the thread that leads the units."""
+        """End the coordinator's thread."""
         self.coordinator.close()

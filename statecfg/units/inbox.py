@@ -1,4 +1,4 @@
-"""Queued frames of hosts for the thread that leads the units. Each host may queue a limited number."""
+"""The queue of hosts' frames for the coordinator's thread, limited for each host."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from statecfg.run.strict import weigh
 
 Json = dict[str, Any]
-Said = tuple[str, Json, Callable[[Json], None] | None, str]  # host, frame, what tells the host, its address
+Said = tuple[str, Json, Callable[[Json], None] | None, str]  # host, frame, function that sends to the host, its address
 
-FRAMES = 64  # of one host in the queue
-MEMORY = 8 << 20  # bytes of memory that they take; a single frame may be larger
+FRAMES = 64  # maximum number of queued frames of one host
+MEMORY = 8 << 20  # maximum bytes of memory of one host's queued frames; a single frame may be larger
 
 
 class Inbox:

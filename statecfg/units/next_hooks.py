@@ -1,4 +1,4 @@
-"""Starts the hooks of units that are due, and lets hosts continue when nothing is left to run."""
+"""Start the due hooks of units, and let hosts continue when no hook is left to run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from statecfg.store.database import Store
 
-MOST = 25  # times that a unit's hook runs for the same remote unit in one run
+MOST = 25  # how often a unit's hook may run for the same remote unit in one run
 
 
 class NextHooks:
@@ -36,7 +36,10 @@ class NextHooks:
         self._serial = 0
 
     def start(self) -> None:
-        """Start what can be started, and let hosts continue that have nothing to wait for. Raises StoreError."""
+        """Start the hooks that can start, and let hosts continue that have nothing to wait for.
+
+        :raises StoreError: the store can't be used
+        """
         for host in self.hosts.values():
             if host.phase in ("before", "after"):
                 self._feed(host)
@@ -49,9 +52,10 @@ class NextHooks:
                 host.let_go("")
 
     def _feed(self, host: RunHost) -> None:
-        """Start a due hook on a host where no hook runs: charms of one host share its packages and files.
+        """Start a due hook on a host if no hook runs there.
 
-        Two that install at the same time would fail on each other's locks. Source of the rule: juju's machine lock.
+        Charms on one host share its packages: two that install at the same time would fail on each other's locks.
+        Source of the rule: juju's machine lock.
         """
         for unit in list(host.units.values()):
             if self.cancel.is_set() or host.steps:
@@ -70,7 +74,7 @@ class NextHooks:
                 self._start(host, unit, step)
 
     def _ends(self, unit: RunUnit, step: Step) -> bool:
-        """Count a due hook; return whether it may run again. Block its unit if the hook ran too often."""
+        """Count a due hook; return whether it may run. Block its unit if the hook ran too often."""
         about = step.relation
         key = (step.hook, about.id if about is not None else "", about.remote if about is not None else "")
         unit.counts[key] += 1
@@ -90,7 +94,7 @@ class NextHooks:
             host.tell({"type": "unit", "id": self._serial, "do": "hook", "step": wire})
 
     def _remove_units(self, host: RunHost) -> None:
-        """Remove the dying units that have ended; then let the host's resources change, or say why they must not."""
+        """Remove the dying units without further hooks. Then let the host continue, or say why it must not."""
         left = [unit for unit in host.units.values() if unit.dying and not unit.over and not self._removed(host, unit)]
         if self.cancel.is_set():
             host.let_go("cancelled" if left else "")
@@ -100,7 +104,7 @@ class NextHooks:
             host.let_go(why if left and self.mode != Mode.APPLY else "")
 
     def _removed(self, host: RunHost, unit: RunUnit) -> bool:
-        """Remove a unit that has ended; return whether it has."""
+        """Remove a dying unit if no hook of it is left; return whether it was removed."""
         with self.store.reading() as connection:
             if not services.over_in(connection, unit.id):
                 return False

@@ -1,4 +1,4 @@
-"""What hosts are told of their units at the start of a run."""
+"""The orders that hosts receive for their units at the start of a run."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Json = dict[str, Any]
 
 
 class HostOrders:
-    """Makes the orders of the hosts of one run.
+    """The orders of one run.
 
-    :param ahead: the units of the hosts, and the hooks that are due
+    :param ahead: the units of the hosts, and their due hooks
     """
 
     def __init__(self, store: Store, deployment: Deployment, ahead: Ahead) -> None:
         self.store, self.deployment, self.ahead = store, deployment, ahead
-        self.mark = ""  # of the project in the store
-        self._charms: dict[str, tuple[Json, dict[str, Blob]]] = {}  # read once for all hosts, with their large files
+        self.mark = ""  # the project's mark in the store
+        self._charms: dict[str, tuple[Json, dict[str, Blob]]] = {}  # with their large files; read once for all hosts
 
     def of_host(self, host: str, contents: dict[str, Blob]) -> Json:
-        """Return what a host needs to know of its units, {} if it has none.
+        """Return the order for a host's units; {} if it has none.
 
-        :param contents: receives large files
+        :param contents: receives the charms' large files: digest → content
         """
         units = self.ahead.names.get(host, [])
         if not units:
@@ -46,15 +46,15 @@ class HostOrders:
         return {**self.owner(host), **about}
 
     def owner(self, host: str) -> Json:
-        """Return the project and store of a host's units, {} if it has none. A host refuses units of another store."""
+        """Return the owner of a host's units; {} if it has none. A host refuses units of another store."""
         if not self.ahead.names.get(host):
             return {}
         return {"project": self.deployment.project, "mark": self.mark, "store": self.store.place}
 
     def due(self, host: str) -> list[Json]:
-        """Return the hooks that are due on a host by unit, as its report shows them.
+        """Return the units of a host with their due hooks, in the format of reports.
 
-        `made_of` is the digest of charm and settings: a saved plan is valid for these only.
+        `made_of` is the digest of charm and settings: a saved plan is valid only for these.
         """
         found = []
         for unit, service in self.ahead.names.get(host, ()):

@@ -1,4 +1,4 @@
-"""Handles what hosts report of the hooks of their units: requests, log lines and results."""
+"""Handle the frames of hosts about hooks: requests, log lines and results."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ InHook = frames.UnitAsk | frames.UnitPort | frames.UnitStatus
 
 
 class Results:
-    """Enters the results of hooks in the store.
+    """Stores the results of hooks.
 
     :param run: the run's id
     :param hosts: the hosts of the run
-    :param addresses: host → `private-address` and `public-address`, as far as the inventory has them
+    :param addresses: host → `private-address` and `public-address`, if the inventory defines them
     :param cancel: set when the user stops the run
     """
 
@@ -46,10 +46,11 @@ class Results:
         self.addresses, self.cancel, self.log = addresses, cancel, log
 
     def take(self, host: RunHost, frame: frames.Frame, tell: Tell | None, address: str) -> None:
-        """Handle a frame of a host. Raises StoreError.
+        """Handle a frame of a host.
 
-        :param tell: sends the host a frame
-        :param address: of the host, as the connection has it
+        :param tell: sends a frame to the host
+        :param address: the host's address in its connection
+        :raises StoreError: the store can't be used
         """
         if isinstance(frame, frames.UnitsPhase):
             self._arrived(host, frame, tell, address)
@@ -66,7 +67,10 @@ class Results:
                 self._during(host, unit, frame)
 
     def lost(self, host: RunHost) -> None:
-        """Handle the end of the session with a host: its running hooks have failed. Raises StoreError."""
+        """Handle the end of the session with a host: its running hooks have failed.
+
+        :raises StoreError: the store can't be used
+        """
         host.phase, host.tell = "gone", None
         for unit in list(host.steps.values()):
             self._failed(unit, "the host was lost while it ran")
@@ -74,7 +78,7 @@ class Results:
         self.log.write()
 
     def _arrived(self, host: RunHost, frame: frames.UnitsPhase, tell: Tell | None, address: str) -> None:
-        """Handle a host that waits for its units, before or after its resources change."""
+        """Handle the frame of a host that waits for its units, before or after its resources change."""
         host.phase, host.tell, host.sound = frame.phase, tell, host.sound and frame.ok
         given = self.addresses[host.name]
         host.addresses = {key: given.get(key) or address for key in ("private-address", "public-address")}
@@ -87,7 +91,7 @@ class Results:
                 unit.blocked = unit.blocked or "its host is not as it should be: no hook was run"
 
     def _during(self, host: RunHost, unit: RunUnit, frame: InHook) -> None:
-        """Answer a request of a running hook, or apply a change that takes effect at once."""
+        """Answer a request of a running hook, or store a change that takes effect immediately."""
         if isinstance(frame, frames.UnitPort):
             self.store.attempt(lambda on: services.port_in(on, unit.id, frame.open, frame.port))
         elif isinstance(frame, frames.UnitStatus):
@@ -106,7 +110,7 @@ class Results:
         return {**answer, "values": values}
 
     def _done(self, unit: RunUnit, frame: frames.UnitDone) -> None:
-        """Store the changes of a hook that has ended: all of them if it succeeded, else none."""
+        """Handle the end of a hook. Store all its changes if it succeeded, otherwise its failure."""
         step, now = unit.running, time.time()
         if step is None:
             return

@@ -1,4 +1,4 @@
-"""What a run knows of its hosts and their units while it leads their hooks."""
+"""The state of a run's hosts and their units while hooks run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Tell = Callable[[Json], None]
 class RunUnit:
     """A unit of the run.
 
-    :param dying: it is to be removed
-    :param over: it was removed
-    :param running: the hook that runs now
-    :param quiet: nothing was due when the store was last asked
+    :param dying: whether it is being removed
+    :param over: whether it was removed
+    :param running: the hook that runs now; None for none
+    :param quiet: whether no hook was due at the last look into the store
     :param blocked: why no further hook runs; "" if hooks may run
-    :param settled: whether its hooks reached an end
-    :param state: as in the store
-    :param hooks: the hooks that ran, as reports show them
+    :param settled: False if a hook ran too often and was stopped
+    :param state: its state in the store
+    :param hooks: the hooks that ran, in the format of reports
     :param counts: hook, relation and remote unit → how often the hook ran
     """
 
@@ -44,7 +44,7 @@ class RunUnit:
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def report(self) -> Json:
-        """Return the unit as the report of its host shows it."""
+        """Return the unit in the format of reports."""
         error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == HookStatus.FAILED), "")
         about: Json = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
         if not self.settled:
@@ -57,8 +57,8 @@ class RunHost:
     """A host of the run.
 
     :param phase: "absent", "before" (its resources have not changed yet), "busy", "after" or "gone"
-    :param sound: whether its resources are as they should be
-    :param tell: sends it a frame
+    :param sound: whether everything on the host succeeded so far
+    :param tell: sends a frame to the host
     :param addresses: `private-address` and `public-address`
     :param steps: number of a running hook → its unit
     :param left: set when the session with the host has ended
@@ -74,7 +74,10 @@ class RunHost:
     left: threading.Event = field(default_factory=threading.Event)
 
     def let_go(self, why: str) -> None:
-        """Let the host continue; `why` is the reason not to change its resources, "" to change them."""
+        """Let the host continue.
+
+        :param why: why it must not change its resources; "" if it may change them
+        """
         if self.phase not in ("before", "after"):
             return
         self.phase = "busy" if self.phase == "before" else "gone"
@@ -83,9 +86,9 @@ class RunHost:
 
 
 def wake(hosts: Iterable[RunHost], ids: set[int] | None = None) -> None:
-    """Let the store be asked again for the next hooks of units.
+    """Mark units so that the store is asked again for their next hooks.
 
-    :param ids: numbers of the units; None for all
+    :param ids: numbers of the units; None for all units
     """
     for host in hosts:
         for unit in host.units.values():

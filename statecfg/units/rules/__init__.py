@@ -1,1 +1,1 @@
-"""The rules that decide which hook of a unit is due: pure, and below the store, which uses them."""
+"""The rules that decide which hook of a unit is due: pure functions, which the store uses."""

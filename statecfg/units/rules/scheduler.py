@@ -1,4 +1,4 @@
-"""Reduces what happened in a relation to the hooks that a unit there still has to run, in their order."""
+"""Reduce the events in a relation to the hooks that a unit still has to run, in their order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ ADDED, REMOVED, MODIFIED = "added", "removed", "modified"
 
 
 class Event(NamedTuple):
-    """What is due about a remote unit.
+    """A due event about a remote unit.
 
-    :param remote: its name
+    :param remote: name of the remote unit
     :param op: ADDED, REMOVED or MODIFIED
-    :param at: its position: of two events, the one with the smaller number comes first
+    :param at: position; events with smaller positions come first
     """
 
     remote: str
@@ -21,7 +21,8 @@ class Event(NamedTuple):
     at: int
 
 
-# (due, happens) → what is due then, and whether it keeps its position. Source: pyjuju's scheduler, as seen to run.
+# (due event, new event) → resulting due event, and whether it keeps its position. Source: observed behavior of pyjuju's
+# scheduler.
 _REDUCED: dict[tuple[str, str], tuple[str, bool]] = {
     (ADDED, ADDED): (ADDED, True),
     (ADDED, MODIFIED): (ADDED, True),
@@ -36,10 +37,11 @@ _REDUCED: dict[tuple[str, str], tuple[str, bool]] = {
 
 
 class Queue:
-    """What is still due for one unit in one relation.
+    """The due events of one unit in one relation.
 
-    A unit is a member from the moment its `added` is taken off the queue until its `removed` is: a hook sees those
-    that it was told of, and no other. What happens to a unit that is neither a member nor about to be one is ignored.
+    A remote unit is a member from the moment its `added` is taken off the queue until its `removed` is. So a hook sees
+    exactly the units that were announced to it. Events of units that are neither members nor about to become members
+    are ignored.
 
     :param members: the remote units that were announced before
     """
@@ -55,27 +57,27 @@ class Queue:
         return tuple(sorted(self._members))
 
     def added(self, remote: str, at: int | None = None) -> None:
-        """Enter that a remote unit is there. `at` as in `happened`."""
+        """Add the event that a remote unit exists. `at` as in `happened`."""
         self.happened(remote, ADDED, at)
 
     def removed(self, remote: str, at: int | None = None) -> None:
-        """Enter that a remote unit has gone. `at` as in `happened`."""
+        """Add the event that a remote unit left. `at` as in `happened`."""
         self.happened(remote, REMOVED, at)
 
     def modified(self, remote: str, at: int | None = None) -> None:
-        """Enter that a remote unit has changed its settings. `at` as in `happened`."""
+        """Add the event that a remote unit changed its settings. `at` as in `happened`."""
         self.happened(remote, MODIFIED, at)
 
     def happened(self, remote: str, op: str, at: int | None = None) -> None:
-        """Enter what happened to a remote unit.
+        """Add an event of a remote unit.
 
         :param op: ADDED, REMOVED or MODIFIED
-        :param at: when: larger than all before; None for the next number
+        :param at: position, larger than all earlier ones; None for the next number
         """
         self._last = at = self._last + 1 if at is None else at
         before = self._due.get(remote)
         if before is None:
-            # A member is not announced again, and nobody else can go or change.
+            # A member is not announced again. Other units can neither leave nor change.
             if (op == ADDED) != (remote in self._members):
                 self._due[remote] = Event(remote, op, at)
             return
@@ -86,11 +88,11 @@ class Queue:
             self._due[remote] = Event(remote, reduced, before.at if stays else at)
 
     def first(self) -> Event | None:
-        """Return what is due first, None for nothing."""
+        """Return the first due event; None if there is none."""
         return next(iter(self._due.values()), None)
 
     def next(self) -> tuple[str, str] | None:
-        """Take what is due first off the queue; return (remote, op), None for nothing. The members change with it."""
+        """Take the first event off the queue and update the members; return (remote, op), or None if none is due."""
         event = self.first()
         if event is None:
             return None
@@ -105,9 +107,9 @@ class Queue:
 def at_once(
     added: Iterable[str] = (), removed: Iterable[str] = (), modified: Iterable[str] = ()
 ) -> list[tuple[str, str]]:
-    """Return what happened at the same moment in the order in which it is entered, as (remote, op).
+    """Return simultaneous events in the order in which to add them, as (remote, op).
 
-    First who came, then who went, both sorted; then who changed. Source: pyjuju.
+    First the added units, then the removed ones, both sorted; then the modified ones. Source: pyjuju.
     """
     return [
         *((remote, ADDED) for remote in sorted(added)),

@@ -1,4 +1,4 @@
-"""Says which hook a unit runs next: those of its own life, then the end of relations, then what happened in others."""
+"""Decide which hook a unit runs next: first its own hooks, then those that end relations, then those of events."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ _REACHED = {INSTALL: INSTALLED, START: STARTED, STOP: STOPPED}
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Where a unit stands.
+    """The state of a unit.
 
-    :param state: NEW, INSTALLED, STARTED or STOPPED: the one it reached last
-    :param error: one of the values of ERRORS, "" for none
-    :param tried: the run in which its hook failed, "" where it is to be tried again in any
-    :param dying: it is to be stopped and removed
-    :param charm: digest of the charm it was told of, `digest` that of its service's now
-    :param configured: digest of the settings it was told of, "" for none; `config` that of its service's now
+    :param state: the last state that it reached: NEW, INSTALLED, STARTED or STOPPED
+    :param error: one of the values of ERRORS; "" for none
+    :param tried: the run in which its hook failed; "" if any run may retry it
+    :param dying: whether it is being stopped and removed
+    :param charm: digest of the charm that it knows
+    :param digest: digest of its service's current charm
+    :param configured: digest of the settings that it knows; "" for none
+    :param config: digest of its service's current settings
     """
 
     state: str = NEW
@@ -47,16 +49,16 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """Where a unit stands in a relation that it has entered and not left.
+    """The state of a unit in a relation that it has entered and not left.
 
     :param number: the store's key of the relation
-    :param name: as the unit's service calls it
-    :param id: as hooks know the relation: NAME:NUMBER
-    :param dying: the relation is to be broken off
-    :param failed: the hook that failed there, "" for none
-    :param tried: the run in which it did, "" where it is to be tried again in any
-    :param members: the remote units it was told of
-    :param events: (at, remote, op) of what has happened since, in this order
+    :param name: the relation's name in the unit's service
+    :param dying: whether the relation is ending
+    :param failed: the hook that failed there; "" for none
+    :param tried: the run in which it failed; "" if any run may retry it
+    :param members: the remote units that were announced to the unit
+    :param events: (at, remote, op) of the queued events, in order
+    :param id: the relation's id for hooks: NAME:NUMBER
     """
 
     number: int
@@ -69,7 +71,7 @@ class Entered:
     id: str = ""
 
     def queue(self) -> Queue:
-        """Return what is due there."""
+        """Return the events that are due in the relation."""
         queue = Queue(self.members)
         for at, remote, op in self.events:
             queue.happened(remote, op, at)
@@ -81,10 +83,10 @@ class Due:
     """A hook that is due.
 
     :param hook: its name, such as "install" or "db-relation-joined"
-    :param relation: number of the relation that it is about, None for none
-    :param kind: JOINED, CHANGED, DEPARTED or BROKEN; "" where it is about no relation
-    :param remote: the unit it is about, "" for none
-    :param members: the remote units that it sees there, sorted
+    :param relation: the store's key of its relation; None if it is not about a relation
+    :param kind: JOINED, CHANGED, DEPARTED or BROKEN; "" if it is not about a relation
+    :param remote: the remote unit; "" for none
+    :param members: the remote units that the hook sees in the relation, sorted
     """
 
     hook: str
@@ -95,72 +97,72 @@ class Due:
 
 
 def files(hook: str) -> tuple[str, ...]:
-    """Return the names that the program of a hook may have: the first one that is there is run."""
+    """Return the possible file names of a hook. The first one that exists is run."""
     return (UPGRADE, "upgrade") if hook == UPGRADE else (hook,)
 
 
 def shown(state: str, error: str) -> str:
-    """Return the state of a unit in one word: the error, where it is in one."""
+    """Return the state of a unit as one word: its error state, if it has one."""
     return error or state
 
 
 def failed_hook(error: str) -> str:
-    """Return the hook whose failure a unit's error state comes from."""
+    """Return the hook whose failure caused a unit's error state."""
     return _FAILED[error]
 
 
 def reached(state: str, hook: str) -> str:
-    """Return the state of a unit after a hook of its own has succeeded."""
+    """Return the state of a unit after one of its own hooks succeeded."""
     return _REACHED.get(hook, state)
 
 
 def due(life: Life, relations: Sequence[Entered], run: str | None) -> Due | None:
-    """Return the hook that is due for a unit, None for none.
+    """Return the hook that is due for a unit; None if no hook is due.
 
-    :param relations: those it is in, in any order
-    :param run: what failed in this run is not tried in it again; None: it is
+    :param relations: the unit's relations, in any order
+    :param run: don't retry hooks that failed in this run; None: retry all failed hooks
     """
     if life.error and life.tried and life.tried == run:
         return None
     ordered = sorted(relations, key=lambda each: each.number)
     if life.dying:
-        # A unit that goes leaves all its relations before it stops. Source: juju 2.
+        # A dying unit leaves all its relations before it stops. Source: juju 2.
         return _ending(ordered, run) or _stop(life, ordered)
     own = _own(life)
     return Due(own) if own else _ending([each for each in ordered if each.dying], run) or _happened(ordered, run)
 
 
 def over(life: Life, relations: Sequence[Entered]) -> bool:
-    """Say whether a dying unit has no hook left to run, in this run or another."""
+    """Return whether a unit is dying and has no hook left to run, in this run or another."""
     return life.dying and due(life, relations, None) is None
 
 
 def _own(life: Life) -> str:
-    """Return the hook of a living unit's own life that is due, "" for none."""
+    """Return the due hook of a unit that is not about a relation; "" for none. The unit is not dying."""
     if life.state == NEW:
         return INSTALL
     if life.charm != life.digest:
         return UPGRADE
     if life.configured != life.config:
         return CONFIG
-    # What is in one of these states has had its hook fail, though nothing else says so any more.
+    # In these states a hook failed and must be repeated, even if the digests are equal again.
     again = failed_hook(life.error) if life.error in (ERRORS[CONFIG], ERRORS[UPGRADE]) else ""
     return again or (START if life.state == INSTALLED else "")
 
 
 def _stop(life: Life, relations: Sequence[Entered]) -> Due | None:
-    """Return the last hook of a dying unit: one that was never started has none."""
+    """Return the stop hook of a dying unit; None if it was never started or is still in relations."""
     started = life.state == STARTED or life.error == ERRORS[START]
     return Due(STOP) if started and not relations else None
 
 
 def _ending(relations: Sequence[Entered], run: str | None) -> Due | None:
-    """Return the next hook by which a unit leaves relations: departed for each member, then broken."""
+    """Return the next hook with which a unit leaves relations: departed for each member, then broken."""
     return next((ended(each) for each in relations if not _waits(each, run)), None)
 
 
 def ended(relation: Entered) -> Due:
-    """Return the next hook by which a unit leaves a relation."""
+    """Return the next hook with which a unit leaves a relation."""
     first, *others = sorted(relation.members) or [""]
     if not first:
         return Due(f"{relation.name}-relation-{BROKEN}", relation.number, BROKEN)
@@ -168,7 +170,7 @@ def ended(relation: Entered) -> Due:
 
 
 def _happened(relations: Sequence[Entered], run: str | None) -> Due | None:
-    """Return the hook for what happened first in all relations that do not end."""
+    """Return the hook for the first event in all relations that are not ending; None for no event."""
     waiting = []
     for each in relations:
         event = None if each.dying or _waits(each, run) else each.queue().first()
@@ -178,7 +180,7 @@ def _happened(relations: Sequence[Entered], run: str | None) -> Due | None:
 
 
 def happening(relation: Entered) -> Due | None:
-    """Return the hook for what happened first in a relation that does not end, None for nothing."""
+    """Return the hook for the first event in a relation that is not ending; None for no event."""
     queue = relation.queue()
     event = queue.next()
     if event is None:
@@ -193,8 +195,8 @@ def _waits(relation: Entered, run: str | None) -> bool:
 
 
 def leader(units: Mapping[int, bool]) -> int | None:
-    """Return the number of the leader: the lowest one that is not dying, else the lowest; None where there is none.
+    """Return the number of the leader: the lowest that is not dying, otherwise the lowest; None without units.
 
-    :param units: number → whether it is dying, of the units that are not gone
+    :param units: number → whether the unit is dying, for the units that are not gone
     """
     return min((number for number, dying in units.items() if not dying), default=min(units, default=None))
