@@ -42,7 +42,10 @@ class Spec:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the spec that a row contains as JSON. Raises TypeError for an unknown key."""
+        """Return the spec that a row contains as JSON.
+
+        :raises TypeError: a key is unknown
+        """
         values: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in stored.items()}
         return cls(**values)
 
