@@ -103,7 +103,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         if attrs.get(name) and not given:
             raise ValueError("%s is for new content, and none is given" % name)
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
-        raise ValueError("validate needs {} where the path of the file to look at goes")
+        raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
 file.to_wire(files.to_wire)

@@ -96,7 +96,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
     if attrs.get("after") and attrs.get("before"):
         raise ValueError("after and before can't go together")
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
-        raise ValueError("validate needs {} where the path of the file to look at goes")
+        raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
 @line_in_file.check

@@ -93,7 +93,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
     """
     for text in tags:
         if not _TAG.fullmatch(text):
-            raise click.BadParameter(f"{text!r} is no tag: letters, digits and _ . : - make one.")
+            raise click.BadParameter(f"{text!r} is not a valid tag. Use letters, digits and _ . : -")
     from statecfg.store import hosts
 
     with HostStore(place) as known:

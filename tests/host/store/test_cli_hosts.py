@@ -75,7 +75,7 @@ def test_tags(run: Run) -> None:
     assert run("tag", "web1", "canary", "--remove").out == "web1: no tags\n"
     for wrong in ("", "a b", "-x", "\x1b[31m", "x" * 101):
         ran = run("tag", "web1", "--", wrong, code=5)
-        assert "is no tag" in ran.err and "\x1b" not in ran.err
+        assert "is not a valid tag" in ran.err and "\x1b" not in ran.err
 
 
 def test_metadata(run: Run) -> None:
