@@ -114,11 +114,9 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         if stat is None:
             return []
         text = line_edits.content(world, path)
-        return (
-            []
-            if lines.without_line(text, line, match) == text
-            else [line_edits.remove_line(path, line, match, **checks)]
-        )
+        if lines.without_line(text, line, match) == text:
+            return []
+        return [line_edits.remove_line(path, line, match, **checks)]
     where = {"match": match, "after": attrs.get("after"), "before": attrs.get("before")}
     mode, text = paths.mode_bits(attrs.get("mode")), ""
     if stat is not None:

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-import contextvars
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from statecfg import dialects
 from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem, collecting, problem, report, reporting, suggest
-from statecfg.run.hook_failure import HookFailure
+from statecfg.run import evaluation
+from statecfg.run.reshaping import HookedHost, call_hooks
 
 if TYPE_CHECKING:
-    from statecfg.graph.graph import Graph
-    from statecfg.graph.nodes import Node
     from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
-    from statecfg.playbook.secrets import Secret
     from statecfg.playbook.services import Relation
     from statecfg.run.declared import ServiceWork
     from statecfg.run.fleet import Job
+    from statecfg.run.hook_failure import HookFailure
+    from statecfg.run.reshaping import Reshape
 
-    _Evaluated = tuple[Graph, Mapping[str, Mapping[str, Any]], Mapping[str, Secret]]
-
-
-AT_ONCE = 16  # maximum number of hosts whose hooks are called concurrently
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
-
-
-class Reshape(Protocol):
-    """The interface that may change the graphs of hosts before compilation, such as HTTP hooks (`hooks.reconcile`)."""
-
-    def concerns(self, host: str) -> Sequence[str]:
-        """Return the names of the hooks that may change the graph of a host."""
-
-    def reshape(
-        self, host: Host, playbook: str, graph: Graph, variables: Mapping[str, Any], secrets: Mapping[str, str]
-    ) -> Graph:
-        """Return the changed graph of a host.
-
-        :param playbook: the name of the owning playbook
-        :param graph: the evaluated graph
-        :param variables: the variables of the host's plays
-        :param secrets: name → value of the secrets in the graph and the variables
-        :raises HookFailure: if a hook failed and ends the run on this host
-        :raises InvalidInput: if the changed graph is invalid
-        """
 
 
 @dataclass(frozen=True)
@@ -297,70 +270,28 @@ def _reshaped(
         return list(kept.values()), failed
     project = chosen.project
     mine = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
-    asked = [_Asked(host, _evaluated(host, plays, choice)) for host, plays in mine]
-    _side_by_side([partial(each.ask, reshape, owner(project, path, choice.instance)) for each in asked])
-    for each in asked:
+    called = [
+        HookedHost(
+            host, evaluation.evaluate(host, plays, choice.extra, choice.tags), owner(project, path, choice.instance)
+        )
+        for host, plays in mine
+    ]
+    call_hooks(called, reshape)
+    for each in called:
         name = each.host.name
         if each.failure is not None:
             del kept[name]
             failed.append(each.failure)
             continue
         with collecting() as found, reporting():
-            report(*each.found)
+            report(*each.problems)
             if each.graph is not None:
-                definition = _compiled(each.host, each.graph, each.evaluated, project)
+                definition = evaluation.definition(each.host, each.graph, each.evaluated, project)
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.
         told = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
         report(*(replace(item, detail=item.detail + told) for item in found))
     return list(kept.values()), failed
-
-
-class _Asked:
-    """A host whose hooks are called. `graph` is the result, None if a hook failed or returned no valid graph."""
-
-    def __init__(self, host: Host, evaluated: _Evaluated) -> None:
-        self.host, self.evaluated = host, evaluated
-        self.graph: Graph | None = None
-        self.failure: HookFailure | None = None
-        self.found: list[Problem] = []
-
-    def ask(self, reshape: Reshape, playbook: str) -> None:
-        """Call the hooks."""
-        graph, own, used = self.evaluated
-        variables = {name: value for play in own.values() for name, value in play.items()}
-        known = {name: value.reveal() for name, value in used.items()}
-        with collecting() as self.found, reporting():
-            try:
-                self.graph = reshape.reshape(self.host, playbook, graph, variables, known)
-            except HookFailure as error:
-                self.failure = error
-
-
-def _side_by_side(calls: Sequence[Callable[[], None]]) -> None:
-    """Make calls in up to `AT_ONCE` threads, each in a copy of this context; if calls fail, raise the first error."""
-    left = [(contextvars.copy_context(), call) for call in reversed(calls)]
-    raised: list[BaseException] = []
-
-    def work() -> None:
-        while not raised:
-            try:
-                context, call = left.pop()
-            except IndexError:
-                return
-            try:
-                context.run(call)
-            except BaseException as error:  # raised again below, in the calling thread
-                raised.append(error)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(calls)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():  # a join without timeout would delay Ctrl-C
-            thread.join(0.5)
-    if raised:
-        raise raised[0]
 
 
 class _Shared:
@@ -439,76 +370,5 @@ def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list
 
 
 def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:
-    evaluated = _evaluated(host, plays, choice)
-    return _compiled(host, evaluated[0], evaluated, project)
-
-
-def _evaluated(host: Host, plays: Sequence[Play], choice: Choice) -> _Evaluated:
-    """Return the graph of a host, node name → variables of its play, and the secrets in both."""
-    from statecfg.graph import opaque
-
-    # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
-    with opaque.recording() as used:
-        graph, own = _graph(host, plays, choice)
-    return graph, own, dict(used)
-
-
-def _compiled(host: Host, graph: Graph, evaluated: _Evaluated, project: Project) -> Definition:
-    """Return the definition of a host.
-
-    :param graph: the evaluated graph, or the graph that hooks made of it
-    :param evaluated: the result of `_evaluated`
-    """
-    from statecfg.graph import opaque
-    from statecfg.playbook.compile import WireContext, compile_graph
-
-    _, own, known = evaluated
-    with opaque.recording() as used:
-        definition = compile_graph(graph, WireContext(host.name, host.vars, host.groups, project.root, own))
-    found = opaque.by_name((name, value.reveal()) for name, value in (*known.items(), *used.items()))
-    return replace(definition, secrets=opaque.by_name([*found.items(), *definition.secrets.items()]))
-
-
-def _graph(host: Host, plays: Sequence[Play], choice: Choice) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:
-    """Return the graph of a host, and node name → variables of the play that declares the node."""
-    from statecfg.graph.graph import merge_graphs
-    from statecfg.playbook.plays import HostContext, Vars, evaluate
-
-    made: list[Graph] = []
-    own: dict[str, Mapping[str, Any]] = {}
-    for play, given in _with_others(host, plays, choice):
-        merged = play.variables(host.vars, given, host.name, host.groups)
-        context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
-        made.append(evaluate(play, context))
-        own.update((node.provides, merged) for node in made[-1].nodes())
-    graph = merge_graphs(*made)
-    return (tagged(graph, choice.tags) if choice.tags else graph), own
-
-
-def _with_others(host: Host, plays: Sequence[Play], choice: Choice) -> Iterator[tuple[Play, Mapping[str, Any]]]:
-    """Yield each play and the plays that its service includes from another playbook, with the overriding variables.
-
-    A service's variables override those of the plays that it includes.
-    """
-    for play in plays:
-        yield play, choice.extra
-        if play.others:
-            merged = play.variables(host.vars, choice.extra, host.name, host.groups)
-            own = {name: merged[name] for name in play.vars}
-            yield from ((other, {**own, **choice.extra}) for other in play.others)
-
-
-def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
-    """Return the nodes that have one of the tags, and all nodes that they require, directly or indirectly."""
-    from statecfg.graph.graph import Graph as Graphs
-
-    wanted = frozenset(tags)
-    nodes = {node.provides: node for node in graph.nodes()}
-    left = [node for node in nodes.values() if node.broken or wanted.intersection(node.options.get("tags") or ())]
-    kept: dict[str, Node] = {}
-    while left:
-        node = left.pop()
-        if node.provides not in kept:
-            kept[node.provides] = node
-            left.extend(nodes[name] for name in node.requires if name in nodes)
-    return Graphs(None, [Graphs(node) for node in nodes.values() if node.provides in kept])
+    evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
+    return evaluation.definition(host, evaluated.graph, evaluated, project)

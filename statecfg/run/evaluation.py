@@ -1,0 +1,106 @@
+"""Evaluates the plays of a host to its graph, and compiles the graph to what the host gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statecfg.graph.graph import Graph
+    from statecfg.graph.nodes import Node
+    from statecfg.playbook.compile import Definition
+    from statecfg.playbook.inventory import Host
+    from statecfg.playbook.plays import Play
+    from statecfg.playbook.project import Project
+    from statecfg.playbook.secrets import Secret
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The result of evaluating the plays of a host.
+
+    :param variables: node name → variables of the play that declares the node
+    :param secrets: the secrets in the graph and the variables
+    """
+
+    graph: Graph
+    variables: Mapping[str, Mapping[str, Any]]
+    secrets: Mapping[str, Secret]
+
+
+def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: Sequence[str]) -> Evaluated:
+    """Evaluate the plays of a host.
+
+    :param extra: variables that override all others
+    :param tags: tags of resources, none for all resources
+    """
+    from statecfg.graph import opaque
+
+    # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
+    with opaque.recording() as used:
+        graph, variables = _graph(host, plays, extra)
+    return Evaluated(tagged(graph, tags) if tags else graph, variables, dict(used))
+
+
+def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project) -> Definition:
+    """Return the definition of a host.
+
+    :param graph: the evaluated graph, or the graph that hooks made of it
+    """
+    from statecfg.graph import opaque
+    from statecfg.playbook.compile import WireContext, compile_graph
+
+    context = WireContext(host.name, host.vars, host.groups, project.root, evaluated.variables)
+    with opaque.recording() as used:
+        compiled = compile_graph(graph, context)
+    secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
+    return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
+
+
+def _graph(
+    host: Host, plays: Sequence[Play], extra: Mapping[str, Any]
+) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:
+    """Return the graph of a host, and node name → variables of the play that declares the node."""
+    from statecfg.graph.graph import merge_graphs
+    from statecfg.playbook.plays import HostContext, Vars, evaluate
+
+    made: list[Graph] = []
+    own: dict[str, Mapping[str, Any]] = {}
+    for play, given in _with_others(host, plays, extra):
+        merged = play.variables(host.vars, given, host.name, host.groups)
+        context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
+        made.append(evaluate(play, context))
+        own.update((node.provides, merged) for node in made[-1].nodes())
+    return merge_graphs(*made), own
+
+
+def _with_others(
+    host: Host, plays: Sequence[Play], extra: Mapping[str, Any]
+) -> Iterator[tuple[Play, Mapping[str, Any]]]:
+    """Yield each play and the plays that its service includes from another playbook, with the overriding variables.
+
+    A service's variables override those of the plays that it includes.
+    """
+    for play in plays:
+        yield play, extra
+        if play.others:
+            merged = play.variables(host.vars, extra, host.name, host.groups)
+            own = {name: merged[name] for name in play.vars}
+            yield from ((other, {**own, **extra}) for other in play.others)
+
+
+def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
+    """Return the nodes that have one of the tags, and all nodes that they require, directly or indirectly."""
+    from statecfg.graph.graph import Graph as Graphs
+
+    wanted = frozenset(tags)
+    nodes = {node.provides: node for node in graph.nodes()}
+    left = [node for node in nodes.values() if node.broken or wanted.intersection(node.options.get("tags") or ())]
+    kept: dict[str, Node] = {}
+    while left:
+        node = left.pop()
+        if node.provides not in kept:
+            kept[node.provides] = node
+            left.extend(nodes[name] for name in node.requires if name in nodes)
+    return Graphs(None, [Graphs(node) for node in nodes.values() if node.provides in kept])
