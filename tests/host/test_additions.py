@@ -147,19 +147,20 @@ def check(node: HostNode, world: World) -> list[Action]:
 
 
 def add_attribute(copy: Copy) -> None:
-    copy.insert("resources/file.py", "    backup: Optional[Suffix]", "    heading: Optional[Content] = None,\n")
-    copy.insert("resources/file.py", "    :param backup:", "    :param heading: the first line of the content\n")
+    path = "resources/file.py"
+    copy.insert(path, "    backup: Suffix", "    longest: int | None = None,\n")
+    copy.insert(path, "    :param backup:", "    :param longest: maximum length of the content\n")
+    check = '    if attrs.get("longest") is not None and len(attrs["content"]) > attrs["longest"]:\n'
     copy.insert(
-        "resources/file.py",
-        "    elif isinstance(content, (str, bytes, Blob)):",
-        '    elif attrs.get("heading"):\n        content = Blob.of(attrs["heading"] + "\\n" + content)\n',
+        path, '    for name in ("validate", "backup")', f'{check}        raise ValueError("content is too long")\n'
     )
-    copy.write(
-        "site.yml",
-        f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: body\n    heading: first\n",
-    )
+    play = f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: text\n    longest: "
+    copy.write("site.yml", f"{play}3\n")
+    copy.run("apply", "site.yml", "--yes", code=5)
+    assert not (copy.project / "made").exists()
+    copy.write("site.yml", f"{play}4\n")
     copy.run("apply", "site.yml", "--yes")
-    assert (copy.project / "made").read_text() == "first\nbody"
+    assert (copy.project / "made").read_text() == "text"
 
 
 def add_transport(copy: Copy) -> None:

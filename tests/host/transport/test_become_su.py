@@ -93,7 +93,7 @@ def test_a_wrong_password_is_sent_once(ann: Connection, sent: list[bytes]) -> No
 def test_a_missing_password_is_asked_for_and_nothing_is_sent(ann: Connection, sent: list[bytes]) -> None:
     with pytest.raises(BecomeFailed, match="su asks for a password: pass -K") as caught:
         open_become(ann, GREETER, Become("su"))
-    assert "the one of root" in caught.value.hint
+    assert "the password of root" in caught.value.hint
     assert sent == []
 
 
