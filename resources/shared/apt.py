@@ -383,6 +383,6 @@ def choice(
     if name not in steps and unpacked is None:
         alone = sorted(together(world, {name: wanted}))
         if alone:
-            raise CheckError("%s is no package itself; %s provides it: name that one" % (name, ", ".join(alone)))
-        raise CheckError("%s is no package itself; one that provides it is installed: name that one" % name)
+            raise CheckError("%s is a virtual package, provided by %s; use that name" % (name, ", ".join(alone)))
+        raise CheckError("%s is a virtual package, provided by an installed package; use that package's name" % name)
     return steps

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, CheckError, Node, Unknown, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import access
@@ -167,18 +167,6 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         if other.attrs.get("path") == parent and not other.attrs.get("absent"):
             raise CheckError("its directory %s is not there yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
-
-
-def required(node: Node, nodes: Mapping[str, Node]) -> set[str]:
-    """Return the names of the nodes that a node requires, directly or indirectly."""
-    found: set[str] = set()
-    waiting = list(node.requires)
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name in nodes:
-            found.add(name)
-            waiting.extend(nodes[name].requires)
-    return found
 
 
 def look(world: World, path: str, determined: bool = True) -> Stat | None:

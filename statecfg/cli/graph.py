@@ -40,7 +40,7 @@ def command(playbook: str, kind: str | None, target: str | None, no_color: bool,
     chosen: Selection = take(Selection, given)
     kind = kind or _of_name(target)
     if kind == "png" and target is None and sys.stdout.isatty():
-        raise click.UsageError("A PNG picture is no text for a terminal: name a file with -o.")
+        raise click.UsageError("Cannot print a PNG picture to a terminal. Name a file with -o.")
     from statecfg.cli import session
     from statecfg.run.prepare import offline
     from statecfg.views import pictures

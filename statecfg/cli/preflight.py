@@ -59,7 +59,7 @@ def _config(settings: Settings) -> Iterable[Problem]:
     try:
         ssh_config.load(settings.ssh_config)
     except ssh_config.ConfigProblem as wrong:
-        yield problem("SC0301", f"ssh_config: {wrong}", "mend it, or name another one: --ssh-config FILE")
+        yield problem("SC0301", f"ssh_config: {wrong}", "fix the file, or name another one with --ssh-config FILE")
 
 
 def _keys(host: Host, settings: Settings, warned: set[str]) -> list[Problem]:

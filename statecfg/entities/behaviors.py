@@ -41,7 +41,7 @@ def check(execution: Mapping[str, Any], project: Project | None = None) -> list[
         return []
     properties = execution.get("execution_properties")
     if properties is not None and not isinstance(properties, Mapping):
-        return ["execution_properties is no object"]
+        return ["execution_properties is not an object"]
     found = list(_wrong_timeout(properties or {}))
     root = project.root if project is not None else None
     if kind == "WebHook":

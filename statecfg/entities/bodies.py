@@ -37,7 +37,7 @@ def check(value: Any, where: str, depth: int = 0) -> None:
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
             raise bad(f"{where}: the character U+0000 and halves of surrogate pairs are not allowed.")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise bad(f"{where}: {value} is no JSON number.")
+        raise bad(f"{where}: {value} is not a JSON number.")
     elif isinstance(value, int) and abs(value) >= 1 << 4096:
         raise bad(f"{where}: a number has more than 1233 digits.")
     elif isinstance(value, dict):

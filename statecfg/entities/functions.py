@@ -140,7 +140,7 @@ def call(request: Json, update: Callable[[Json], None]) -> Json:
     try:
         text = json.dumps(result, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        return {"ok": False, "error": f"{request['id']} returned what is no JSON: {error}"}
+        return {"ok": False, "error": f"{request['id']} returned something that is not JSON: {error}"}
     if len(text) > LARGEST:
         return {"ok": False, "error": f"{request['id']} returned {len(text)} bytes; at most {LARGEST} are kept"}
     return {"ok": True, "result": result}

@@ -191,7 +191,7 @@ def _shown(piece: str | _Value, data: Mapping[str, Any]) -> str:
         value = piece.default
     if isinstance(value, Mapping | list):
         raise TemplateError(
-            f"the template's ${{{piece.written}}} is no single value; entity_string is all of an entity"
+            f"the template's ${{{piece.written}}} is not a single value; use entity_string for the whole entity"
         )
     text = json.dumps(value) if isinstance(value, bool | int | float) else str(value)
     return json.dumps(text, ensure_ascii=False)[1:-1] if "json_string" in piece.builtins else text

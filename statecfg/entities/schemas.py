@@ -65,7 +65,7 @@ def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
         return "a number is too large to be looked at by multipleOf"
     except (AttributeError, TypeError, ValueError):
         # A reference inside the schema may name any JSON, which was never checked as a schema.
-        return "the type's schema refers to what is no schema"
+        return "a reference in the schema does not point to a schema"
     if problem is None:
         return ""
     place = ".".join(map(str, problem.absolute_path))

@@ -252,7 +252,7 @@ def type_behavior(connection: Any, kind: EntityType, behavior: str) -> Behavior:
     named = records.every(connection, tables.behavior, owner=kind.id, id=behavior)
     found = rows.effective(connection, kind, named[0].ref if named else behavior)
     if found is None:
-        raise bad(f"{behavior[:200]} is no behavior of {kind.id}.", SCOPE)
+        raise bad(f"{behavior[:200]} is not a behavior of {kind.id}.", SCOPE)
     return found
 
 
@@ -290,7 +290,8 @@ def _check_interfaces(connection: Any, interfaces: list[str], hooks: Mapping[str
     refs = {row.ref for row in records.every(connection, tables.behavior, owner=interfaces)}
     for name, behavior in hooks.items():
         if behavior not in refs:
-            raise bad(f"hooks.{name}: {behavior[:200]} is no behavior of an interface that the type implements.", SCOPE)
+            detail = f"{behavior[:200]} is not a behavior of an interface that the type implements."
+            raise bad(f"hooks.{name}: {detail}", SCOPE)
 
 
 def _implement(connection: Any, id: str, interfaces: list[str]) -> None:

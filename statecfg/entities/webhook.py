@@ -48,7 +48,7 @@ def wrong(execution: Mapping[str, Any]) -> list[str]:
     template = (execution.get("execution_properties") or {}).get("template")
     content = template.get("content") if isinstance(template, Mapping) else template
     if content is not None and not isinstance(content, str):
-        found.append("template.content is no text")
+        found.append("template.content is not text")
     elif content:
         try:
             payload.check(content)
@@ -209,7 +209,7 @@ class _Reading:
         except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict):
-            return _failed(f"the webhook's answer is no task in JSON: {_clip(body)}")
+            return _failed(f"the webhook's answer is not a task in JSON: {_clip(body)}")
         status = said.get("status")
         result = said.get("result")
         content = result.get("resultContent") if isinstance(result, dict) else result

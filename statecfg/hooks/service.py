@@ -196,7 +196,7 @@ def _read(body: bytes) -> Request:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(given, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     factor = given.get("formFactor")
     name = factor.get("name") if isinstance(factor, dict) else factor
     found = given.get("object")

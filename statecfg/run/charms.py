@@ -168,7 +168,8 @@ class _Files:
                 self.size += status.st_size
                 self.files[name] = (0o755 if status.st_mode & 0o111 else 0o644, path)
             else:
-                report(problem("SC0703", f"{path} is no file", "a charm holds files, links to them, and directories"))
+                help = "a charm may hold regular files, links to them, and directories"
+                report(problem("SC0703", f"{path} is not a regular file", help))
             yield
 
     def _nameable(self, name: str, path: Path) -> bool:
@@ -294,7 +295,7 @@ def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tupl
             interface = parts.get("interface") if isinstance(parts, dict) else parts
             if not isinstance(name, str) or not RELATION.match(name) or not isinstance(interface, str):
                 example = f"write {kind}: {{db: {{interface: mysql}}}}"
-                report(problem("SC0703", f"`{name}` of `{kind}:` is no relation", example, _line(path, str(name))))
+                report(problem("SC0703", f"`{name}` of `{kind}:` is not a relation", example, _line(path, str(name))))
             elif name in found:
                 detail = f"`{name}` stands in `{found[name][0]}:` and in `{kind}:`"
                 report(problem("SC0703", detail, "rename one", _line(path, name)))

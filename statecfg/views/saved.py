@@ -72,7 +72,7 @@ def _moment(text: str) -> str:
 def _commit(made: Mapping[str, Any]) -> str:
     commit, modified = made.get("commit"), made.get("modified")
     if not isinstance(commit, str):
-        return "none: there is no git repository, or git can't read it"
+        return "unknown: this is not a git repository, or git cannot read it"
     if not isinstance(modified, list):
         return f"{commit} (git could not say whether anything was modified)"
     if modified:

@@ -198,10 +198,11 @@ def read(name: str) -> Json:
     except (ValueError, RecursionError) as error:
         if name.endswith(".json"):
             place = SourceLocation(shown, getattr(error, "lineno", 1))
-            raise InvalidInput([problem("SC0804", f"it is no JSON: {error}", "", place)]) from None
+            raise InvalidInput([problem("SC0804", f"invalid JSON: {error}", "", place)]) from None
         value = yaml_tree.plain(yaml_text.parse(data, shown, "a mapping"))
     if not isinstance(value, dict):
-        raise InvalidInput([problem("SC0804", "it is no mapping of keys to values", "", SourceLocation(shown, 1))])
+        detail = "the content must be a mapping of keys to values"
+        raise InvalidInput([problem("SC0804", detail, "", SourceLocation(shown, 1))])
     return dict(value)
 
 
@@ -226,7 +227,7 @@ def _put(target: Json, keys: Sequence[str], value: Any, text: str) -> None:
     for key in keys[:-1]:
         below = target.setdefault(key, {})
         if not isinstance(below, dict):
-            raise click.BadParameter(f"{text!r}: {key} is no mapping", param_hint="--set")
+            raise click.BadParameter(f"{text!r}: {key} is not a mapping", param_hint="--set")
         target = below
     target[keys[-1]] = value
 

@@ -14,7 +14,8 @@ from statecfg.hooks.http.address import AddressError, resolve
 from statecfg.hooks.http.calls import Failure, Reply
 from statecfg.hooks.http.described import described, leak
 from statecfg.hooks.registration.model import HttpHook, Registration
-from statecfg.remote.hooks.on_failure import CONTINUED, FAILED, OK, OWED, RULES
+from statecfg.remote.graph.names import HookStatus
+from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import objects
 from statecfg.store.objects import Reconciled
@@ -87,7 +88,7 @@ class Asking:
         if error is None or error.proceed or error.permanent:
             objects.forget_owed(self.store, known, hook.name, phase)
         if error is None:
-            self.log(hook, phase, known, OK)
+            self.log(hook, phase, known, HookStatus.OK)
             return
         message = error.message or "it gave no message"
         continues = error.proceed or RULES[hook.on_failure].continues
@@ -95,7 +96,7 @@ class Asking:
         if not error.proceed and not error.permanent:
             wait = wait_after(max(attempts, 1))
             again = objects.owe(self.store, known, hook.name, phase, attempts, wait, message).next
-        status = CONTINUED if continues else OWED if again is not None else FAILED
+        status = HookStatus.CONTINUED if continues else HookStatus.OWED if again is not None else HookStatus.FAILED
         self.log(hook, phase, known, status, message)
         if not continues:
             raise HookFailure(hook.name, known.host, phase, message, again)
@@ -103,7 +104,7 @@ class Asking:
     def log(self, hook: Registration, phase: str, known: Reconciled, status: str, error: str = "") -> None:
         """Add the result of a call to the report and to the log."""
         entry = self.enter(known.host, hook.name, phase, status, error)
-        severity = {OK: "info", CONTINUED: "warn"}.get(status, "error")
+        severity = {HookStatus.OK: "info", HookStatus.CONTINUED: "warn"}.get(status, "error")
         objects.log(self.store, known, severity, {key: value for key, value in entry.items() if value is not None})
 
     def enter(self, host: str, hook: str, phase: str, status: str, error: str) -> Json:

@@ -162,7 +162,7 @@ class Children:
         if spec is None:
             spec = {}
         if not isinstance(spec, dict):
-            self._refuse(key, "has a `spec` that is no map")
+            self._refuse(key, "has a `spec` that is not a map")
             return {}
         kind = registry.find(type_name, self.hook.position)
         fields = schema.of(kind).fields if kind is not None else {}
@@ -191,7 +191,7 @@ class Children:
         if given is None:
             return list(before)
         if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
-            self._refuse(key, f"has a `{field}` that is no list of names")
+            self._refuse(key, f"has a `{field}` that is not a list of names")
             return list(before)
         return given
 

@@ -26,7 +26,8 @@ from statecfg.hooks.http.held import Held
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import Registration
 from statecfg.problems import InvalidInput
-from statecfg.remote.hooks.on_failure import FAILED, OWED, RULES
+from statecfg.remote.graph.names import HookStatus
+from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import Busy, objects
 from statecfg.store.objects import Reconciled
@@ -149,7 +150,7 @@ class Reconciler:
                 first = error.problems[0]
                 reply = Reply(error=Failure(first.detail, permanent=True))
                 if not RULES[hook.on_failure].continues:
-                    self.asking.log(hook, PRE_RECONCILE, known, FAILED, first.detail)
+                    self.asking.log(hook, PRE_RECONCILE, known, HookStatus.FAILED, first.detail)
                     raise
         self.asking.finish(hook, PRE_RECONCILE, known, reply, attempts)
         return known, graph
@@ -179,7 +180,7 @@ class Reconciler:
             for name in unknown:
                 error = f"its finalizer {name} exists, but no hook of that name is registered for this host"
                 error += "; register it again, or pass --no-hooks"
-                self.asking.enter(host, name.removeprefix(FINALIZER), FINALIZE, FAILED, error)
+                self.asking.enter(host, name.removeprefix(FINALIZER), FINALIZE, HookStatus.FAILED, error)
             if not known.finalizers:
                 objects.forget(self.store, known)
         return Finalized(ok and not unknown, self.fired.get(host, [])[before:], known.finalizers)
@@ -245,7 +246,7 @@ def retry_due(store: Store, project: Project, now: float | None = None) -> list[
         about = {"host": item.host, "playbook": item.playbook}
         if item.phase == PRE_RECONCILE:
             error = f"{item.error}; an apply of {item.playbook} on {item.host} calls it again"
-            results.append({**about, **fired(item.hook, item.phase, OWED, error)})
+            results.append({**about, **fired(item.hook, item.phase, HookStatus.OWED, error)})
         elif not any(result.items() >= {**about, "event": FINALIZE}.items() for result in results):
             calls = reconciler.finalize(item.host, item.playbook).fired
             results += [{**about, **call} for call in calls]

@@ -78,7 +78,7 @@ def _capabilities(hook: Mapping, warnings: list[Problem]) -> tuple[str, ...]:
     for name in given:
         if name not in model.CAPABILITIES:
             help = suggest(name, model.CAPABILITIES, "there are")
-            warnings.append(problem("SC0608", f"`{name}` is no capability, so it means nothing", help, place))
+            warnings.append(problem("SC0608", f"`{name}` is not a known capability, so it is ignored", help, place))
     known = tuple(name for name in model.CAPABILITIES if name in given)
     if not known:
         help = f"capabilities: [{', '.join(model.CAPABILITIES)}]"

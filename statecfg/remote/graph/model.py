@@ -9,7 +9,7 @@ from statecfg.remote.graph.names import ActionStatus, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
     from statecfg.remote.graph.ops import Op
 
@@ -221,6 +221,18 @@ class Node(Record):
 
 
 HostNode = Node  # its public name, because `statecfg.Node` is the node of a graph
+
+
+def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
+    """Return the names of the nodes that a node requires, directly or indirectly."""
+    found: Set[str] = set()
+    waiting = list(node.requires)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in nodes:
+            found.add(name)
+            waiting.extend(nodes[name].requires)
+    return found
 
 
 class Action(Record):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 
-from statecfg.remote.graph.names import Outcome, ResourceEvent, State
-from statecfg.remote.hooks.on_failure import FAILED, OK, OWED
+from statecfg.remote.graph.names import HookStatus, Outcome, ResourceEvent, State
 from statecfg.remote.machine.changes import shown
 
 TYPE_CHECKING = False
@@ -224,16 +223,16 @@ class Lifecycle:
             else:
                 answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook.deadline))
                 end += answer.get("waited", 0.0)  # don't count the time in which other hosts' hooks ran
-            status = OK if answer["ok"] else hook.on_failure.status
+            status = HookStatus.OK if answer["ok"] else hook.on_failure.status
             told: Dict[str, Any] = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
             told["status"] = status
             told.update((key, answer[key]) for key in ("error", "severity", "entry", "metadata") if answer.get(key))
             self.tell(told)
             said = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
-            if status == OWED:
+            if status == HookStatus.OWED:
                 entity.owing.append([event, hook.name])
                 entity.why = said
-            elif status == FAILED:
+            elif status == HookStatus.FAILED:
                 return said
         return ""
 

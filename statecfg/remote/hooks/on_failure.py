@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from typing import Dict
 
 ABORT, CONTINUE, RETRY = "abort", "continue", "retry"
-OK, FAILED, CONTINUED, OWED = HookStatus.ALL
 
 
 class Rule:
     """What follows if a hook fails.
 
-    :param status: how the failed hook has ended: FAILED stops the host's run, OWED repeats the event in the next run
+    :param status: how the failed hook ended (`HookStatus`): FAILED stops the host's run, OWED repeats the event in the
+        next run
     :param repeats: an HTTP hook is called again until its deadline
     """
 
@@ -27,11 +27,11 @@ class Rule:
     @property
     def continues(self) -> bool:
         """Whether the host's run continues as if the hook had succeeded."""
-        return self.status == CONTINUED
+        return self.status == HookStatus.CONTINUED
 
 
 RULES: Dict[str, Rule] = {
-    ABORT: Rule(FAILED),
-    CONTINUE: Rule(CONTINUED),
-    RETRY: Rule(OWED, repeats=True),
+    ABORT: Rule(HookStatus.FAILED),
+    CONTINUE: Rule(HookStatus.CONTINUED),
+    RETRY: Rule(HookStatus.OWED, repeats=True),
 }

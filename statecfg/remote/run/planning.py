@@ -425,7 +425,7 @@ def as_action(item: Any, node: Node) -> Action:
     plain = {word(key): value for key, value in item.items()} if hasattr(item, "items") else {}
     function = plain.get("fn")
     if not callable(function) or plain.get("op") is None:
-        raise CheckError("the check of %s returned %.80r, which is no action" % (node.type, item))
+        raise CheckError("the check of %s returned %.80r, which is not an action" % (node.type, item))
     args = {word(key): value for key, value in (plain.get("args") or {}).items()}
     name = str(getattr(plain["op"], "name", plain["op"])).lstrip(":")
     return Action(name, args, lambda machine: machine.outside(function), plain.get("body") or ())

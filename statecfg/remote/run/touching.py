@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.model import required
 from statecfg.remote.machine.overlay import ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Collection, Dict, Hashable, Iterable, List, Mapping, Sequence, Set
+    from typing import AbstractSet, Dict, Hashable, Iterable, List, Mapping, Sequence
 
     from statecfg.remote.graph.model import Node
     from statecfg.remote.machine.overlay import Overlay
@@ -83,15 +84,3 @@ def _above(path: str) -> Iterable[str]:
     while path.count("/") > 1:
         path = path[: path.rindex("/")]
         yield path
-
-
-def required(node: Node, nodes: Mapping[str, Any]) -> Collection[str]:
-    """Return the names of the nodes that a node requires, directly or through others."""
-    found: Set[str] = set()
-    waiting = list(node.requires)
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name in nodes:
-            found.add(name)
-            waiting.extend(nodes[name].requires)
-    return found

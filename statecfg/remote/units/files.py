@@ -33,7 +33,7 @@ def folder(place: str, unit: str) -> str:
     :raises ValueError: the name is not a unit's name
     """
     if not _UNIT.fullmatch(unit):
-        raise ValueError("%.80r is no unit's name" % unit)
+        raise ValueError("%.80r is not the name of a unit" % unit)
     return os.path.join(place, UNITS, unit.replace("/", "-"))
 
 
@@ -66,7 +66,7 @@ def install(place: str, unit: str, digest: str, files: Files) -> None:
     own = folder(place, unit)
     for name in files:
         if name.startswith("/") or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
-            raise ValueError("%.80r is no path in a charm" % name)
+            raise ValueError("%.80r is not a path in a charm" % name)
     former = set(_record(own)["names"])
     os.makedirs(os.path.join(own, CHARM), exist_ok=True)
     _write_record(own, "", sorted(former | set(files)))

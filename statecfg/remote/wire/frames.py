@@ -125,9 +125,9 @@ def _header(text: bytes) -> Dict[str, Any]:
         _check_depth(text)
         header = loads(text.decode("utf-8", "surrogatepass"), DIGITS, unique=True)
     except (ValueError, RecursionError) as problem:
-        raise ProtocolError("a frame's header is no JSON: %s" % problem) from None
+        raise ProtocolError("a frame's header is not JSON: %s" % problem) from None
     if not isinstance(header, dict) or not isinstance(header.get("type"), str):
-        raise ProtocolError("a frame's header is no map with a type")
+        raise ProtocolError("a frame's header is not a map with a type")
     return header
 
 

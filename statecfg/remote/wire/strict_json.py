@@ -37,7 +37,7 @@ def _float(number: str) -> float:
 
 
 def _constant(name: str) -> Any:
-    raise ValueError("%s is no JSON" % name)
+    raise ValueError("%s is not JSON" % name)
 
 
 def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:

@@ -88,7 +88,7 @@ class FrameReader:
         try:
             header = next(headers, (None, b""))[0]
         except wire.ProtocolError as problem:
-            raise Broken(f"it sent what is no frame of ours: {problem}", SUSPICIOUS) from problem
+            raise Broken(f"it sent something that is not a statecfg frame: {problem}", SUSPICIOUS) from problem
         if header is None:
             return None
         frame = self.read(header)

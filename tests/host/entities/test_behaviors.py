@@ -162,7 +162,7 @@ def test_secrets_of_a_behavior_are_shown_nowhere(site: Site) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("no_json", "sites:no_json returned what is no JSON: Object of type set is not JSON serializable"),
+        ("no_json", "sites:no_json returned something that is not JSON: Object of type set is not JSON serializable"),
         ("leave", "it leaves the program (exit status 3)"),
         ("killed", "sites:killed: it was ended by signal 9"),
         ("too_far", "progress is a number from 0 to 100, not 101"),
@@ -339,7 +339,7 @@ def test_a_playbook_with_services_is_refused(site: Site) -> None:
         ({**PROVIDE, "execution_properties": {"limits": "x"}}, "did you mean `limit`?"),
         ({**PROVIDE, "execution_properties": {"destroy": "yes"}}, "it must be true or false"),
         ({**PROVIDE, "execution_properties": {"invocation_timeout": 0}}, "a number of seconds from 1 to 604800"),
-        ({"type": "noop", "execution_properties": []}, "execution_properties is no object"),
+        ({"type": "noop", "execution_properties": []}, "execution_properties is not an object"),
         ({"type": "noop", "selectable": "yes"}, "it must be true or false"),
         ({**PROVIDE, "execution_properties": {"hosts": "{{ entity.host }}"}}, "hosts must not be a template"),
         ({**PROVIDE, "execution_properties": {"hosts": " "}}, "hosts is empty"),

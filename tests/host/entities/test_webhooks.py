@@ -153,7 +153,7 @@ def test_a_template_that_is_wrong_by_itself(site: Site, template: str, said: str
 def test_a_template_that_does_not_fit(site: Site) -> None:
     for template, said in (
         ("${entity.a.b}", "has no value here, and no default"),
-        ("${entity}", "is no single value"),
+        ("${entity}", "is not a single value"),
         ('<#assign header_X = "${entity.text}"/>', "a value that headers can't have"),
     ):
         execution = hook("http://127.0.0.1:9/", template={"content": template})
@@ -230,7 +230,7 @@ def test_an_answer_holds_what_no_store_does(site: Site) -> None:
         (answer(302, "", Location="/v1/other"), "the webhook answered 302 (redirects are not followed)"),
         (answer(200, "{}", Content_Type="application/json"), "answer has the content type 'application/json'"),
         (answer(200, "{}", Content_Type=TASK), "the webhook's answer does not complete the task"),
-        (answer(200, "[", Content_Type=TASK), "the webhook's answer is no task in JSON: ["),
+        (answer(200, "[", Content_Type=TASK), "the webhook's answer is not a task in JSON: ["),
         (answer(200, "x" * 70_000, Content_Type="text/plain"), "its body is larger than 65,536 bytes"),
         (answer(200, "x", Content_Type="multipart/mixed"), "has 0 parts, and none completes the task"),
         (lambda line, asked: line.close(), "Post \"http://127.0.0.1:"),
@@ -310,7 +310,7 @@ def test_a_webhook_that_never_answers(site: Site, silent: int) -> None:
         ({"href": "https://example.com/\r\nX: y"}, "it must be an https URL"),
         ({"href": None}, "it must be an https URL"),
         ({"_internal_key": ""}, "_internal_key is missing"),
-        ({"execution_properties": {"template": {"content": 1}}}, "template.content is no text"),
+        ({"execution_properties": {"template": {"content": 1}}}, "template.content is not text"),
     ],
 )  # fmt: skip
 def test_a_wrong_definition(site: Site, change: dict[str, Any], said: str) -> None:

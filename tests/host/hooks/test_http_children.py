@@ -111,9 +111,9 @@ def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) 
         (lambda c: c.pop(MOTD), f"SC0609 hook teapot: the child `{MOTD}` is missing from what came back"),
         (lambda c: c[MOTD].update(kind="Directory"), f"the child `{MOTD}` was a File, and is a Directory"),
         (lambda c: c[MOTD]["metadata"].update(name="x"), f"`{MOTD}` was called {MOTD}, and is called x"),
-        (lambda c: c[MOTD].update(spec=[]), "has a `spec` that is no map"),
-        (lambda c: c[MOTD].update(requires="a"), "has a `requires` that is no list of names"),
-        (lambda c: c[MOTD].update(restartOn=[1]), "has a `restartOn` that is no list of names"),
+        (lambda c: c[MOTD].update(spec=[]), "has a `spec` that is not a map"),
+        (lambda c: c[MOTD].update(requires="a"), "has a `requires` that is not a list of names"),
+        (lambda c: c[MOTD].update(restartOn=[1]), "has a `restartOn` that is not a list of names"),
         (
             lambda c: spec(c).update(contnt="a"),
             f"SC0101 file has no attribute `contnt` ({MOTD}) (in the child `{MOTD}`",

@@ -63,7 +63,7 @@ def body(wish: str = "", phase: str = "pre-reconcile", factor: Any = None) -> di
         (body(factor="bogus"), "/v1", 400, 'request for formfactor "bogus" not supported\n'),
         (body(), "/other", 404, 'no resource at path "/other"\n'),
         (b"{", "/v1", 400, "cannot decode request into HookRequest: "),
-        (b"[]", "/v1", 400, "cannot decode request into HookRequest: it is no JSON object\n"),
+        (b"[]", "/v1", 400, "cannot decode request into HookRequest: it is not a JSON object\n"),
         (b"[" * 100_000, "/v1", 400, "cannot decode request into HookRequest: it is nested too deeply\n"),
         ({"object": 1}, "/v1", 400, "cannot decode request into HookRequest: `object` and `children` have"),
         (body(), "/v1", 200, "{}\n"),

@@ -28,17 +28,17 @@ LOOK = "Look at the host"
 
 # Who answers; what the error says; the status.
 CASES = {
-    "garbage": ("no frame of ours", "unreachable"),
+    "garbage": ("not a statecfg frame", "unreachable"),
     "no_greeting": ("more than 65536 bytes before the executor began", "unreachable"),
     "wrong_nonce": ("the executor ended without a word", "unreachable"),
     "cut_frame": ("inside a frame (got 17 of 1009 bytes)", "unreachable"),
     "huge_length": ("not a frame: lengths 4294967295", "unreachable"),
     "zero_length": ("not a frame: lengths 0", "unreachable"),
     "bomb": ("a packed frame is over the limit", "unreachable"),
-    "not_json": ("header is no JSON", "unreachable"),
-    "nan": ("NaN is no JSON", "unreachable"),
+    "not_json": ("header is not JSON", "unreachable"),
+    "nan": ("NaN is not JSON", "unreachable"),
     "deep": (f"nested more than {wire.DEPTH} levels", "unreachable"),
-    "long_number": ("no frame of ours", "unreachable"),
+    "long_number": ("not a statecfg frame", "unreachable"),
     "twice": ("twice in one object", "unreachable"),
     "other_protocol": ("speaks protocol 99, and this statecfg speaks 1", "unreachable"),
     "unknown_type": ("a frame of unknown type 'exec'", "unreachable"),

@@ -296,7 +296,7 @@ def test_sets(name: str, tmp_path: Path) -> None:
 BAD_JSON = {
     '["a"]': "a JSON map of settings is needed",
     '{"a": ["b"]}': "the value of a must be a text, a number, true, false or null",
-    '{"a": NaN}': "NaN is no JSON",
+    '{"a": NaN}': "NaN is not JSON",
     '{"a": 1} {}': "Extra data",
     "\ufeff{}": "BOM",
     "[" * 100_000: "maximum recursion depth exceeded",

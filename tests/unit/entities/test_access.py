@@ -122,7 +122,7 @@ def test_behaviors_are_invoked_with_the_level_that_they_need(scene: Scene) -> No
     added = o.add_behavior_grant(ROOT, kind.id, {"behaviorId": blink, "accessLevelId": "ReadWrite"})
     assert o.list_behavior_grants(ROOT, kind.id, ALL).values == [added]
     for values in ([{"behaviorId": "x"}], [{}], [7], None, {}):
-        with pytest.raises(Exception, match=r"values|behaviorId|is no behavior"):
+        with pytest.raises(Exception, match=r"values|behaviorId|is not a behavior"):
             o.replace_behavior_grants(ROOT, kind.id, {"values": values})
     assert o.list_behavior_grants(ROOT, kind.id, ALL).values == [added]
     scene.work()

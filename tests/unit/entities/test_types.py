@@ -231,9 +231,9 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
         ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string"}]}}}, {"a": None}, ""),
         ({"$ref": "#/definitions/none"}, {}, "the type's schema refers to something that it does not have"),
         ({"$ref": "#"}, {}, "the type's schema refers to itself without end"),
-        ({"$ref": "#/required", "required": ["foo"]}, {}, "the type's schema refers to what is no schema"),
-        ({"$ref": "#/enum/x", "enum": [1]}, {}, "the type's schema refers to what is no schema"),
-        ({"properties": {"foo": {"$ref": 5}}}, {"foo": 1}, "the type's schema refers to what is no schema"),
+        ({"$ref": "#/required", "required": ["foo"]}, {}, "a reference in the schema does not point to a schema"),
+        ({"$ref": "#/enum/x", "enum": [1]}, {}, "a reference in the schema does not point to a schema"),
+        ({"properties": {"foo": {"$ref": 5}}}, {"foo": 1}, "a reference in the schema does not point to a schema"),
     ],
 )
 def test_entities_are_looked_at_by_their_types_schema(schema: dict[str, Any], content: Any, wrong: str) -> None:

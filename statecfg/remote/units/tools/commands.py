@@ -68,7 +68,7 @@ class Call:
         try:
             return json.loads(amp.gather("data", answer))
         except (ValueError, RecursionError) as problem:
-            raise ToolError("the agent's answer is no JSON: %s" % problem) from None
+            raise ToolError("the agent's answer is not JSON: %s" % problem) from None
 
     def relation(self) -> str:
         """Return the relation in the command line; "" for the hook's own. Refuse `--app`: only units have settings."""

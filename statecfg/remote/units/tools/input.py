@@ -140,7 +140,7 @@ def _texts(found: Any, path: str) -> Dict[str, str]:
 
 
 def _constant(name: str) -> Any:
-    raise ValueError("%s is no JSON" % name)
+    raise ValueError("%s is not JSON" % name)
 
 
 def _value(key: str, value: Any, path: str) -> str:
