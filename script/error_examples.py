@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,19 +22,24 @@ SECTION = re.compile(r"^## (?=SC\d{4} )", re.M)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 NAME = re.compile(r"^(?:#!.*\n)?[#;] (\S+)\n")
 COMMAND = re.compile(r"^\$ (.+)\n", re.M)
+PLAIN = re.compile(r"statecfg [^|;&<>$()`]*")  # a command without a shell
+
+# Runs `statecfg` with arguments in a directory and an environment, and returns its stdout and stderr, merged.
+Runner = Callable[[list[str], Path, dict[str, str]], str]
 
 
-def refreshed(text: str) -> str:
+def refreshed(text: str, run: Runner | None = None) -> str:
     """Return a page with the output that its commands print now.
 
     :param text: the page
+    :param run: runs the commands that need no shell
     """
     head, *sections = SECTION.split(text)
     with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
-        return "## ".join([head, *pool.map(section, sections)])
+        return "## ".join([head, *pool.map(lambda part: section(part, run), sections)])
 
 
-def section(text: str) -> str:
+def section(text: str, run: Runner | None) -> str:
     """Return a section with the output that its commands print now."""
     with tempfile.TemporaryDirectory() as root:
         project = Path(root) / "home/ann/shop"
@@ -47,20 +54,20 @@ def section(text: str) -> str:
                 (project / name[1]).parent.mkdir(parents=True, exist_ok=True)
                 (project / name[1]).write_text(content, encoding="utf-8")
                 (project / name[1]).chmod(0o755 if content.startswith("#!") else 0o644)
-        return BLOCK.sub(lambda block: console(block, Path(root), project), text)
+        return BLOCK.sub(lambda block: console(block, Path(root), project, run), text)
 
 
-def console(block: re.Match[str], root: Path, project: Path) -> str:
+def console(block: re.Match[str], root: Path, project: Path, run: Runner | None) -> str:
     """Return a block of commands, each with the output that it prints now; any other block as it is."""
     if block[1] != "console":
         return block[0]
     lines = []
     for command in COMMAND.findall(block[2]):
-        lines += [f"$ {command}", *output(command, root, project).splitlines()]
+        lines += [f"$ {command}", *output(command, root, project, run).splitlines()]
     return "\n".join(["```console", *lines, "```"])
 
 
-def output(command: str, root: Path, project: Path) -> str:
+def output(command: str, root: Path, project: Path, run: Runner | None) -> str:
     """Return what a command prints in a project, with the paths and the user that a reader would see."""
     home = root / "home/ann"
     environment = {
@@ -73,16 +80,19 @@ def output(command: str, root: Path, project: Path) -> str:
         "COLUMNS": "120",
         "STATECFG_STATE_DIR": str(root / "state"),
     }
-    done = subprocess.run(
-        ["bash", "-c", f"umask 022\n{{ {command}\n}} 2>&1"],
-        cwd=project,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=300,
-    )
-    return done.stdout.replace(str(root), "").replace(f"of user {os.geteuid()}", "of user 1000")
+    if run and PLAIN.fullmatch(command):
+        shown = run(shlex.split(command)[1:], project, environment)
+    else:
+        shown = subprocess.run(
+            ["bash", "-c", f"umask 022\n{{ {command}\n}} 2>&1"],
+            cwd=project,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=300,
+        ).stdout
+    return shown.replace(str(root), "").replace(f"of user {os.geteuid()}", "of user 1000")
 
 
 def run() -> None:

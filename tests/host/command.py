@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests import ROOT
+from tests.host.preloaded import Server
 from tests.lab import Host, PlainSshd
 
 
@@ -29,12 +31,40 @@ class Ran:
         return found
 
 
+def run(
+    arguments: Sequence[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    stdin: str = "",
+    timeout: float = 60,
+    merged: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m statecfg`, in a process that has its modules already where this makes no difference.
+
+    :param merged: stderr goes to stdout
+    """
+    if not os.environ.get("STATECFG_TESTS_START"):
+        server = preloaded()
+        if server.serves(arguments, environ, stdin):
+            return server.run(arguments, cwd, environ, stdin, timeout, merged)
+    argv = [sys.executable, "-m", "statecfg", *arguments]
+    err = subprocess.STDOUT if merged else subprocess.PIPE
+    return subprocess.run(
+        argv, cwd=cwd, env=environ, input=stdin, stdout=subprocess.PIPE, stderr=err, text=True, timeout=timeout
+    )
+
+
+@functools.cache
+def preloaded() -> Server:
+    """Return the server that starts the commands of this process of the suite."""
+    return Server()
+
+
 def statecfg(*arguments: str | Path, cwd: Path = ROOT, code: int | None = 0, stdin: str = "", **env: str) -> Ran:
     """Run `statecfg`; `code` is the exit code it must have, None for any."""
     # Tests run side by side, and several of them apply to this machine.
     values = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "STATECFG_LOCK_TIMEOUT": "120", **env}
-    argv = [sys.executable, "-m", "statecfg", *map(str, arguments)]
-    done = subprocess.run(argv, cwd=cwd, env=values, input=stdin, capture_output=True, text=True, timeout=600)
+    done = run(list(map(str, arguments)), cwd, values, stdin, timeout=600)
     ran = Ran(done.returncode, done.stdout, done.stderr)
     assert code is None or ran.code == code, f"exit code {ran.code}\n{ran.out}\n{ran.err}"
     assert "Traceback" not in ran.err, ran.err

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.host.command import run
 
 PLAYBOOK = """\
 from statecfg import play
@@ -47,13 +48,7 @@ class Run:
         )  # fmt: skip
 
     def __call__(self, *arguments: str, **more) -> subprocess.CompletedProcess:
-        process = self.start(*arguments, **more)
-        try:
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-            process.wait()
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+        return run(arguments, self.base, {**self.environ, **more})
 
 
 @pytest.fixture

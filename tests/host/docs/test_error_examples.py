@@ -11,6 +11,7 @@ import pytest
 
 from statecfg.problems import CODES
 from tests import ROOT
+from tests.host.command import run
 
 PAGES = sorted((ROOT / "docs/errors").glob("*.md"))
 NOT_RUN = {"SC0115", "SC0507", "SC0754"}  # two take long, the third needs a service without hosts
@@ -50,4 +51,9 @@ def test_the_example_of_a_code_shows_this_code_only(code: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_print_what_it_says(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert examples().refreshed(text) == text, "run script/docs --examples"
+    assert examples().refreshed(text, started) == text, "run script/docs --examples"
+
+
+def started(arguments: list[str], cwd: Path, environ: dict[str, str]) -> str:
+    """Run `statecfg`; return its stdout and stderr, merged."""
+    return run(arguments, cwd, environ, timeout=300, merged=True).stdout

@@ -1,0 +1,199 @@
+"""Starts processes of `statecfg` that already have its modules.
+
+The suite starts `statecfg` thousands of times, and imports take most of the time of a short command. A server imports
+the modules once and forks for each command. The forked process runs `python -m statecfg` with its own arguments,
+environment, working directory, standard streams and exit code. Nothing else ran in the server before the fork.
+
+Set STATECFG_TESTS_START=1 to start each command afresh instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from tests import ROOT
+
+# These packages are imported by most commands. Hy is not among them, since importing it changes Python's importers.
+PACKAGES = ("cli", "graph", "hooks", "playbook", "run", "store", "templates", "transport", "views")
+LATE = ("statecfg.dialects.yaml_entries", "paramiko", "sqlalchemy.dialects.sqlite")
+LARGEST = 100_000  # bytes of a request
+
+
+class Server:
+    """The server of one process of the suite; it ends with that process."""
+
+    def __init__(self) -> None:
+        self.environ = dict(os.environ)
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.host.preloaded", str(theirs.fileno())],
+                cwd=ROOT,
+                env={**self.environ, "PYTHONPATH": str(ROOT)},
+                pass_fds=[theirs.fileno()],
+            )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the server."""
+        self.channel.close()
+        self.process.wait()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environ: Mapping[str, str],
+        stdin: str,
+        timeout: float,
+        merged: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `statecfg` and return what it wrote; the parameters are those of `subprocess.run`.
+
+        :param merged: stderr goes to stdout
+        :raises subprocess.TimeoutExpired: the command took longer than `timeout` seconds; it was killed
+        """
+        command = {"argv": list(argv), "cwd": str(cwd), "environ": dict(environ), "umask": _umask()}
+        ours, theirs = socket.socketpair()
+        streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
+        try:
+            os.write(streams[0], stdin.encode())
+            os.lseek(streams[0], 0, os.SEEK_SET)
+            with theirs:
+                given = [*streams[:2], streams[1]] if merged else streams
+                socket.send_fds(self.channel, [json.dumps(command).encode()], [theirs.fileno(), *given])
+            with ours:
+                pid, code = _result(ours, time.monotonic() + timeout)
+                if code is None:
+                    os.kill(pid, signal.SIGKILL)
+                    raise subprocess.TimeoutExpired(list(argv), timeout)
+            out, err = (_content(stream) for stream in streams[1:])
+        finally:
+            for stream in streams:
+                os.close(stream)
+        return subprocess.CompletedProcess(list(argv), code, out, err)
+
+    def serves(self, argv: Sequence[str], environ: Mapping[str, str], stdin: str) -> bool:
+        """Whether a process with this environment may come from the server.
+
+        Python reads some variables only when it starts.
+        """
+        size = len(stdin) + sum(map(len, argv)) + sum(len(name) + len(value) for name, value in environ.items())
+        return size < LARGEST and _early(environ) == _early({**self.environ, "PYTHONPATH": str(ROOT)})
+
+
+def _early(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that Python reads when it starts and that make a difference here."""
+    names = (name for name in environ if name.startswith(("PYTHON", "LC_", "LANG")) and name != "PYTHONUNBUFFERED")
+    return {name: environ[name] for name in names if environ[name] != "C.UTF-8"}  # as without any locale
+
+
+def _result(channel: socket.socket, deadline: float) -> tuple[int, int | None]:
+    pid, code = 0, None
+    with channel.makefile("r") as lines:
+        for number in range(2):
+            channel.settimeout(max(0.01, deadline - time.monotonic()))
+            try:
+                line = lines.readline()
+            except TimeoutError:
+                break
+            assert line, "the server of preloaded processes has ended"
+            pid, code = (int(line), None) if number == 0 else (pid, int(line))
+    return pid, code
+
+
+def _umask() -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Umask:")), 8)
+
+
+def _content(stream: int) -> str:
+    os.lseek(stream, 0, os.SEEK_SET)
+    with open(stream, encoding="utf-8", closefd=False) as file:
+        return file.read()
+
+
+def main(channel: socket.socket) -> None:
+    """Serve requests until the suite's process has ended."""
+    for name in PACKAGES:
+        package = importlib.import_module(f"statecfg.{name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    for name in LATE:
+        importlib.import_module(name)
+    assert "hy" not in sys.modules
+    gc.collect()
+    gc.freeze()  # the forked processes share this memory
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        request, fds, _, _ = socket.recv_fds(channel, LARGEST * 2, 4)
+        if not request:
+            return
+        if os.fork() == 0:
+            channel.close()
+            watch(json.loads(request), fds)
+        for fd in fds:
+            os.close(fd)
+
+
+def watch(command: dict[str, object], fds: Sequence[int]) -> NoReturn:
+    """Fork the command, and tell its process id and exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    reply, *streams = fds
+    pid = os.fork()
+    if pid == 0:
+        os.close(reply)
+        become(command, streams)
+    os.write(reply, b"%d\n" % pid)
+    _, status = os.waitpid(pid, 0)
+    os.write(reply, b"%d\n" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def become(command: dict[str, object], streams: Sequence[int]) -> NoReturn:
+    """Turn this process into one that was started as `python -m statecfg`."""
+    argv, cwd, environ, umask = command["argv"], command["cwd"], command["environ"], command["umask"]
+    assert isinstance(argv, list) and isinstance(cwd, str) and isinstance(environ, dict) and isinstance(umask, int)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    for stream, (number, mode) in {"stdin": (0, "r"), "stdout": (1, "w"), "stderr": (2, "w")}.items():
+        first = getattr(sys, f"__{stream}__")
+        buffering = 1 if stream == "stderr" else -1
+        file = open(number, mode, buffering, encoding=first.encoding, errors=first.errors, closefd=False)
+        setattr(sys, stream, file)
+        setattr(sys, f"__{stream}__", file)
+    os.chdir(cwd)
+    os.umask(umask)
+    os.environ.clear()
+    os.environ.update(environ)
+    time.tzset()
+    sys.argv = ["statecfg", *argv]
+    sys.path[0] = cwd
+    try:
+        runpy.run_module("statecfg", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+    else:
+        code = 0
+    sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 1)
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as suite:
+        main(suite)
