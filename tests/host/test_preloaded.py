@@ -1,0 +1,72 @@
+"""A command that comes from the server of preloaded modules behaves like one that was started afresh."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.host.command import preloaded, run
+from tests.lab import processes
+
+PLAYBOOK = """\
+import os, sys
+from statecfg import play
+from statecfg.resources import file
+
+print(os.getcwd(), os.environ.get("WORD"), sys.stdin.read(), sys.argv[1:], sys.path[0], file=sys.stderr)
+
+@play(hosts="@local")
+def motd(host):
+    return file("{path}", "Hello.\\n")
+"""
+
+
+def environ(tmp_path: Path, **more: str) -> dict[str, str]:
+    own = {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "STATECFG_STATE_DIR": str(tmp_path / "state")}
+    return {**os.environ, **own, **more}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["validate", "motd.py"],
+        ["plan", "motd.py", "--detailed-exitcode"],
+        ["apply", "motd.py", "--json"],
+        ["aply", "motd.py"],
+        ["validate", "mtd.py"],
+        [],
+    ],
+)
+def test_output_and_exit_code_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
+) -> None:
+    (tmp_path / "statecfg.toml").touch()
+    (tmp_path / "motd.py").write_text(PLAYBOOK.format(path=tmp_path / "motd"))
+    both = []
+    for start in ("", "1"):
+        monkeypatch.setenv("STATECFG_TESTS_START", start)
+        done = run(arguments, tmp_path, environ(tmp_path, WORD="said"), "typed")
+        both.append((done.returncode, done.stdout, done.stderr))
+    assert both[0] == both[1]
+
+
+def test_a_command_that_takes_too_long_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "statecfg.toml").touch()
+    own = f"import os, time\nopen('{tmp_path}/pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    (tmp_path / "slow.py").write_text(own)
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(["validate", "slow.py"], tmp_path, environ(tmp_path), timeout=5)
+    pid = int((tmp_path / "pid").read_text())
+    processes.wait_until(lambda: not processes.alive(pid), 60, "the command to end")
+
+
+@pytest.mark.parametrize("variable", [{"PYTHONOPTIMIZE": "1"}, {"LC_ALL": "C.ISO-8859-1"}, {"WORD": "x" * 200_000}])
+def test_what_python_reads_at_its_start_is_started_afresh(tmp_path: Path, variable: dict[str, str]) -> None:
+    assert preloaded().serves(["--help"], environ(tmp_path), "")
+    assert not preloaded().serves(["--help"], environ(tmp_path, **variable), "")
