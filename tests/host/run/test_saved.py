@@ -410,7 +410,7 @@ def test_show_says_where_a_plan_comes_from(site: Checkout, tmp_path: Path) -> No
 
     given = ("plan", "playbooks/web.yml", "-e", "port=1", "--out", tmp_path / "web.plan")
     site(*given)
-    assert "Commit:     none: there is no git repository" in site("show", tmp_path / "web.plan").out
+    assert "Commit:     unknown: this is not a git repository" in site("show", tmp_path / "web.plan").out
     git("init", "-q")
     git("add", ".")
     git("commit", "-qm", "all")
