@@ -12,10 +12,12 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
 import runpy
+import selectors
 import signal
 import socket
 import subprocess
@@ -30,7 +32,7 @@ from tests import ROOT
 # These packages are imported by most commands. Hy is not among them, since importing it changes Python's importers.
 PACKAGES = ("cli", "graph", "hooks", "playbook", "run", "store", "templates", "transport", "views")
 LATE = ("statecfg.dialects.yaml_entries", "paramiko", "sqlalchemy.dialects.sqlite")
-LARGEST = 100_000  # bytes of a request
+LARGEST = 60_000  # characters of a request
 
 
 class Server:
@@ -69,23 +71,25 @@ class Server:
         """
         command = {"argv": list(argv), "cwd": str(cwd), "environ": dict(environ), "umask": _umask()}
         ours, theirs = socket.socketpair()
-        streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
-        try:
-            os.write(streams[0], stdin.encode())
-            os.lseek(streams[0], 0, os.SEEK_SET)
-            with theirs:
-                given = [*streams[:2], streams[1]] if merged else streams
-                socket.send_fds(self.channel, [json.dumps(command).encode()], [theirs.fileno(), *given])
-            with ours:
-                pid, code = _result(ours, time.monotonic() + timeout)
-                if code is None:
-                    os.kill(pid, signal.SIGKILL)
-                    raise subprocess.TimeoutExpired(list(argv), timeout)
-            out, err = (_content(stream) for stream in streams[1:])
-        finally:
-            for stream in streams:
-                os.close(stream)
-        return subprocess.CompletedProcess(list(argv), code, out, err)
+        given, typed = os.pipe()
+        out, shown = os.pipe()
+        err, complained = os.pipe()
+        os.write(typed, stdin.encode())  # it fits into the pipe
+        os.close(typed)
+        fds = [theirs.detach(), given, shown, shown if merged else complained]
+        socket.send_fds(self.channel, [json.dumps(command).encode()], fds)
+        for fd in {*fds, complained}:
+            os.close(fd)
+        with ours:
+            parts = _read([ours.fileno(), out, err], time.monotonic() + timeout)
+        os.close(out)
+        os.close(err)
+        pid, _, code = parts[0].decode().partition("\n")
+        assert pid, "the server of preloaded processes has ended"
+        if len(parts) == 1:
+            os.kill(int(pid), signal.SIGKILL)
+            raise subprocess.TimeoutExpired(list(argv), timeout)
+        return subprocess.CompletedProcess(list(argv), int(code), _text(parts[1]), _text(parts[2]))
 
     def serves(self, argv: Sequence[str], environ: Mapping[str, str], stdin: str) -> bool:
         """Whether a process with this environment may come from the server.
@@ -102,29 +106,31 @@ def _early(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in names if environ[name] != "C.UTF-8"}  # as without any locale
 
 
-def _result(channel: socket.socket, deadline: float) -> tuple[int, int | None]:
-    pid, code = 0, None
-    with channel.makefile("r") as lines:
-        for number in range(2):
-            channel.settimeout(max(0.01, deadline - time.monotonic()))
-            try:
-                line = lines.readline()
-            except TimeoutError:
-                break
-            assert line, "the server of preloaded processes has ended"
-            pid, code = (int(line), None) if number == 0 else (pid, int(line))
-    return pid, code
+def _read(fds: Sequence[int], deadline: float) -> list[bytes]:
+    """Read all until their ends; return only what came from the first if this takes longer."""
+    parts = dict.fromkeys(fds, b"")
+    with selectors.DefaultSelector() as selector:
+        for fd in fds:
+            selector.register(fd, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0, deadline - time.monotonic()))
+            if not ready:
+                return [parts[fds[0]]]
+            for key, _ in ready:
+                data = os.read(key.fd, 65536)
+                parts[key.fd] += data
+                if not data:
+                    selector.unregister(key.fd)
+    return list(parts.values())
+
+
+def _text(data: bytes) -> str:
+    return io.StringIO(data.decode(), newline=None).read()
 
 
 def _umask() -> int:
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Umask:")), 8)
-
-
-def _content(stream: int) -> str:
-    os.lseek(stream, 0, os.SEEK_SET)
-    with open(stream, encoding="utf-8", closefd=False) as file:
-        return file.read()
 
 
 def main(channel: socket.socket) -> None:
@@ -140,7 +146,7 @@ def main(channel: socket.socket) -> None:
     gc.freeze()  # the forked processes share this memory
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        request, fds, _, _ = socket.recv_fds(channel, LARGEST * 2, 4)
+        request, fds, _, _ = socket.recv_fds(channel, LARGEST * 10, 4)
         if not request:
             return
         if os.fork() == 0:
