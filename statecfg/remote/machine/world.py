@@ -45,6 +45,10 @@ class Stat:
         self.kind, self.mode, self.owner, self.group = kind, mode, owner, group
         self.size, self.target, self.identity, self.acl = size, target, identity, acl
 
+    def copy(self) -> Stat:
+        """Return a copy for a plan to change. It has no identity."""
+        return Stat(self.kind, self.mode, self.owner, self.group, self.size, self.target, acl=self.acl)
+
     def __repr__(self) -> str:
         return "Stat(%s %04o %s:%s %d)" % (self.kind, self.mode, self.owner, self.group, self.size)
 

@@ -12,7 +12,7 @@ from statecfg.graph.schema import _NAMES
 from statecfg.graph.types import Mismatch, TypeProblem, of_annotation
 from statecfg.remote.graph import values
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.graph.values import Wrong, show
+from statecfg.remote.graph.wrong_values import Wrong, show
 
 
 def check(annotation: Any, value: Any) -> Any:
