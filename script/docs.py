@@ -70,7 +70,7 @@ LIMITS = (
     ("statecfg.store.runs", "LARGEST", "report of one host in the store; larger ones lose their details", "bytes"),
     ("statecfg.remote.machine.changes", "DIFFED", "size of a file for which statecfg shows a diff", "bytes"),
     ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one diff", ""),
-    ("statecfg.remote.run.execution", "WORKERS", "nodes of a layer that run concurrently on a host", ""),
+    ("statecfg.remote.run.performing", "WORKERS", "nodes of a layer that run concurrently on a host", ""),
     (f"{HOST}.driver", "BEAT", "time between heartbeats", "s"),
     (f"{HOST}.deadlines", "DEAD", "silence after which statecfg considers a host lost", "s"),
     (f"{HOST}.deadlines", "START", "time from the start of the executor to its first message", "s"),

@@ -11,12 +11,24 @@ import time
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.ledger.records import EntityChange, Resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+    from typing_extensions import TypedDict
 
     from statecfg.remote.graph.model import Result
+
+    class Holder(TypedDict, total=False):
+        """The run that holds the lock: its id, its user, since when (epoch seconds), and its process id."""
+
+        run: str
+        who: str
+        since: float
+        pid: int
+
 
 LOCK = "lock"
 LEDGER = "ledger.db"
@@ -123,7 +135,7 @@ class Lock:
         self.path = os.path.join(place, LOCK)
         self.descriptor: Optional[int] = None
 
-    def take(self, holder: Dict[str, Any], wait: float) -> Optional[Dict[str, Any]]:
+    def take(self, holder: Holder, wait: float) -> Optional[Holder]:
         """Take the lock; return None, or data about its holder if another run still holds it.
 
         :param holder: data about this run, which others see while it holds the lock
@@ -148,7 +160,7 @@ class Lock:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None
 
-    def held(self, wait: float) -> Optional[Dict[str, Any]]:
+    def held(self, wait: float) -> Optional[Holder]:
         """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock."""
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -158,16 +170,16 @@ class Lock:
         self.drop()
         return found
 
-    def wait(self, kind: int, wait: float) -> Optional[Dict[str, Any]]:
+    def wait(self, operation: int, wait: float) -> Optional[Holder]:
         """Try to take the open lock for `wait` seconds; return None, or close it and return data about its holder.
 
-        :param kind: `LOCK_EX` or `LOCK_SH`
+        :param operation: `LOCK_EX` or `LOCK_SH`
         """
         assert self.descriptor is not None
         deadline = time.monotonic() + wait
         while True:
             try:
-                fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
+                fcntl.flock(self.descriptor, operation | fcntl.LOCK_NB)
                 return None
             except OSError as problem:
                 if problem.errno not in (errno.EAGAIN, errno.EACCES):
@@ -178,11 +190,11 @@ class Lock:
                     return found
                 time.sleep(0.05)
 
-    def holder(self) -> Dict[str, Any]:
+    def holder(self) -> Holder:
         """Return the data that the holder wrote about itself; it is only for messages."""
         assert self.descriptor is not None
         try:
-            found = json.loads(os.pread(self.descriptor, 4096, 0))
+            found: Holder = json.loads(os.pread(self.descriptor, 4096, 0))
         except ValueError:
             found = {}
         return found if isinstance(found, dict) else {}
@@ -258,10 +270,10 @@ class Journal:
         """Record a node's outcome."""
         self.add(node=node, outcome=outcome)
 
-    def manage(self, rows: Sequence[Dict[str, Any]]) -> None:
+    def manage(self, resources: Sequence[Resource]) -> None:
         """Record durably the nodes that become managed, with their snapshots."""
-        for row in rows:
-            self.add(manage=row)
+        for resource in resources:
+            self.add(manage=resource.to_json())
         self.sync()
 
     def entity(self, node: str, **fields: Any) -> None:
@@ -275,14 +287,14 @@ class Journal:
 class Account:
     """The contents of a journal: started nodes, outcomes, actions and records.
 
-    :ivar records: in order: ("manage", row) for a newly managed resource, ("entity", fields) for an entity's new state
+    :ivar records: in order: newly managed resources, and new states of resources
     """
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
         self.started: Set[str] = set()
         self.outcomes: Dict[str, str] = {}
         self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
-        self.records: List[Tuple[str, Dict[str, Any]]] = []
+        self.records: List[Union[Resource, EntityChange]] = []
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -292,11 +304,12 @@ class Account:
             if isinstance(found, dict):
                 self._take(found, open_actions)
 
-    def _take(self, found: Dict[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
+    def _take(self, found: Mapping[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
         if isinstance(found.get("manage"), dict):
-            self.manage(found["manage"])
+            self.manage(Resource.from_json(found["manage"]))
         elif isinstance(found.get("entity"), str):
-            self.records.append(("entity", found))
+            change = EntityChange(found["entity"], found["state"], found.get("owing", []), found.get("heir"))
+            self.records.append(change)
         if not isinstance(found.get("node"), str):
             return
         node = found["node"]
@@ -310,14 +323,14 @@ class Account:
             at = open_actions[node, found["took"]]
             self.actions[at] = (node, found["took"], found["status"], found["reason"])
 
-    def manage(self, row: Dict[str, Any]) -> None:
+    def manage(self, resource: Resource) -> None:
         """Add a resource that became managed."""
-        self.records.append(("manage", row))
+        self.records.append(resource)
 
     @property
     def managed(self) -> List[str]:
         """The names of the resources that became managed."""
-        return [row["name"] for what, row in self.records if what == "manage"]
+        return [record.name for record in self.records if isinstance(record, Resource)]
 
     @property
     def under_way(self) -> List[str]:

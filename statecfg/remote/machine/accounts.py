@@ -8,14 +8,14 @@ import pwd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Tuple
+    from typing import Optional, Tuple
 
-    from statecfg.remote.machine.world import World
+    from statecfg.remote.machine.world import Fields, World
 
 _NUMBERS = {"users": "uid", "groups": "gid"}  # facet → the field with the number
 
 
-def user_fields(name: str) -> Optional[Dict[str, Any]]:
+def user_fields(name: str) -> Optional[Fields]:
     """Return a user's fields (uid, gid, comment, home, shell and `groups`, the additional groups), or None."""
     try:
         found = pwd.getpwnam(name)
@@ -31,7 +31,7 @@ def user_fields(name: str) -> Optional[Dict[str, Any]]:
     }
 
 
-def group_fields(name: str) -> Optional[Dict[str, Any]]:
+def group_fields(name: str) -> Optional[Fields]:
     """Return a group's fields (gid, members), or None."""
     try:
         found = grp.getgrnam(name)

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set, Tuple
 
-    from statecfg.remote.machine.world import Inputs
+    from statecfg.remote.machine.world import Facet, Fields, Inputs
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"
@@ -79,7 +79,7 @@ class Overlay(Machine):
     def __init__(self, base: Any) -> None:
         self.base = base
         self.entries: Dict[str, Entry] = {}
-        self.tables: Dict[str, Dict[str, Tuple[Optional[Dict[str, Any]], int]]] = {}
+        self.tables: Dict[str, Dict[str, Tuple[Optional[Fields], int]]] = {}
         self.causes: List[Cause] = []
         # The nodes that have acted on this machine, in order.
         self.acting: Dict[str, None] = {}
@@ -314,7 +314,7 @@ class Overlay(Machine):
                     names.add(name)
         return sorted(names)
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         self.trace.asked.add((table, key))
         fields, when = self.tables.get(table, {}).get(key, (None, -1))
         known = fields if when >= 0 else self.base.entry(table, key)
@@ -326,7 +326,7 @@ class Overlay(Machine):
             raise Unknown(cause, "%s of %s" % (key, table))
         return known
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         self.trace.asked.add((name, ALL))
         cause = self._cause(name, -1)
         if cause is not None:

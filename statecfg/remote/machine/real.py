@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
     from statecfg.remote.graph.model import Result
-    from statecfg.remote.machine.world import Effect, Inputs
+    from statecfg.remote.machine.world import Effect, Facet, Fields, Inputs
 
 PROBED = 16 << 20  # maximum bytes of output of a read-only program
 
@@ -38,12 +38,12 @@ class Facets:
     """What the machines of one run share: the facets, each loaded at its first use, and the start time of the run."""
 
     def __init__(self) -> None:
-        self.loaded: Dict[str, Dict[str, Dict[str, Any]]] = {}
+        self.loaded: Dict[str, Facet] = {}
         self.changed = 0
         self.began = time.time()
         self.swept: Set[Tuple[int, int]] = set()
 
-    def table(self, name: str, host: Machine) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str, host: Machine) -> Facet:
         """Return a facet.
 
         :raises LookupError: if there is no facet with this name
@@ -140,14 +140,14 @@ class RealMachine(Machine):
         """Tell whether this process is in a group, so that it may give files to the group."""
         return accounts.group_id(group) in (os.getegid(), *os.getgroups())
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         if table == "users":
             return accounts.user_fields(key)
         if table == "groups":
             return accounts.group_fields(key)
         return self.table(table).get(key)
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         if name == "users":
             import pwd
 

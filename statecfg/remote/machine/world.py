@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob, Node, Result
     from statecfg.remote.machine.access import Entry as AclEntry
 
+    Fields = Dict[str, Any]  # an entry of a facet
+    Facet = Dict[str, Fields]  # key → entry
     Effect = Mapping[str, Any]
     Inputs = Tuple[str, Sequence[str]]
 
@@ -133,14 +135,14 @@ class World:
         """
         raise NotImplementedError
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         """Return the fields of `key` in a facet (`users`, `groups`, `packages`, `units`, …), or None.
 
         :raises Unknown: if they are not known yet
         """
         raise NotImplementedError
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         """Return a whole facet: key → fields.
 
         :raises Unknown: if it is not known yet

@@ -29,12 +29,12 @@ def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
 
     first: Dict[Hashable, int] = {}
     for at, node in enumerate(nodes):
-        entries = (entry for entry in node.step.effects if entry[1] != ALL)
-        for place in (*node.step.touched, *entries):
+        entries = (entry for entry in node.step.touches.effects if entry[1] != ALL)
+        for place in (*node.step.touches.paths, *entries):
             one, other = sorted((leader(first.setdefault(place, at)), leader(at)))
             group[other] = one
     for at, node in enumerate(nodes):
-        for place in node.step.shared:
+        for place in node.step.touches.shared:
             one, other = sorted((leader(first.get(place, at)), leader(at)))
             group[other] = one
     found: Dict[int, List[NodeRun]] = {}
@@ -54,7 +54,7 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
     needed = required(node, nodes)
     others = [each for each in acted if each.step.node.provides not in needed and each.step.node is not node]
     sure = [each for each in others if _met(machine.trace.looked, machine.trace.asked, each)]
-    found = sure or [each for each in others if (ALL, ALL) in each.step.effects]
+    found = sure or [each for each in others if (ALL, ALL) in each.step.touches.effects]
     names = sorted(each.step.node.provides for each in found)
     if not names:
         return ""
@@ -70,13 +70,13 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
 
 def _met(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
     """Tell whether another node certainly changed what a check looked at."""
-    if not looked.isdisjoint(other.step.touched):
+    touches = other.step.touches
+    if not looked.isdisjoint(touches.paths):
         return True
     above = {place for path in looked if isinstance(path, str) for place in _above(path)}
-    if not above.isdisjoint(other.step.touched):
+    if not above.isdisjoint(touches.paths):
         return True
-    effects = other.step.effects
-    return any(each in effects or (each[0], ALL) in effects for each in asked)
+    return any(each in touches.effects or (each[0], ALL) in touches.effects for each in asked)
 
 
 def _above(path: str) -> Iterable[str]:

@@ -12,7 +12,10 @@ from statecfg.remote.wire.frames import Decoder, ProtocolError, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, Optional
+
+    from statecfg.remote.graph.model import JsonMap
+    from statecfg.remote.wire.frames import Frame
 
 BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side counts as lost
@@ -32,7 +35,7 @@ class Channel:
     :param frames: the frames that already arrived
     """
 
-    def __init__(self, source: int, sink: int, frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
+    def __init__(self, source: int, sink: int, frames: List[Frame]) -> None:
         self.source, self.sink = source, sink
         self.frames = list(frames)
         self.arrived = threading.Condition()
@@ -57,7 +60,7 @@ class Channel:
         else:
             self._write(encode(header))
 
-    def _whole_lines(self, header: Dict[str, Any]) -> List[Dict[str, Any]]:
+    def _whole_lines(self, header: JsonMap) -> List[JsonMap]:
         """Return the frames to send now: output only in whole lines, so that a secret is not split and missed."""
         if header["type"] == "output":
             text = self.unended.pop(header["node"], "") + header["text"]
@@ -79,7 +82,7 @@ class Channel:
                 except OSError as problem:
                     self._lose("the connection broke: %s" % problem.strerror)
 
-    def receive(self, *types: str, cancelled: bool = False) -> Tuple[Dict[str, Any], bytes]:
+    def receive(self, *types: str, cancelled: bool = False) -> Frame:
         """Wait for the next frame of one of these types and return it.
 
         :param cancelled: keep waiting after the user cancels, because the frame ends something that runs
@@ -163,7 +166,7 @@ class Channel:
             finally:
                 self.sending.release()
 
-    def _take(self, frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
+    def _take(self, frames: List[Frame]) -> None:
         with self.arrived:
             for header, body in frames:
                 if header["type"] == "cancel":

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.ledger import SCHEMA, Ledger
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.schema import SCHEMA
 from statecfg.remote.ledger.state import Account, Journal, Lock, StateError, left_over, prepare
 
 ROOT = os.geteuid() == 0
@@ -265,7 +266,7 @@ def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
     ledger.begin(run("r1"), [("service", "conf", None), ("other", "late", None)])
     Journal(place, "r1").started("conf", "write")
     reading = Ledger(place, reading=True)
-    assert reading.who("r1")["who"] == "ann@desk"
+    assert reading.who("r1") == "ann@desk"
     reading.recall(left_over(place))
     assert [debt["node"] for debt in reading.owed("web")] == ["service"]
     reading.close()
