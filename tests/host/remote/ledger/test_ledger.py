@@ -385,7 +385,7 @@ def test_a_foreign_ledger_is_set_aside_with_all_that_belongs_to_it(machine: Mach
     machine.run(*nodes)
     content = machine.kept()
     foreign(machine)
-    Journal(str(machine.place), "cut").manage([row("elsewhere")])
+    Journal(str(machine.place), "cut").manage([Resource.from_json(row("elsewhere"))])
     plan = machine.run(mode="plan", prune=True)
     assert "Nothing is pruned" in plan.warnings[0] and plan.part("removals") == []
     done = machine.run(nodes[1], prune=True)
