@@ -8,7 +8,7 @@ from statecfg.remote.graph.model import Blob, Unknown, error, ok
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.changes import Changes
-from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Cause, Entry, Overlay, Trace
+from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.world import ANYTHING, Stat, called
 
@@ -50,14 +50,11 @@ class Planned(Overlay):
     ) -> None:
         """Begin the turn of a node.
 
-        :param ancestors: the nodes that it requires, directly or indirectly; only their actions can make something
-            unknown
-        :param triggers: the required nodes that will change and trigger it
-        :param undecided: a trigger that may change, which is not known yet
+        :param ancestors: see `Before`, as for the next two
         :param acted: whether this run has already taken the node's actions
         """
-        self.node, self.ancestors, self._triggers, self._undecided = node, ancestors, triggers, undecided
-        self.acted = acted
+        self.node, self.acted = node, acted
+        self.before = Before(ancestors, triggers, undecided)
         self.changes, self.trace = Changes(), Trace()
 
     def _tick(self) -> int:

@@ -25,6 +25,20 @@ LONGEST_LINE = 1 << 20  # characters of output to wait for until a line ends
 LAST = 10.0  # seconds that running actions get after the controller is lost
 
 
+class Moments:
+    """When something happened last, as `time.monotonic()`.
+
+    :ivar heard: data arrived
+    :ivar sent: data was sent
+    :ivar looked: the listener looked for data
+    """
+
+    __slots__ = ("heard", "looked", "sent")
+
+    def __init__(self) -> None:
+        self.heard = self.sent = self.looked = time.monotonic()
+
+
 class Channel:
     """Frames from and to the controller.
 
@@ -40,7 +54,7 @@ class Channel:
         self.frames = list(frames)
         self.arrived = threading.Condition()
         self.sending = threading.Lock()
-        self.heard = self.beaten = self.looked = time.monotonic()
+        self.last = Moments()
         self.backlog = 0
         self.lost = ""
         self.cancelled = False
@@ -74,7 +88,7 @@ class Channel:
 
     def _write(self, data: bytes) -> None:
         with self.sending:
-            self.beaten = time.monotonic()
+            self.last.sent = time.monotonic()
             view = memoryview(data)
             while view and not self.lost:
                 try:
@@ -104,7 +118,7 @@ class Channel:
         Call this before every action. A process that was stopped for too long learns here that it must not continue.
         """
         with self.arrived:
-            while not self.lost and time.monotonic() - self.looked > LOOK:
+            while not self.lost and time.monotonic() - self.last.looked > LOOK:
                 self.arrived.wait(0.05)
         return self.lost or ("cancelled" if self.cancelled else "")
 
@@ -144,22 +158,22 @@ class Channel:
         except (OSError, ProtocolError) as problem:
             self._lose("the connection broke: %s" % problem)
         now = time.monotonic()
-        if now - self.looked > DEAD:  # this process was stopped, and the controller has given up
-            self._lose("the executor was stopped for %d s" % (now - self.looked))
+        if now - self.last.looked > DEAD:  # this process was stopped, and the controller has given up
+            self._lose("the executor was stopped for %d s" % (now - self.last.looked))
         if heard or self.backlog > BACKLOG:
-            self.heard = now
-        elif now - self.heard > DEAD:
+            self.last.heard = now
+        elif now - self.last.heard > DEAD:
             self._lose("the controller has been silent for %d s" % DEAD)
         with self.arrived:
-            self.looked = now
+            self.last.looked = now
             self.arrived.notify_all()
 
     def _beat(self) -> None:
         """Send a heartbeat unless another thread is sending; don't block, because listening is more important."""
-        if time.monotonic() - self.beaten > BEAT and self.sending.acquire(False):
+        if time.monotonic() - self.last.sent > BEAT and self.sending.acquire(False):
             try:
                 if not self.lost and select.select([], [self.sink], [], 0)[1]:
-                    self.beaten = time.monotonic()
+                    self.last.sent = time.monotonic()
                     os.write(self.sink, encode({"type": "beat"}))
             except OSError as problem:
                 self._lose("the connection broke: %s" % problem.strerror)
