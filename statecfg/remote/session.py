@@ -72,8 +72,8 @@ class Session:
 
     def __init__(self, channel: Channel, hello: JsonMap) -> None:
         self.channel, self.hello = channel, hello
-        self.place = state.directory()
-        self.lock = state.Lock(self.place)
+        self.state_dir = state.directory()
+        self.lock = state.Lock(self.state_dir)
         self.spool: Optional[Spool] = None
         self.blobs: Dict[str, Blob] = {}
         self.managed: Optional[Management] = None
@@ -104,17 +104,17 @@ class Session:
             return HostStatus.LOCKED, {"holder": held}
         for name in order.types:
             import_module(order.types[name])
-        managed = self.managed = Management(self.place, order, self.warnings)
+        managed = self.managed = Management(self.state_dir, order, self.warnings)
         if order.units:
             from statecfg.remote.units import home as unit_home
 
-            managed.refusal = unit_home.refusal(self.place, order.units)
+            managed.refusal = unit_home.refusal(self.state_dir, order.units)
             if managed.refusal:
                 return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
         if order.has_units and order.acting:
             from statecfg.remote.units.units import Units
 
-            self.units = Units(self.place, order.units, self.channel, self.warnings)
+            self.units = Units(self.state_dir, order.units, self.channel, self.warnings)
         self.arrive(managed, layers)
         expect = self.expect if order.expect else None
         facets = Facets()
@@ -159,12 +159,12 @@ class Session:
         from statecfg.remote.ledger.history import history
         from statecfg.remote.ledger.ledger import Ledger
 
-        ledger = Ledger(self.place, reading=True)
+        ledger = Ledger(self.state_dir, reading=True)
         # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
         running = [(self.lock.held(0) or {}).get("run")]
-        left = state.left_over(self.place)
+        interrupted = state.interrupted_runs(self.state_dir)
         running.append((self.lock.held(0) or {}).get("run"))
-        cut_off = [(run, account) for run, account in left if run not in running]
+        cut_off = [(run, account) for run, account in interrupted if run not in running]
         try:
             if cut_off:
                 ledger.recall(cut_off)
@@ -214,12 +214,12 @@ class Session:
         """
         if not order.acting:
             return self.lock.held(order.lock_timeout)
-        state.prepare(self.place)
+        state.prepare(self.state_dir)
         holder: Holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
         held = self.lock.take(holder, order.lock_timeout)
         if held is None:
             # This run holds the lock, so the files of killed runs are unused.
-            state.sweep(self.place)
+            state.sweep(self.state_dir)
         return held
 
     def arrive(self, managed: Management, layers: List[List[Node]]) -> None:
@@ -260,7 +260,7 @@ class Session:
 
         wanted = missing_content(layers, more)
         if wanted:
-            self.spool = Spool(self.place)
+            self.spool = Spool(self.state_dir)
             self.spool.receive(wanted, self.channel)
 
     # The plan
@@ -271,7 +271,7 @@ class Session:
         if managed.orphans is not None:
             planner.managed = frozenset(managed.orphans.managed)
             planner.machine.claimed = managed.orphans.elsewhere
-            planner.held = managed.with_secrets()
+            planner.had_secrets = managed.with_secrets()
         return planner.plan(
             managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.following
         )
@@ -319,7 +319,7 @@ class Session:
 
         order = managed.order
         assert managed.definitions is not None
-        journal = state.Journal(self.place, order.run, managed.definitions.mask)
+        journal = state.Journal(self.state_dir, order.run, managed.definitions.mask)
         try:
             life = managed.begin(plan, journal, facets, self.channel)
         except state.StateError:

@@ -78,7 +78,7 @@ class Firing:
         from statecfg.remote.hooks.result import judge, not_executable, shortened, why
         from statecfg.remote.hooks.run import executable, handler, invoke
 
-        folder = hook.files.folder(self.ledger.place)
+        folder = hook.files.folder(self.ledger.state_dir)
         program = handler(folder, event)
         if not program:
             return {"ok": True}

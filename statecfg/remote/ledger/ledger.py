@@ -35,14 +35,14 @@ _DEFINED = (*Definition.fields, "digest", "after")
 class Ledger:
     """The host's record.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param reading: don't write the file. A missing ledger then counts as empty, and an older one is migrated in memory
     :raises StateError: if the ledger can't be used
     """
 
-    def __init__(self, place: str, reading: bool = False) -> None:
-        self.place = place
-        path = os.path.join(place, LEDGER)
+    def __init__(self, state_dir: str, reading: bool = False) -> None:
+        self.state_dir = state_dir
+        path = os.path.join(state_dir, LEDGER)
         try:
             self.database = open_database(path, reading)
         except (sqlite3.DatabaseError, OSError) as problem:
@@ -140,7 +140,7 @@ class Ledger:
 
     def _drop(self, runs: Iterable[str]) -> None:
         for run in runs:
-            journal = os.path.join(self.place, RUNS, run + ".jsonl")
+            journal = os.path.join(self.state_dir, RUNS, run + ".jsonl")
             if os.path.exists(journal):
                 os.unlink(journal)
 
@@ -263,8 +263,8 @@ class Ledger:
             self.database.execute(query, (json.dumps(old.memory), old.since, new_playbook, new_name))
 
     def _sweep(self) -> None:
-        """Delete the content of former files that no snapshot refers to."""
-        folder = os.path.join(self.place, BEFORE)
+        """Delete the saved content of files that no snapshot refers to."""
+        folder = os.path.join(self.state_dir, BEFORE)
         if os.path.isdir(folder):
             text = "".join(row[0] for row in self.database.execute("SELECT memory FROM resource"))
             for name in os.listdir(folder):
@@ -323,7 +323,7 @@ class Ledger:
 
     def __exit__(self, error_type: object, problem: Optional[BaseException], traceback: object) -> None:
         if isinstance(problem, sqlite3.DatabaseError):
-            raise StateError("the ledger in %s can't be written: %s" % (self.place, problem)) from None
+            raise StateError("the ledger in %s can't be written: %s" % (self.state_dir, problem)) from None
 
     def close(self) -> None:
         """Close the file."""

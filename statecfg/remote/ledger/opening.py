@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from typing import List, Optional
 
 
-def recorded(place: str, playbook: str, acting: bool, warnings: List[str]) -> Recorded:
+def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -> Recorded:
     """Return what the ledger says about a playbook.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param acting: the run may change the host, so a missing ledger is created
     :param warnings: receives warnings for the user
     """
-    found = Recorded(place)
-    if not acting and not os.path.exists(os.path.join(place, state.LEDGER)):
+    found = Recorded(state_dir)
+    if not acting and not os.path.exists(os.path.join(state_dir, state.LEDGER)):
         return found
-    ledger: Optional[Ledger] = Ledger(place, reading=not acting)
+    ledger: Optional[Ledger] = Ledger(state_dir, reading=not acting)
     if ledger is not None and ledger.foreign():
         ledger = _set_aside(ledger, acting, warnings)
     if ledger is None:
         return found
-    interrupted = state.left_over(place)
+    interrupted = state.interrupted_runs(state_dir)
     cut_off = ledger.open_runs(interrupted)
     for run, account in cut_off:
         text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")
@@ -58,6 +58,6 @@ def _set_aside(ledger: Ledger, acting: bool, warnings: List[str]) -> Optional[Le
     if not acting:
         warnings.append(text)
         return None
-    aside = state.set_aside(ledger.place, machine[:12])
+    aside = state.set_aside(ledger.state_dir, machine[:12])
     warnings.append("%s; it is kept in %s, and a new one begins" % (text, aside))
-    return Ledger(ledger.place)
+    return Ledger(ledger.state_dir)

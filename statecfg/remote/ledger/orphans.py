@@ -119,11 +119,11 @@ def _dependents_first(orphans: Mapping[str, Orphan]) -> List[List[Orphan]]:
         waits[outer].add(inner)
         waits[inner].discard(outer)
     for name, dependents in waits.items():
-        before = [orphans[each] for each in sorted(dependents)]
-        orphans[name].requires = tuple(each.provides for each in before)
+        before = [orphans[dependent] for dependent in sorted(dependents)]
+        orphans[name].requires = tuple(orphan.provides for orphan in before)
         orphans[name].sees = orphans[name].requires
         if orphans[name].type == PACKAGE:  # only other packages affect what the package manager does
-            orphans[name].sees = tuple(each.provides for each in before if each.type == PACKAGE)
+            orphans[name].sees = tuple(orphan.provides for orphan in before if orphan.type == PACKAGE)
     layers: List[List[Orphan]] = []
     gone: List[str] = []
     while waits:
@@ -142,13 +142,14 @@ def _dependents_first(orphans: Mapping[str, Orphan]) -> List[List[Orphan]]:
 
 def _newest_first(layer: List[Orphan]) -> List[Orphan]:
     """Sort the nodes of a layer that share a path, newest first; leave the others in place."""
-    places: Dict[Any, List[int]] = {}
+    positions: Dict[Any, List[int]] = {}
     for at, orphan in enumerate(layer):
         path = orphan.attrs.get("path")
-        places.setdefault(normal(path) if isinstance(path, str) else at, []).append(at)
+        positions.setdefault(normal(path) if isinstance(path, str) else at, []).append(at)
     found = list(layer)
-    for slots in places.values():
-        for slot, orphan in zip(slots, sorted((layer[at] for at in slots), key=lambda each: -each.resource.since)):
+    for slots in positions.values():
+        newest_first = sorted((layer[at] for at in slots), key=lambda orphan: -orphan.resource.since)
+        for slot, orphan in zip(slots, newest_first):
             found[slot] = orphan
     return found
 
@@ -176,13 +177,13 @@ def _inside(orphans: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
     """Yield pairs of names: an entry of a directory, and that directory, which must be empty before its removal."""
     present = {name: orphan for name, orphan in orphans.items() if not orphan.attrs.get("absent")}
     claimed = ((name, claim) for name, orphan in present.items() for claim in orphan.resource.definition.claims)
-    places = {claim[5:]: name for name, claim in claimed if claim[:5] == "path:"}
+    by_path = {claim[5:]: name for name, claim in claimed if claim[:5] == "path:"}
     for name, orphan in present.items():
         path = orphan.attrs.get("path")
         above = posixpath.dirname(normal(path)) if isinstance(path, str) and path[:1] == "/" else "/"
         while above != "/":
-            if above in places:
-                yield name, places[above]
+            if above in by_path:
+                yield name, by_path[above]
             above = posixpath.dirname(above)
 
 
@@ -199,9 +200,9 @@ def refusal(found: Orphans, total: int, agreed: bool) -> str:
             ", ".join(kept), "is" if len(kept) == 1 else "are", "it" if len(kept) == 1 else "them",
         )  # fmt: skip
     counted = [orphan for orphan in orphans if orphan.successor is None and not orphan.replaced]
-    going = sum(orphan.resource.state != State.IN_DELETION for orphan in counted)
-    if going * 2 > total and not agreed:
+    removed = sum(orphan.resource.state != State.IN_DELETION for orphan in counted)
+    if removed * 2 > total and not agreed:
         return "%d of the %d resources under management on this host would be removed: say --yes if that is meant" % (
-            going, total,
+            removed, total,
         )  # fmt: skip
     return ""

@@ -153,7 +153,7 @@ class EntityChange:
 class Recorded:
     """What the ledger says about one playbook when a run begins.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :ivar ledger: None if there is none, or only one of another machine
     :ivar lineage: the ledger's lineage
     :ivar resources: the managed resources by name
@@ -161,8 +161,8 @@ class Recorded:
     :ivar owing: the nodes that owe a restart because of this run or an earlier one
     """
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, state_dir: str) -> None:
+        self.state_dir = state_dir
         self.ledger: Optional[Ledger] = None
         self.lineage = ""
         self.resources: Dict[str, Resource] = {}

@@ -65,31 +65,30 @@ def _home() -> str:
     return pwd.getpwuid(os.geteuid()).pw_dir
 
 
-def prepare(place: str) -> None:
+def prepare(state_dir: str) -> None:
     """Create the state directory, accessible only to this user.
 
     :raises StateError: if it can't be created, or if it belongs to somebody else
     """
     try:
-        os.makedirs(place, 0o700, exist_ok=True)
-        info = os.lstat(place)
+        os.makedirs(state_dir, 0o700, exist_ok=True)
+        info = os.lstat(state_dir)
         if not st.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-            raise StateError("%s is not a directory of ours (owner %d)" % (place, info.st_uid))
+            raise StateError("%s is not a directory of ours (owner %d)" % (state_dir, info.st_uid))
         if info.st_mode & 0o077:
-            os.chmod(place, 0o700)
+            os.chmod(state_dir, 0o700)
     except OSError as problem:
-        raise StateError("cannot keep a record in %s: %s" % (place, problem.strerror)) from None
+        raise StateError("cannot keep a record in %s: %s" % (state_dir, problem.strerror)) from None
 
 
-def sweep(place: str) -> None:
+def sweep(state_dir: str) -> None:
     """Delete the incomplete content that killed runs received, and hooks that were sent long ago.
 
     The name of incomplete content contains the id of its process. A deleted hook is sent again when it is needed.
     """
-    found = [
-        (place, name, name[len(SPOOL) :].partition("-")[0]) for name in os.listdir(place) if name.startswith(SPOOL)
-    ]
-    hooks = os.path.join(place, HOOKS)
+    spools = (name for name in os.listdir(state_dir) if name.startswith(SPOOL))
+    found = [(state_dir, name, name[len(SPOOL) :].partition("-")[0]) for name in spools]
+    hooks = os.path.join(state_dir, HOOKS)
     if os.path.isdir(hooks):
         found += [(hooks, name, name.rpartition(".")[2]) for name in os.listdir(hooks)]
     for folder, name, pid in found:
@@ -100,20 +99,20 @@ def sweep(place: str) -> None:
             shutil.rmtree(os.path.join(folder, name))
 
 
-def set_aside(place: str, mark: str) -> str:
+def set_aside(state_dir: str, mark: str) -> str:
     """Move the ledger, the journals and the former content to a directory of their own; return its path.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param mark: a part of the new directory's name
     """
-    number, aside = 0, os.path.join(place, "of-%s" % mark)
+    number, aside = 0, os.path.join(state_dir, "of-%s" % mark)
     while os.path.exists(os.path.join(aside, LEDGER)):
         number += 1
-        aside = os.path.join(place, "of-%s-%d" % (mark, number))
+        aside = os.path.join(state_dir, "of-%s-%d" % (mark, number))
     os.makedirs(aside, 0o700, exist_ok=True)
     for name in (RUNS, BEFORE, LEDGER):  # the ledger last: if this is interrupted, the next run moves the rest
-        if os.path.exists(os.path.join(place, name)):
-            _move(os.path.join(place, name), os.path.join(aside, name))
+        if os.path.exists(os.path.join(state_dir, name)):
+            _move(os.path.join(state_dir, name), os.path.join(aside, name))
     return aside
 
 
@@ -131,8 +130,8 @@ def _move(source: str, target: str) -> None:
 class Lock:
     """A lock that allows one run at a time on a host. The kernel releases it when the process ends."""
 
-    def __init__(self, place: str) -> None:
-        self.path = os.path.join(place, LOCK)
+    def __init__(self, state_dir: str) -> None:
+        self.path = os.path.join(state_dir, LOCK)
         self.descriptor: Optional[int] = None
 
     def take(self, holder: Holder, wait: float) -> Optional[Holder]:
@@ -209,15 +208,15 @@ class Lock:
 class Journal:
     """The log of the current run: one line before and after each action."""
 
-    def __init__(self, place: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
+    def __init__(self, state_dir: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
         """Create a journal.
 
-        :param place: the state directory
+        :param state_dir: the state directory
         :param run: the run's id
         :param mask: replaces the secrets in reasons
         :raises StateError: if the journal can't be created
         """
-        folder = os.path.join(place, RUNS)
+        folder = os.path.join(state_dir, RUNS)
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
             self.path = os.path.join(folder, run + ".jsonl")
@@ -344,9 +343,9 @@ class Account:
         return cause in self.started and self.outcomes.get(cause) != Outcome.UNCHANGED
 
 
-def left_over(place: str) -> List[Tuple[str, Account]]:
+def interrupted_runs(state_dir: str) -> List[Tuple[str, Account]]:
     """Return the run ids and journals of interrupted runs, oldest first."""
-    folder = os.path.join(place, RUNS)
+    folder = os.path.join(state_dir, RUNS)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
     except (FileNotFoundError, NotADirectoryError, PermissionError):

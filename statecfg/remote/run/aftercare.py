@@ -80,8 +80,8 @@ class Aftercare:
         return self._ask(node, found[1]) if found is not None else ""
 
     def _lasting(self, node: NodeRun) -> Any:
-        kind = self.of.rechecks.types.get(node.step.node.type)
-        method = kind.methods.get("lasting") if kind is not None else None
+        node_type = self.of.rechecks.types.get(node.step.node.type)
+        method = node_type.methods.get("lasting") if node_type is not None else None
         ops = [action["op"] for action in node.done if action["status"] == ActionStatus.OK]
         return method(node.step.node, ops) if method is not None else None
 
@@ -132,8 +132,8 @@ def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warning
         paths.append(node.attrs.get("path"))
         near = [*(node.near.values() if isinstance(node, Kept) else ())]
         near += [plan.steps[name].node for name in node.requires if name in plan.steps]
-        waiting += [each for each in near if each.provides not in seen]
-        seen.update(each.provides for each in near)
+        waiting += [other for other in near if other.provides not in seen]
+        seen.update(other.provides for other in near)
     more = [path for path in paths if isinstance(path, str) and path[:1] == "/"]
     return LoginGuard(RealMachine(facets), channel, remote, warnings, more)
 

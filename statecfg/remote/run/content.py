@@ -44,12 +44,12 @@ def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob]) -> Dict[
 class Spool:
     """A directory with the content that one run received.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     """
 
-    def __init__(self, place: str) -> None:
-        self.place = place
-        self.path = os.path.join(place, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
+    def __init__(self, state_dir: str) -> None:
+        self.state_dir = state_dir
+        self.path = os.path.join(state_dir, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
 
     def receive(self, wanted: Dict[str, Blob], channel: Channel) -> None:
         """Request content in one message, and receive it.
@@ -58,13 +58,13 @@ class Spool:
         :raises StateError: if it can't be stored
         """
         try:
-            state.prepare(self.place)
+            state.prepare(self.state_dir)
             os.mkdir(self.path, 0o700)
             channel.send({"type": "need", "blobs": sorted(wanted)})
             for sha256 in sorted(wanted):
                 self._receive_one(wanted[sha256], channel)
         except OSError as problem:
-            text = "content can't be taken in, in %s: %s" % (self.place, problem.strerror)
+            text = "content can't be taken in, in %s: %s" % (self.state_dir, problem.strerror)
             raise state.StateError(text) from None
 
     def _receive_one(self, blob: Blob, channel: Channel) -> None:

@@ -37,7 +37,7 @@ class Management:
 
     A host without a ledger has none, and a run that only plans creates none: then there is nothing to compare with.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param order: the controller's instructions
     :param warnings: receives warnings for the user
     :ivar recorded: what the ledger says
@@ -49,14 +49,14 @@ class Management:
     :ivar refusal: why the run must not change the host, "" if it may
     """
 
-    def __init__(self, place: str, order: Order, warnings: List[str]) -> None:
+    def __init__(self, state_dir: str, order: Order, warnings: List[str]) -> None:
         self.order, self.warnings = order, warnings
         self.refusal = ""
-        self.recorded = Recorded(place)
-        if order.acting or os.path.exists(os.path.join(place, state.LEDGER)):
+        self.recorded = Recorded(state_dir)
+        if order.acting or os.path.exists(os.path.join(state_dir, state.LEDGER)):
             from statecfg.remote.ledger.opening import recorded
 
-            self.recorded = recorded(place, order.playbook, order.acting, warnings)
+            self.recorded = recorded(state_dir, order.playbook, order.acting, warnings)
         self.definitions: Optional[Definitions] = None
         if self.recorded.ledger is not None:
             from statecfg.remote.run.definitions import Definitions
@@ -109,7 +109,7 @@ class Management:
         for orphan in self.all_orphans():
             if orphan.resource.name in given:
                 orphan.supply(given[orphan.resource.name].attrs, definitions.mask_values)
-            folder = os.path.join(self.recorded.place, state.BEFORE)
+            folder = os.path.join(self.recorded.state_dir, state.BEFORE)
             orphan.snapshot = with_content(orphan.resource.memory, folder)
         why = refusal(self.orphans, ledger.count(), order.yes)
         if why and order.acting:
@@ -238,7 +238,7 @@ class Management:
     def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
         """Return the files that this host lacks for the hooks that run on it."""
         hooks = self.hooks if self.order.acting else ()
-        return [blob for hook in hooks for blob in hook.missing_files(self.recorded.place, blobs)]
+        return [blob for hook in hooks for blob in hook.missing_files(self.recorded.state_dir, blobs)]
 
     def install(self) -> None:
         """Install the missing files of hooks.
@@ -246,7 +246,7 @@ class Management:
         :raises StateError: if they can't be installed
         """
         for hook in self.hooks:
-            hook.install(self.recorded.place)
+            hook.install(self.recorded.state_dir)
 
     # The run
 

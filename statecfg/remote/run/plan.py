@@ -166,8 +166,8 @@ class Plan:
         for step in (*self.steps.values(), *self.removal_steps()):
             if step.outcome != Outcome.UNCHANGED or step.removal:
                 # A node's source location does not affect its changes.
-                said = dict(step_report(step), position="")
-                text = json.dumps(mask(said) if mask is not None else said, sort_keys=True)
+                report = dict(step_report(step), position="")
+                text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
                 found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
         return found
 

@@ -38,7 +38,7 @@ class Planner:
         self.nodes: Dict[str, Node] = {}
         self.removals: Dict[str, Orphan] = {}
         self.managed: FrozenSet[str] = NONE  # the claims of all resources that stay managed
-        self.held: AbstractSet[str] = NONE  # nodes whose earlier definition contained a secret that is now unknown
+        self.had_secrets: AbstractSet[str] = NONE  # nodes whose earlier definition contained a secret
         self.actions: List[Dict[str, List[Action]]] = []
         # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
@@ -172,8 +172,11 @@ class Planner:
             step.outcome = Outcome.CHANGED
             found = self.machine.changes.report()
             node = step.node
-            held = secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.held and not node.hides
-            step.changes = hidden(found) if held else found
+            if isinstance(node, Orphan):
+                secret = secretive(node.attrs)
+            else:
+                secret = node.provides in self.had_secrets and not node.hides
+            step.changes = hidden(found) if secret else found
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises."""
@@ -304,12 +307,12 @@ def describe(problem: BaseException) -> str:
 
 
 def trace(problem: BaseException) -> str:
-    """Describe an exception in a node type's code in one line: class, message, and place in its file."""
-    place = ""
+    """Describe an exception in a node type's code in one line: class, message, and line in its file."""
+    where = ""
     step = problem.__traceback__
     while step is not None:
         name = step.tb_frame.f_code.co_filename
         if "statecfg/remote" not in name.replace("\\", "/"):
-            place = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
+            where = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
         step = step.tb_next
-    return "%s: %s%s" % (type(problem).__name__, problem, place)
+    return "%s: %s%s" % (type(problem).__name__, problem, where)

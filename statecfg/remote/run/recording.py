@@ -43,7 +43,7 @@ class Recording:
     ) -> None:
         self.recorded, self.definitions, self.nodes, self.renamed = recorded, definitions, nodes, renamed
         self.facets = facets
-        self.before = os.path.join(recorded.place, state.BEFORE)
+        self.before = os.path.join(recorded.state_dir, state.BEFORE)
         self._new: Dict[str, JsonMap] = {}  # node → snapshot, for those that became managed in this run
         self._older: Dict[str, List[Tuple[Attrs, Any]]] = {}  # node type → the same as `_others`, from the ledger
 

@@ -18,7 +18,7 @@ from statecfg.remote.ledger.history import history
 from statecfg.remote.ledger.ledger import KEPT, Ledger
 from statecfg.remote.ledger.records import Orphan, Resource, renamed
 from statecfg.remote.ledger.schema import SCHEMA, machine_id
-from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
+from statecfg.remote.ledger.state import Account, Journal, interrupted_runs, prepare
 from statecfg.remote.run.following import Following
 from statecfg.resources import directory, file
 from tests.host.remote.managed import Machine
@@ -221,7 +221,7 @@ def test_what_a_run_did_is_told(place: str) -> None:
         journal.started(node, "write")
         journal.took(node, "write", {"status": status, "reason": "no room" if status == "error" else ""})
     journal.finished("conf", "changed")
-    ((_, found),) = left_over(place)
+    ((_, found),) = interrupted_runs(place)
     ledger.end(RUN, found, "failed")
     (told,) = history(ledger, "site", "r", 5)
     assert told["outcomes"] == {"conf": "changed", "service": "unknown"}
@@ -252,19 +252,19 @@ def test_runs_are_told_newest_first_and_the_oldest_are_forgotten(place: str) -> 
 def test_a_run_is_folded_once(place: str) -> None:
     """Killed after its commit and before its journal was gone, it ended all the same, and nothing is said of it."""
     Journal(place, "r1").manage([Resource.from_json(row("a"))])
-    ((_, found),) = left_over(place)
+    ((_, found),) = interrupted_runs(place)
     ledger = Ledger(place)
     ledger.begin(RUN, [])
     defined = {"a": Resource.from_json(row("a", digest="d1", after="x"))}
     ledger.fold(RUN, found, "ok", defined)
-    assert ledger.open_runs(left_over(place)) == []
+    assert ledger.open_runs(interrupted_runs(place)) == []
     for taken in (ledger.recall, ledger.take_over):
         reading = Ledger(place) if taken == ledger.take_over else ledger
-        getattr(reading, taken.__name__)(left_over(place))
+        getattr(reading, taken.__name__)(interrupted_runs(place))
         assert reading.resources("site")["a"].digest == "d1"
         assert history(reading, "", "", 5)[0]["status"] == "ok"
         reading.close()
-    assert left_over(place) == []
+    assert interrupted_runs(place) == []
 
 
 def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
@@ -274,19 +274,19 @@ def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
     journal.entity("b", state="IN_DELETION", owing=[["post-update", "h"]])
     Ledger(place).close()
     looking = Ledger(place, reading=True)
-    looking.recall(left_over(place))
+    looking.recall(interrupted_runs(place))
     assert looking.resources("site") == {} and len(looking.resources("")) == 2  # nobody entered whose run it was
     looking.close()
     ledger = Ledger(place)
     ledger.begin(RUN, [])
-    ledger.take_over(left_over(place))
+    ledger.take_over(interrupted_runs(place))
     assert {name: each.state for name, each in ledger.resources("site").items()} == {
         "a": "RESOLVED", "b": "IN_DELETION"
     }  # fmt: skip
     assert ledger.resources("site")["b"].owing == [["post-update", "h"]]
     assert history(ledger, "", "r1", 1)[0]["status"] == RunStatus.CUT_OFF
     ledger.close()
-    assert left_over(place) == []
+    assert interrupted_runs(place) == []
 
 
 def test_records_follow_the_order_of_things(place: str) -> None:
@@ -364,7 +364,7 @@ def test_content_of_every_run_that_was_cut_off_stays(place: str) -> None:
         journal.manage([Resource.from_json(row(run, memory={"$blob": [run, 2]}))])
         journal.entity(run, state="RESOLVED")
     ledger = Ledger(place)
-    ledger.take_over(left_over(place))
+    ledger.take_over(interrupted_runs(place))
     ledger.close()
     assert sorted(os.listdir(folder)) == ["r1", "r2"]
 
