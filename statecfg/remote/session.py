@@ -23,7 +23,7 @@ from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
     from statecfg.remote.graph.model import JsonMap, Node
     from statecfg.remote.ledger.records import Debt
@@ -105,42 +105,54 @@ class Session:
         for name in order.types:
             import_module(order.types[name])
         managed = self.managed = Management(self.state_dir, order, self.warnings)
+        self.prepare_units(managed)
+        if managed.refusal:
+            return self.end(HostStatus.REFUSED, refusal=managed.refusal)
+        self.arrive(managed, layers)
+        return self.plan_and_apply(managed)
+
+    def end(self, status: str, **more: Any) -> End:
+        """Return the status and the other fields of the frame `end`, with the warnings."""
+        return status, dict(more, warnings=self.warnings)
+
+    def prepare_units(self, managed: Management) -> None:
+        """Check that this host's units belong to the controller's project, and serve them if the run acts."""
+        order = managed.order
         if order.units:
             from statecfg.remote.units import home as unit_home
 
             managed.refusal = unit_home.refusal(self.state_dir, order.units)
-            if managed.refusal:
-                return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
-        if order.has_units and order.acting:
+        if order.has_units and order.acting and not managed.refusal:
             from statecfg.remote.units.units import Units
 
             self.units = Units(self.state_dir, order.units, self.channel, self.warnings)
-        self.arrive(managed, layers)
-        expect = self.expect if order.expect else None
+
+    def plan_and_apply(self, managed: Management) -> End:
+        """Plan, send the plan, wait for the controller's answer, and apply the plan."""
+        order, mask = managed.order, self.channel.mask
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(managed, facets)
-        differs = [*(plan.differing(expect, self.channel.mask) if expect is not None else ()), *order.differs]
+        differs = [*(plan.differing(self.expect, mask) if order.expect else ()), *order.differs]
         due = order.acting and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)
         if managed.refusal:
-            return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
+            return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         if differs:
-            return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
+            return self.end(HostStatus.REFUSED, differs=differs)
         if not waits:
             return self.end_unchanged(managed, plan)
         # Change nothing before the controller has the plan, so that no change goes unreported.
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
-            return HostStatus.OK, {"declined": True, "warnings": self.warnings}
+            return self.end(HostStatus.OK, declined=True)
         if order.asks:
             # The host may have changed while the user read the plan.
             facets = Facets()
-            mask = self.channel.mask
             differs = self.plan(managed, facets).differing(plan.fingerprints(mask), mask)
             if differs:
-                return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
+                return self.end(HostStatus.REFUSED, differs=differs)
         if self.units is None:
             return self.apply(managed, plan, facets)
         return self.with_units(self.units, managed, plan, facets)
@@ -149,7 +161,7 @@ class Session:
         """Run the units' phase "before", then the plan, then the units' phase "after"."""
         why = units.phase("before", True)
         if why:
-            return HostStatus.FAILED, {"error": why, "unchanged": True, "warnings": self.warnings}
+            return self.end(HostStatus.FAILED, error=why, unchanged=True)
         ended = self.apply(managed, plan, facets) if managed.due(plan) else self.end_unchanged(managed, plan)
         units.phase("after", ended[0] == HostStatus.OK)
         return ended
@@ -308,9 +320,9 @@ class Session:
         """End a run that has nothing to do on the host; record it in the ledger unless it only plans."""
         status = HostStatus.FAILED if plan.failed else HostStatus.OK
         if not managed.order.acting:
-            return status, {"warnings": self.warnings}
+            return self.end(status)
         managed.end_unchanged(plan, status)
-        return status, {"unchanged": True, "warnings": self.warnings, "ledger": managed.recorded.lineage}
+        return self.end(status, unchanged=True, ledger=managed.recorded.lineage)
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> End:
         """Perform the plan; return the status and the other fields of the frame `end`."""
@@ -347,8 +359,7 @@ class Session:
         )
         sound = [name for name, node in execution.state.items() if node.outcome in Outcome.SOUND]
         managed.end(journal, RunStatus.CUT_OFF if self.channel.lost else status, sound)
-        more: JsonMap = {"shutdown": execution.shutdown, "halted": halted, "ledger": managed.recorded.lineage}
-        return status, dict(more, warnings=self.warnings)
+        return self.end(status, shutdown=execution.shutdown, halted=halted, ledger=managed.recorded.lineage)
 
     def close(self) -> None:
         """Stop serving the units, close the ledger, delete received content and release the lock."""

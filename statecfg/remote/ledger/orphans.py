@@ -39,9 +39,6 @@ class Orphans:
         self.managed: Set[str] = set()
         self.elsewhere: Dict[str, Tuple[str, str]] = {}
 
-    def __len__(self) -> int:
-        return sum(map(len, self.to_remove))
-
 
 def find_orphans(
     ledger: Ledger,
