@@ -285,7 +285,7 @@ class Session:
             planner.machine.claimed = managed.orphans.elsewhere
             planner.had_secrets = managed.with_secrets()
         return planner.plan(
-            managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.following
+            managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.dependents
         )
 
     def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:

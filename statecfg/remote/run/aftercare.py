@@ -7,7 +7,7 @@ import time
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, claims
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.run.following import Kept
+from statecfg.remote.run.dependents import Dependent
 from statecfg.remote.run.planning import describe
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ class Aftercare:
     def _remember(self, nodes: Iterable[NodeRun]) -> None:
         """Make removed resources managed again, because the guard restored them."""
         orphans = [node.step.node for node in nodes]
-        again = [node.resource for node in orphans if isinstance(node, Orphan) and not isinstance(node, Kept)]
+        again = [node.resource for node in orphans if isinstance(node, Orphan) and not isinstance(node, Dependent)]
         if again:
             self.of.performer.record.manage(again)
 
@@ -130,7 +130,7 @@ def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warning
     while waiting:
         node = waiting.pop()
         paths.append(node.attrs.get("path"))
-        near = [*(node.near.values() if isinstance(node, Kept) else ())]
+        near = [*(node.near.values() if isinstance(node, Dependent) else ())]
         near += [plan.steps[name].node for name in node.requires if name in plan.steps]
         waiting += [other for other in near if other.provides not in seen]
         seen.update(other.provides for other in near)

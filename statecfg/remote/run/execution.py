@@ -154,7 +154,7 @@ class Execution:
         if acting:
             self.verify([node for node in acting if node.outcome == Outcome.CHANGED and not node.verified])
         for node in ready:
-            if node.outcome in Outcome.SOUND and not node.step.kept:
+            if node.outcome in Outcome.SOUND and not node.step.dependent:
                 self.events.after_removal(node)
         self.close(number, nodes, acting, "removals")
 

@@ -9,7 +9,7 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.records import Recorded, claims, with_content
 from statecfg.remote.machine.changes import secretive
-from statecfg.remote.run.following import Kept
+from statecfg.remote.run.dependents import Dependent, Dependents
 from statecfg.remote.run.report import step_report
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.definitions import Definitions
     from statecfg.remote.run.drift import Drift
-    from statecfg.remote.run.following import Following
     from statecfg.remote.run.order import Order
     from statecfg.remote.run.plan import Plan, Step
     from statecfg.remote.run.recording import Recording
@@ -43,7 +42,7 @@ class Management:
     :ivar recorded: what the ledger says
     :ivar definitions: converts nodes for the ledger; None without a ledger
     :ivar orphans: the resources that left the definition; None without a ledger
-    :ivar following: what their removal triggers; None without a ledger
+    :ivar dependents: the resources that their removal affects; None without a ledger
     :ivar layers: the nodes to plan
     :ivar hooks: the hooks that may be called on this host, in their order
     :ivar refusal: why the run must not change the host, "" if it may
@@ -63,7 +62,7 @@ class Management:
 
             self.definitions = Definitions(order, self.recorded.lineage)
         self.orphans: Optional[Orphans] = None
-        self.following: Optional[Following] = None
+        self.dependents: Optional[Dependents] = None
         self.layers: List[List[Node]] = []
         self.hooks = _hooks(order.hooks)
         self._life: Optional[Lifecycle] = None
@@ -81,7 +80,6 @@ class Management:
         if ledger is None or definitions is None:
             return
         from statecfg.remote.ledger.orphans import find_orphans, refusal
-        from statecfg.remote.run.following import Following
 
         given = {node.provides: node for layer in layers for node in layer}
         nodes = {} if order.mode == Mode.DESTROY else given  # destroy removes everything, whatever is defined
@@ -104,8 +102,8 @@ class Management:
         for debt in self.recorded.debts:
             debt.node, debt.cause = names.get(debt.node, debt.node), names.get(debt.cause, debt.cause)
         coming = {node.provides for layer in self.layers for node in layer}
-        self.following = Following(before, self.orphans.to_remove, coming, names)
-        self.following.add_debts(self.recorded.debts)
+        self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
+        self.dependents.add_debts(self.recorded.debts)
         for orphan in self.all_orphans():
             if orphan.resource.name in given:
                 orphan.supply(given[orphan.resource.name].attrs, definitions.mask_values)
@@ -161,8 +159,8 @@ class Management:
         from importlib import import_module
 
         missing: List[str] = []
-        kept = self.following.kept if self.following is not None else ()
-        for orphan in (*self.all_orphans(checked=True), *kept):
+        dependents = self.dependents.nodes if self.dependents is not None else ()
+        for orphan in (*self.all_orphans(checked=True), *dependents):
             module = orphan.resource.definition.module
             if orphan.type in REGISTRY or orphan.type in missing:
                 continue
@@ -175,8 +173,8 @@ class Management:
 
     def follow(self) -> None:
         """Decide which nodes the removals trigger. Call this after all types are loaded."""
-        if self.following is not None:
-            self.following.drop_unable({orphan.resource.name for layer in self.to_remove for orphan in layer})
+        if self.dependents is not None:
+            self.dependents.drop_unable({orphan.resource.name for layer in self.to_remove for orphan in layer})
 
     # The plan
 
@@ -207,7 +205,7 @@ class Management:
         """Return the hooks that an apply of this plan would call."""
         if not self.hooks:
             return []
-        removals = [step for step in plan.removal_steps() if not step.kept]
+        removals = [step for step in plan.removal_steps() if not step.dependent]
         found = [hook for step in removals for hook in self.life.would_fire(step.node, True, True)]
         for step in plan.steps.values():
             found += self.life.would_fire(step.node, step.acts, False)
@@ -257,11 +255,11 @@ class Management:
         ledger, definitions = self.recorded.ledger, self.definitions
         assert ledger is not None and definitions is not None
         owed = [
-            (step.node.provides, cause, step.node.resource.debt if isinstance(step.node, Kept) else None)
+            (step.node.provides, cause, step.node.resource.debt if isinstance(step.node, Dependent) else None)
             for step in (*plan.steps.values(), *plan.removal_steps())
             for cause in plan.triggers(step.node)
         ]
-        owed += [(name, cause, None) for name, cause in (self.following.later if self.following is not None else ())]
+        owed += [(name, cause, None) for name, cause in (self.dependents.later if self.dependents is not None else ())]
         owed = [debt for debt in owed if plan.acts(debt[1])]
         self.recorded.owing = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)

@@ -58,7 +58,7 @@ class NodeEvents:
     def before_removal(self, node: NodeRun) -> bool:
         """Call the hooks before a removal; tell whether it may happen. Skip this if only the record is deleted."""
         orphan = node.step.node
-        if node.step.kept:
+        if node.step.dependent:
             return True
         assert self.life is not None and isinstance(orphan, Orphan)
         return orphan.successor is not None or self._allowed(node, self.life.may_go(orphan))

@@ -6,7 +6,7 @@ from statecfg.remote.graph.model import ActionSpec
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.overlay import Trace
-from statecfg.remote.run.following import Kept
+from statecfg.remote.run.dependents import Dependent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ class Step:
             self.touches = Touches(tuple(trace.touched), tuple(trace.looked & layer), tuple(trace.effects))
 
     @property
-    def kept(self) -> bool:
+    def dependent(self) -> bool:
         """Whether a removal triggers this node while its real object stays."""
-        return isinstance(self.node, Kept)
+        return isinstance(self.node, Dependent)
 
 
 class Plan:
@@ -111,7 +111,7 @@ class Plan:
     :ivar removals: layers of removals, which run before `layers`
     :ivar to_keep: layers of orphans that stay in this run
     :ivar removed: the steps of the removals, by name
-    :ivar following: node → removals that trigger it
+    :ivar removal_triggers: node → removals that trigger it
     :ivar paid: nodes that owed a restart after a removal and no longer need it
     :ivar managed: the claims of all resources that stay managed
     :ivar claimed: claim → playbook and name, for the resources of other playbooks
@@ -123,7 +123,7 @@ class Plan:
         self.removals: List[List[Step]] = []
         self.to_keep: List[List[Step]] = []
         self.removed: Dict[str, Step] = {}
-        self.following: Mapping[str, Sequence[str]] = {}
+        self.removal_triggers: Mapping[str, Sequence[str]] = {}
         self.paid: Set[str] = set()
         self.managed: FrozenSet[str] = NONE
         self.claimed: Mapping[str, Tuple[str, str]] = {}
@@ -135,7 +135,7 @@ class Plan:
 
     def triggers(self, node: Node) -> List[str]:
         """Return the names of the nodes whose change triggers a node, removals included."""
-        return [*node.triggers, *self.following.get(node.provides, ())]
+        return [*node.triggers, *self.removal_triggers.get(node.provides, ())]
 
     @property
     def failed(self) -> bool:

@@ -9,7 +9,7 @@ from statecfg.remote.ledger.records import Orphan, contents
 from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
 from statecfg.remote.machine.world import ANYTHING
-from statecfg.remote.run.following import Following, Kept
+from statecfg.remote.run.dependents import Dependent, Dependents
 from statecfg.remote.run.plan import NONE, Plan, Step, stays
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ class Planner:
         removals: Sequence[Sequence[Orphan]] = (),
         to_keep: Sequence[Sequence[Orphan]] = (),
         checking_kept: bool = True,
-        following: Optional[Following] = None,
+        dependents: Optional[Dependents] = None,
     ) -> Plan:
         """Check all nodes, layer by layer, each against the host as the earlier nodes will leave it.
 
@@ -58,7 +58,7 @@ class Planner:
         :param removals: layers of the orphans that this run removes, before all else
         :param to_keep: layers of the orphans that stay
         :param checking_kept: also plan what a later prune would do to the orphans that stay
-        :param following: the nodes that the removals trigger
+        :param dependents: the resources that stay and that the removals affect
         """
         self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
@@ -66,9 +66,9 @@ class Planner:
         self.removals = {node.provides: node for layer in removals for node in layer}
         for layer in removals:
             plan.removals.append(self.layer(layer, plan.removed))
-        if following is not None:
-            plan.following = following.triggers
-            steps = self.layer(following.kept, plan.removed)
+        if dependents is not None:
+            plan.removal_triggers = dependents.triggers
+            steps = self.layer(dependents.nodes, plan.removed)
             unchanged = {step.node.provides for step in steps if step.outcome == Outcome.UNCHANGED}
             plan.paid = unchanged.intersection(self.owed)
             steps = [step for step in steps if step.outcome != Outcome.UNCHANGED]
@@ -109,7 +109,7 @@ class Planner:
 
     def ancestors(self, node: Node, known: Mapping[str, Step]) -> AbstractSet[str]:
         """Return the names of the acting nodes that a node requires, directly or indirectly."""
-        if isinstance(node, Kept):  # it runs after all removals
+        if isinstance(node, Dependent):  # it runs after all removals
             return frozenset(name for name, step in known.items() if step.acts)
         sets = []
         for name in node.sees if isinstance(node, Orphan) else node.requires:
@@ -186,7 +186,7 @@ class Planner:
         if node_type is None:
             raise CheckError("no node type is called %s" % node.type)
         with reading_only():
-            if isinstance(node, Kept):
+            if isinstance(node, Dependent):
                 return normalised(node_type.methods["on_removal"](node, node.near, self.machine), node)
             if isinstance(node, Orphan):
                 for blob in contents(node.snapshot) if secretive(node.attrs) else ():
@@ -194,10 +194,10 @@ class Planner:
                 undo = node_type.run_undo(node, node.snapshot, self.machine, self.removals, self.managed)
                 spec = normalised(undo, node)
                 return ActionSpec(spec.steps, left=spec.left)  # removals run first anyway: no shutdown-first action
-            nodes = self.nodes
-            if node.provides in self.current.following:  # a check may read the removals that trigger its node
+            nodes, triggers = self.nodes, self.current.removal_triggers.get(node.provides)
+            if triggers:  # a check may read the removals that trigger its node
                 nodes = dict(nodes)
-                nodes.update((name, self.current.removed[name].node) for name in self.current.following[node.provides])
+                nodes.update((name, self.current.removed[name].node) for name in triggers)
             return normalised(node_type.run_check(node, nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:

@@ -94,7 +94,7 @@ def step_report(step: Step) -> NodeReport:
         found["state"] = node.resource.state
         if node.note and not step.reason:
             found["reason"] = node.note
-        if step.kept:
+        if step.dependent:
             found["stays"] = True
             del found["state"]
     return found

@@ -19,7 +19,7 @@ from statecfg.remote.ledger.ledger import KEPT, Ledger
 from statecfg.remote.ledger.records import Orphan, Resource, renamed
 from statecfg.remote.ledger.schema import SCHEMA, machine_id
 from statecfg.remote.ledger.state import Account, Journal, interrupted_runs, prepare
-from statecfg.remote.run.following import Following
+from statecfg.remote.run.dependents import Dependents
 from statecfg.resources import directory, file
 from tests.host.remote.managed import Machine
 
@@ -150,8 +150,8 @@ def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
     rows = ledger.resources("site")
     assert rows["service:ssh"].definition.triggers is None and rows["service:ssh"].definition.requires == ["conf"]
     going = [[Orphan(rows["conf"], "conf")]]
-    (kept,) = Following(rows.values(), going, (), {}).kept
-    assert (kept.provides, kept.causes) == ("service:ssh (stays)", ["conf"])
+    (node,) = Dependents(rows.values(), going, (), {}).nodes
+    assert (node.provides, node.causes) == ("service:ssh (stays)", ["conf"])
     ledger.close()
 
 

@@ -1,4 +1,4 @@
-"""What a removal triggers: a resource that stays is restarted if a resource that configured it is removed."""
+"""The dependents of removed resources: a resource that stays is restarted if one that configured it is removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SUFFIX = " (stays)"  # appended to the name of a resource that a removal triggers
 
 
-class Kept(Orphan):
+class Dependent(Orphan):
     """A resource whose real object stays on the host and that a removal triggers.
 
     It runs after all removals. Its node type decides what it does then (`NodeType.on_removal`).
@@ -37,7 +37,7 @@ class Kept(Orphan):
         return ""
 
 
-class Following:
+class Dependents:
     """The nodes that the removals of one run trigger.
 
     :param resources: the resources that were managed before this run
@@ -45,7 +45,7 @@ class Following:
     :param coming: the names of the other nodes of this run
     :param renamed: earlier name → present name
     :ivar triggers: node of this run → removals that trigger it
-    :ivar kept: the nodes that removals trigger and that no other node of this run manages
+    :ivar nodes: the dependents that no other node of this run manages
     :ivar later: (resource that stays, its trigger), for the next apply
     """
 
@@ -59,7 +59,7 @@ class Following:
         removed = {node.resource.name: node for layer in removals for node in layer if node.successor is None}
         self.triggers: Dict[str, List[str]] = {}
         self.later: List[Tuple[str, str]] = []
-        self.kept: List[Kept] = []
+        self.nodes: List[Dependent] = []
         for resource in resources if removed else ():
             required, triggers = resource.definition.requires, resource.definition.triggers
             # Records of 0.3.0 don't say which requirements trigger. An extra restart is safer than a missing one.
@@ -71,15 +71,15 @@ class Following:
                 if causes:
                     self.triggers[name] = causes
             elif near:
-                self.kept.append(Kept(resource, causes, {node.provides: node for node in near.values()}))
+                self.nodes.append(Dependent(resource, causes, {node.provides: node for node in near.values()}))
 
     def add_debts(self, debts: Iterable[Debt]) -> None:
         """Add what earlier runs owe to resources that no longer have a node."""
-        known = {node.provides for node in self.kept}
+        known = {node.provides for node in self.nodes}
         for debt in debts:
             if debt.how and debt.node not in known:
                 known.add(debt.node)
-                self.kept.append(Kept(Resource.from_debt(debt.how), [], {}))
+                self.nodes.append(Dependent(Resource.from_debt(debt.how), [], {}))
 
     def drop_unable(self, removed: Collection[str]) -> None:
         """Drop the nodes whose type has no `on_removal`; those that stay are left to the next apply.
@@ -89,10 +89,10 @@ class Following:
         :param removed: the names of the removed resources
         """
         able = []
-        for node in self.kept:
+        for node in self.nodes:
             node_type = REGISTRY.get(node.type)
             if node_type is not None and "on_removal" in node_type.methods:
                 able.append(node)
             elif node.resource.name not in removed:
                 self.later += [(node.resource.name, cause) for cause in node.causes]
-        self.kept = able
+        self.nodes = able
