@@ -123,10 +123,10 @@ class Lifecycle:
         """Call the hooks before a node is processed; return why it must not be processed, "" if it may."""
         entity = self.entity(node)
         if entity.state == IN_DELETION:  # it was defined again after its removal had begun
-            self.become(node, PRE_CREATED)
-        return self.ask(PRE_RECONCILE, node)
+            self.set_state(node, PRE_CREATED)
+        return self.require(PRE_RECONCILE, node)
 
-    def done(self, node: Node, changed: bool) -> str:
+    def after(self, node: Node, changed: bool) -> str:
         """Call the hooks after a node has converged; return why it has failed nevertheless, "" if it has not.
 
         Source of the rule: a failed post-create leaves the entity in RESOLUTION_ERROR, so that the next run retries it;
@@ -135,8 +135,8 @@ class Lifecycle:
         entity = self.entity(node)
         if entity.state != RESOLVED:
             why = self.fire(POST_CREATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED)
-            again = self.owed(node, POST_CREATE)
-            self.become(node, RESOLUTION_ERROR if why or again else RESOLVED)
+            again = self.was_postponed(node, POST_CREATE)
+            self.set_state(node, RESOLUTION_ERROR if why or again else RESOLVED)
             return why
         if changed or entity.owing:
             only = None if changed else [hook for _, hook in entity.owing]
@@ -145,33 +145,33 @@ class Lifecycle:
             if why:  # the hooks after the failed one were not called
                 entity.owing += [pair for pair in before if pair not in entity.owing]
             if before != entity.owing:
-                self.become(node, entity.state)
+                self.set_state(node, entity.state)
             return why
         return ""
 
-    def broke(self, node: Node) -> None:
+    def failed(self, node: Node) -> None:
         """Mark a node that could not be created as RESOLUTION_ERROR."""
         if self.entity(node).state == PRE_CREATED:
-            self.become(node, RESOLUTION_ERROR)
+            self.set_state(node, RESOLUTION_ERROR)
 
     # Removal
 
-    def may_go(self, node: Node) -> str:
+    def before_removal(self, node: Node) -> str:
         """Call the hooks before a removal; return why it must not happen, "" if it may.
 
         Source of the rule: a failed pre-delete changes nothing. It is not called again for an entity that is
         IN_DELETION. A failed finalize leaves the entity IN_DELETION, for a later run.
         """
         if self.entity(node).state != IN_DELETION:
-            why = self.ask(PRE_DELETE, node)
+            why = self.require(PRE_DELETE, node)
             if why:
                 return why
-            self.become(node, IN_DELETION)
-        return self.ask(FINALIZE, node)
+            self.set_state(node, IN_DELETION)
+        return self.require(FINALIZE, node)
 
-    def gone(self, node: Node) -> str:
+    def after_removal(self, node: Node) -> str:
         """Call the hooks after a removal; return why the entity stays IN_DELETION, "" if it was forgotten."""
-        why = self.ask(POST_DELETE, node, Outcome.CHANGED)
+        why = self.require(POST_DELETE, node, Outcome.CHANGED)
         if not why:
             self.forget(node)
         return why
@@ -187,22 +187,22 @@ class Lifecycle:
 
     # Hooks
 
-    def become(self, node: Node, state: str) -> None:
+    def set_state(self, node: Node, state: str) -> None:
         """Record a new state of an entity."""
         entity = self.entity(node)
         entity.state = state
         self.record.entity(recorded_name(node), state=state, owing=entity.owing)
 
-    def ask(self, event: str, node: Node, outcome: str = "") -> str:
+    def require(self, event: str, node: Node, outcome: str = "") -> str:
         """Call the hooks of an event that must succeed; return why the node must stop in this run, or ""."""
         why = self.fire(event, node, outcome)
-        if not why and self.owed(node, event):
+        if not why and self.was_postponed(node, event):
             entity = self.entity(node)
             entity.postponed = True
             return "%s; a later run tries again" % entity.why
         return why
 
-    def owed(self, node: Node, event: str) -> bool:
+    def was_postponed(self, node: Node, event: str) -> bool:
         """Return whether a hook of an event was postponed. Forget that, because the event itself will happen again."""
         entity = self.entity(node)
         found = [pair for pair in entity.owing if pair[0] == event]

@@ -46,14 +46,14 @@ class NodeEvents:
         if self.life is None:
             return
         if node.outcome in Outcome.SOUND:
-            self._allowed(node, self.life.done(node.step.node, node.outcome == Outcome.CHANGED))
+            self._allowed(node, self.life.after(node.step.node, node.outcome == Outcome.CHANGED))
         elif node.outcome == Outcome.FAILED:
-            self.life.broke(node.step.node)
+            self.life.failed(node.step.node)
 
     def failed(self, node: NodeRun) -> None:
         """Record that a node failed before its layer."""
         if self.life is not None:
-            self.life.broke(node.step.node)
+            self.life.failed(node.step.node)
 
     def before_removal(self, node: NodeRun) -> bool:
         """Call the hooks before a removal; tell whether it may happen. Skip this if only the record is deleted."""
@@ -61,7 +61,7 @@ class NodeEvents:
         if node.step.dependent:
             return True
         assert self.life is not None and isinstance(orphan, Orphan)
-        return orphan.successor is not None or self._allowed(node, self.life.may_go(orphan))
+        return orphan.successor is not None or self._allowed(node, self.life.before_removal(orphan))
 
     def after_removal(self, node: NodeRun) -> None:
         """Call the hooks after a removal, and delete the record of the resource."""
@@ -70,7 +70,7 @@ class NodeEvents:
         if orphan.successor is not None:
             self.life.forget(orphan, successor=orphan.successor)
             return
-        why = self.life.gone(orphan)
+        why = self.life.after_removal(orphan)
         node.gone = not why
         if why and self.life.entity(orphan).postponed:  # the change on the host itself is complete
             node.reason = why
