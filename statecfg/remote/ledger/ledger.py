@@ -103,9 +103,7 @@ class Ledger:
                 [(run["playbook"], node, cause, time.time(), run["id"], json.dumps(how)) for node, cause, how in owed],
             )
 
-    def end(
-        self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None
-    ) -> None:
+    def end(self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None) -> None:
         """Complete a run's record with its account, and delete its journal. See `fold`.
 
         :raises StateError: if the ledger can't be written
@@ -144,9 +142,7 @@ class Ledger:
             if os.path.exists(journal):
                 os.unlink(journal)
 
-    def fold(
-        self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None
-    ) -> None:
+    def fold(self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None) -> None:
         """Record what a run did, and the run itself if it is new.
 
         This adds outcomes and actions, deletes owed restarts that were performed or never arose, and updates resources.

@@ -152,9 +152,7 @@ class Lock:
         try:
             text = json.dumps(holder).encode()
             os.pwrite(self.descriptor, text, 0)
-            os.ftruncate(
-                self.descriptor, len(text)
-            )  # not before the write: an empty file would be flushed immediately
+            os.ftruncate(self.descriptor, len(text))  # not before the write: an empty file would be flushed immediately
         except OSError as problem:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None

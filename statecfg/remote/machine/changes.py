@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         before: Any
         after: Any
 
+
 DIFFED = 1 << 20  # bytes; of a larger file, only the digests are shown
 DIFF_LINES = 400
 DIFF_TEXT = 64 << 10  # characters of one diff

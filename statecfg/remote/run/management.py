@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.orphans import Orphans
-    from statecfg.remote.ledger.records import Orphan
+    from statecfg.remote.ledger.records import Orphan, Resource
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.definitions import Definitions
     from statecfg.remote.run.drift import Drift
@@ -83,11 +83,7 @@ class Management:
 
         given = {node.provides: node for layer in layers for node in layer}
         nodes = {} if order.mode == Mode.DESTROY else given  # destroy removes everything, whatever is defined
-        for name, resource in resources.items():
-            # 0.3.0 masked whole claims, including our own words and paths that contain a secret by accident.
-            node, old = nodes.get(name), resource.definition
-            if old.triggers is None and node is not None and old.claims == definitions.mask_values(claims(node)):
-                old.claims = definitions.claims(node)
+        _update_claims(resources, nodes, definitions)
         same = {
             name for name, node in nodes.items()
             if name in resources and definitions.digest(node) == resources[name].digest
@@ -104,16 +100,24 @@ class Management:
         coming = {node.provides for layer in self.layers for node in layer}
         self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
         self.dependents.add_debts(self.recorded.debts)
-        for orphan in self.all_orphans():
-            if orphan.resource.name in given:
-                orphan.supply(given[orphan.resource.name].attrs, definitions.mask_values)
-            folder = os.path.join(self.recorded.state_dir, state.BEFORE)
-            orphan.snapshot = with_content(orphan.resource.memory, folder)
+        self._complete_orphans(given, definitions)
         why = refusal(self.orphans, ledger.count(), order.yes)
         if why and order.acting:
             self.refusal = why
         elif why:
             self.warnings.append("this would be refused: %s" % why)
+
+    def _complete_orphans(self, given: Mapping[str, Node], definitions: Definitions) -> None:
+        """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
+
+        :param given: the playbook's nodes by name
+        """
+        folder = os.path.join(self.recorded.state_dir, state.BEFORE)
+        for orphan in self.all_orphans():
+            orphan.snapshot = with_content(orphan.resource.memory, folder)
+            node = given.get(orphan.resource.name)
+            if node is not None:
+                orphan.supply(node.attrs, definitions.mask_values)
 
     def _prunes(self) -> bool:
         """Return whether the run removes all orphans; warn if it should, but has no record of them."""
@@ -309,6 +313,14 @@ class Management:
         """Close the ledger."""
         if self.recorded.ledger is not None:
             self.recorded.ledger.close()
+
+
+def _update_claims(resources: Mapping[str, Resource], nodes: Mapping[str, Node], definitions: Definitions) -> None:
+    """Update the claims that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
+    for name, resource in resources.items():
+        node, old = nodes.get(name), resource.definition
+        if old.triggers is None and node is not None and old.claims == definitions.mask_values(claims(node)):
+            old.claims = definitions.claims(node)
 
 
 def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:

@@ -107,9 +107,9 @@ class Rechecks:
                     for change in planner.machine.changes.report()
                 ]
                 what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
-                why, known = "", why_changed(node)
-                what += "; %s" % known if known else ""
-                if node.outcome == Outcome.UNCHANGED:
-                    why = overtaken(step.node, planner.machine, self.nodes, self._acted())
+                reason = why_changed(node)
+                what += "; %s" % reason if reason else ""
+                unchanged = node.outcome == Outcome.UNCHANGED
+                why = overtaken(step.node, planner.machine, self.nodes, self._acted()) if unchanged else ""
                 node.fail("%s (%s)" % (why, what) if why else "did not converge: %s" % what)
                 planner = self._planner()

@@ -48,14 +48,13 @@ if TYPE_CHECKING:
         stays: bool
         drift: List[str]
 
+
 PORTION = 1 << 20  # bytes of JSON in one frame of nodes
 SMALL = 4 << 10  # bytes of JSON; a smaller node is never cut
 WHOLE = 12 << 20  # bytes of JSON that a plan, or an apply, may send; after that, large nodes are cut
 
 
-def action_report(
-    action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None
-) -> ActionReport:
+def action_report(action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None) -> ActionReport:
     """Return an action as data: op, the args that are not None, status, and, if present, reason and log."""
     found: ActionReport = {
         "op": action.op,
